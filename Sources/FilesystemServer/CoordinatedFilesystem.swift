@@ -8,7 +8,7 @@ import VersionStore
 
 /// A directory seen through the mount, where programs take turns.
 ///
-/// The requirements of `Filesystem` are met by concern, one file each, below `Requests`.
+/// The requirements of `Filesystem` are met below `Operations`, in one file for each concern.
 final class CoordinatedFilesystem: Filesystem {
     let engine: Engine
     let connection: Connection
@@ -28,32 +28,32 @@ final class CoordinatedFilesystem: Filesystem {
     let writerMonitor = OpenWriterMonitor()
     let expectedRetries = ExpectedRetries<PendingOpen>()
     let parkedRequests: ParkedRequests
-    /// A user may have very many opens that wait, and on purpose.
+    /// Limits the log lines about users with too many waiting opens, which may be deliberate.
     let crowdLines = Mutex(LogRateLimiter(lines: 1))
     let openQueue: OpenQueue
     let saves: SaveTracker
     let deferredDeletions = DeferredDeletions()
     let statLedger: StatLedger
     let preserver: ContentPreserver
-    /// Makes files as the requester, where the thread at hand cannot.
+    /// Makes files as the requester, if the current thread cannot.
     let makers: WorkerPool
-    /// What was agreed with the kernel when the connection opened.
+    /// The features that the kernel agreed to when the connection opened.
     let agreement: @Sendable () -> ConnectionFeatures
-    /// Whether a change that follows a look at a file always shows in its times.
+    /// Whether each change after an observation of a file is visible in its times.
     let hasFineTimes: Bool
     let threads: WorkerPools
     let submounts: Submounts
-    /// Nil in place, where there is no way around the mount.
+    /// Nil for an in-place mount, where no path leads to the files out of band.
     let sourceWatcher: SourceWatcher?
     let rightsWatcher: RightsWatcher?
     /// When a file of the source was last opened for writing, or 0.
     let lastOpenedToWrite = Atomic<UInt64>(0)
-    /// When the mount began, in seconds since 1970, less what file systems round times by: what has not changed since then, the
-    /// kernel knows as it is.
+    /// Seconds since 1970 at which the mount began, less the rounding of file times. The kernel's attributes of files
+    /// that have not changed since then are correct.
     let began = WallClock.nanoseconds() / 1_000_000_000 - 2
-    /// Which way data went so far.
+    /// How often each data route was used so far.
     let routeStatistics = DataRouteStatistics()
-    /// The connection is over: whose turn comes now was told that it does not.
+    /// True once the FUSE connection has ended; later grants were already answered ENOTCONN.
     let isOver = Atomic(false)
     var hasEnded: Bool { isOver.load(ordering: .relaxed) }
 
@@ -78,7 +78,7 @@ final class CoordinatedFilesystem: Filesystem {
         statLedger = StatLedger(askAgain: engine.bounds.askAgainStat)
         preserver = ContentPreserver(store: store, engine: engine)
         makers = try WorkerPool(threads: 1) {
-            // Without it nothing is made: not as somebody else.
+            // Without this the thread makes no files; it never makes them as another user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
         let fileHandles = FileHandleResolver(below: root)
@@ -86,7 +86,7 @@ final class CoordinatedFilesystem: Filesystem {
         sourceWatcher =
             configuration.isInPlace
             ? nil : SourceWatcher(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
-        // Root alone, and a user alone, is let in by itself.
+        // If only root or only one user has access, no rights need watching.
         rightsWatcher =
             configuration.isInPlace && configuration.allowOther && fileHandles != nil
             ? RightsWatcher(of: root) : nil
@@ -119,16 +119,16 @@ final class CoordinatedFilesystem: Filesystem {
         documents = DocumentTable(nodes: nodes, places: places)
     }
 
-    // A node may outlive the tables: whoever made a claim is remembered for a while.
+    // A node may outlive the tables, because the engine remembers the maker of a claim for a while.
     deinit { nodes.root.budget.findOwners { _ in nil } }
 
-    /// How long the kernel may believe names and attributes.
+    /// How long the kernel may cache names and attributes.
     func validity(of node: Node) -> Validity {
         if submounts.isShared(node.key.mount) { return .none }
         return configuration.isInPlace && node.isMachineLocal ? .long : .brief
     }
 
-    /// Whether names come to a directory and go through the mount alone, but for what goes around it in place.
+    /// Whether names in a directory change only through the mount, except for out-of-band changes of an in-place mount.
     func namesChangeOnlyHere(_ directory: Node) -> Bool {
         let mount = directory.key.mount
         return configuration.isInPlace && hasFineTimes && !submounts.isOnSubmount(mount)
@@ -142,11 +142,11 @@ final class CoordinatedFilesystem: Filesystem {
         engine.log("the file system below took \(milliseconds) ms for one request; others waited for it")
     }
 
-    /// The daemon's own directory at the root of the source is nobody else's business.
+    /// The daemon's own directory at the root of the source is hidden from programs.
     func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
         parent == .root && name == ".truce"
     }
 
-    /// A document nobody is.
+    /// A new item that no document has.
     func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
 }

@@ -5,15 +5,18 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The end of a mount that was taken away here, but that others keep: another mount namespace that has a copy of it, as
-/// containers and services make them, or programs that have files of it open or are in its directories.
+/// Ends the daemon of a mount that was unmounted here but still exists elsewhere.
 ///
-/// The kernel ends the connection only when all of them are gone, which may be never. Whoever uses it is served as long
-/// as they do; a copy that nobody uses is no reason to hold the source, which cannot be mounted again until then.
+/// It exists:
+/// - In another mount namespace with a copy of it, as containers and services make them.
+/// - In programs that have its files open or are in its directories.
+///
+/// The kernel ends the connection only when all of these are gone, which may be never. Programs that use the mount are
+/// served. An unused copy must not hold the source, which cannot be mounted again until then.
 struct DetachedMountMonitor: Sendable {
-    /// How long nobody may have asked for anything.
+    /// How long there must have been no request.
     private static let quiet = TimeSpan.seconds(1)
-    /// How often that is looked at; looking takes a look at each process.
+    /// How often the mount is checked; each check inspects all processes.
     private static let interval = TimeSpan.seconds(1)
     private static let moment = TimeSpan.milliseconds(100)
 
@@ -30,12 +33,12 @@ struct DetachedMountMonitor: Sendable {
         self.lastRequest = lastRequest
     }
 
-    /// Sees to it that the service ends.
+    /// Starts to watch the mount, to end the service.
     func prepare(_ end: ServiceShutdown) throws(Errno) {
         let watch = try MountTableMonitor()
         try JoinableThread {
             while isMounted { watch.wait() }
-            // As a rule the kernel is about to end the connection.
+            // Usually the kernel is about to end the connection.
             look(end, after: Self.moment)
         }.detach()
     }
@@ -44,18 +47,18 @@ struct DetachedMountMonitor: Sendable {
         do throws(Errno) {
             return try MountTable.current().entry(id: mount.id)?.device == mount.device
         } catch {
-            // Then the kernel has to say it.
+            // The kernel will then report the end.
             return true
         }
     }
 
     private func look(_ end: ServiceShutdown) {
-        // On a worker: the timers' thread is everybody's.
+        // On a worker, because all deadlines share the timers' thread.
         filesystem.engine.workers.run { lookAtAll(end) }
     }
 
     private func lookAtAll(_ end: ServiceShutdown) {
-        // Requests come meanwhile: the last of them may be younger than a moment that was looked at first.
+        // Read the last request before the current time, because requests may arrive meanwhile.
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.engine.log(
@@ -72,7 +75,8 @@ struct DetachedMountMonitor: Sendable {
     private var isEmpty: Bool {
         do throws(Errno) {
             let inside = try MountHolders.ProcessHolders(mount.device)
-            // A user cannot see who of the others is in a directory; where they may not enter, nobody is.
+            // A user cannot see the directories of other users' processes. Without `allowOther` those cannot be in the
+            // mount.
             return inside.holders.isEmpty && (inside.hidden == 0 || !filesystem.configuration.allowOther)
         } catch {
             return false
@@ -81,6 +85,6 @@ struct DetachedMountMonitor: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// Whether no file or directory is open, and nobody waits for one.
+    /// Whether no file or directory is open and no request is parked.
     fileprivate var isAtRest: Bool { handles.isEmpty && listings.isEmpty && parkedRequests.isEmpty }
 }

@@ -7,7 +7,7 @@ package import LinuxSystem
 import Synchronization
 package import VersionStore
 
-/// How a mount is to be made and run.
+/// The options of one mount.
 package struct MountConfiguration: Sendable {
     package var bounds = Bounds()
     package var allowOther = false
@@ -17,21 +17,21 @@ package struct MountConfiguration: Sendable {
     package var noexec = false
     package var data = DataMode.automatic
     package var isInPlace = true
-    /// Whether a dead mount was found there whose place the new one takes.
+    /// Whether a dead mount was found at the mount point, which the new mount replaces.
     package var replacesDeadMount = false
     package var sourceName = ""
-    /// Where the control socket is that all who are served may connect to.
+    /// The path of the control socket for all users of the mount.
     package var socketPath: String?
-    /// The one for root and the mount's owner alone, which may be the same.
+    /// The path of the control socket for root and the mount's owner; it may be the same path.
     package var ownerSocketPath: String?
-    /// The rules about programs, by their names; of several rules that fit the first one decides.
+    /// The rules about programs, by their names; the first rule that fits decides.
     package var programs: [ProgramRule] = []
-    /// The same for people, with where it is from.
+    /// The same rules for the status report, with their sources.
     package var rules = RulesReport()
     package init() {}
 }
 
-/// Why a mount could not be made, in a sentence for people.
+/// The reason why a mount could not be made, as one sentence for people.
 package struct MountError: Error, Sendable {
     package let message: String
     package let errno: Errno
@@ -49,7 +49,7 @@ package final class Mount: StatusSource {
     private let session: Session
     private let filesystem: CoordinatedFilesystem
     private let end: ServiceShutdown
-    /// As it was when it had been made.
+    /// The mount's entry in the mount table, read after mounting.
     private let entry: MountEntry
     package let engine: Engine
 
@@ -67,7 +67,7 @@ package final class Mount: StatusSource {
         self.mountpoint = mountpoint
         let before: MountTable
         do throws(Errno) {
-            // Before there are threads, which take it over.
+            // Drop the capability before threads start, because they inherit it.
             do throws(Errno) {
                 try ThreadIdentity.dropResourceCapability()
             } catch {
@@ -101,7 +101,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Blocks until the mount is gone and nobody uses it; see ``DetachedMountMonitor``.
+    /// Blocks until the mount is gone and unused; see ``DetachedMountMonitor``.
     package func serve() throws(Errno) {
         try DetachedMountMonitor(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let rights = filesystem.rightsWatcher {
@@ -113,7 +113,7 @@ package final class Mount: StatusSource {
             SleepInhibitor(filesystem.parkedRequests, of: mountpoint, log: filesystem.engine.log).run()
         }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
-        // The last handles may have left something to keep, and those that nobody closes any more.
+        // The last handles may have left contents to preserve, and so may handles that are still open.
         filesystem.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
         filesystem.preserveAtUnmount()
@@ -126,7 +126,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Lets versions go that have become too old, every ten minutes.
+    /// Removes versions that have become too old, every ten minutes.
     private func pruneLater() {
         guard filesystem.preserver.hasStore else { return }
         engine.timers.schedule(at: (Engine.now + Self.prunePause).nanoseconds) { [weak self] in
@@ -138,8 +138,9 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Takes the mount away, wherever it is by now; from any thread. Files that are open stay so. Returns whether it is gone,
-    /// which it may have been before.
+    /// Unmounts the mount, at whatever path it is now; callable on any thread.
+    ///
+    /// Open files stay open. Returns whether the mount is gone, which it may have been before.
     @discardableResult
     package func detach() -> Bool {
         do throws(Errno) {
@@ -156,10 +157,10 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Whoever waits for a turn is told that there are none any more, and so is whoever would have to wait.
+    /// Ends the waits of all parked requests, and of all requests that would have to wait later.
     package func endWaits() { filesystem.parkedRequests.close() }
 
-    /// Where the control socket finds documents by their paths.
+    /// Finds documents by their paths for the control socket.
     package var documents: any DocumentSource { filesystem }
 
     package func status() -> StatusReport {
@@ -184,32 +185,33 @@ package final class Mount: StatusSource {
 }
 
 extension Mount {
-    /// Enough that requests go on while one serves what takes long; nothing blocks either. See also D81.
+    /// Two threads, so that requests go on while one request takes long; no request blocks. See also D81.
     private static let loopThreads = 2
-    /// For what may block: keeping, syncing, copying, and data the kernel does not move itself.
+    /// For work that may block: preserving, syncing, copying, and data that the kernel does not move itself.
     private static let workerThreads = 4
 
     private static let prunePause = TimeSpan.seconds(600)
 
-    /// How long the work that is left may take when the mount is gone: a copy of the largest file that is kept.
+    /// How long the remaining work may take after the mount is gone: a copy of the largest preserved file.
     private static let longestShutdown = TimeSpan.seconds(30)
 
     private static let features: ConnectionFeatures = [
         .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes, .recalling,
     ]
 
-    /// More would save no time, and each keeps an inode below in memory.
+    /// More descriptors would save no time, and each keeps an inode below in memory.
     private static let mostDescriptors = 16_384
 
-    /// Half of what the process may open is for inodes, open files and listings, as many as there may be of these; the
-    /// rest is for what is open during one request, and for clients of the control socket.
+    /// The limit of descriptors for inodes, open files and listings: half of the process's limit.
+    ///
+    /// The rest is for descriptors that are open during one request, and for clients of the control socket.
     private static var descriptorLimit: Int {
         min(max(DescriptorLimit.current / 2, 16), mostDescriptors)
     }
 
-    /// The dead mount whose place the new one takes; nil for users, whose `fusermount3` cannot do that.
+    /// The dead mount that the new mount replaces; nil for users, because `fusermount3` cannot replace it.
     ///
-    /// One that hides another directory than the source, or none, came here since the source was found.
+    /// A dead mount over another directory than the source came here after the source was found; the mount then fails.
     private static func deadMount(
         at mountpoint: String, hiding source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> DeadMountRoot? {
@@ -219,8 +221,9 @@ extension Mount {
         return dead
     }
 
-    /// The directory that root mounts over, without a second walk along a path that a user may change. Nil for users, and
-    /// where a dead mount hides it.
+    /// The directory that root mounts over, without a second walk along a path that a user may change.
+    ///
+    /// Nil for users, and if a dead mount hides the directory.
     private static func place(
         at mountpoint: String, showing source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> OwnedDescriptor? {
@@ -230,8 +233,9 @@ extension Mount {
         return try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
     }
 
-    /// The new mount, though another may be on it already, which is not to be taken away as if it were ours. What was
-    /// mounted elsewhere, because a directory was renamed or became a link meanwhile, is taken away.
+    /// The entry of the new mount, even if another mount already covers it; that one must not be unmounted as ours.
+    ///
+    /// If the directory was renamed or became a link meanwhile, the mount is at another path and is unmounted.
     private static func newMount(
         by session: borrowing Session, at mountpoint: String, of source: String, since before: MountTable,
         _ log: (String) -> Void
@@ -271,20 +275,20 @@ extension Mount {
 }
 
 extension Bounds {
-    /// An administrator may have told the kernel to end connections whose requests take too long.
+    /// An administrator may have set the kernel to end connections with requests that take too long.
     fileprivate mutating func stayBelowRequestTimeout() {
         for name in ["max_request_timeout", "default_request_timeout"] {
             guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
                 let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
             else { continue }
-            // The kernel looks at intervals, so half of it leaves room.
+            // The kernel checks at intervals, so half of the time leaves room.
             wait = min(wait, .milliseconds(seconds * 500))
         }
     }
 }
 
 extension MountConfiguration {
-    /// What nobody may in this mount, whatever lies below.
+    /// The flags that the mount forbids, whatever file system is below.
     var forbidden: Set<Submounts.Flag> {
         var flags: Set<Submounts.Flag> = []
         if nosuid || geteuid() != 0 { flags.insert(.nosuid) }
@@ -293,7 +297,7 @@ extension MountConfiguration {
         return flags
     }
 
-    /// What libfuse and the kernel are told; names with commas are escaped.
+    /// The options for libfuse and the kernel; names with commas are escaped.
     fileprivate var libraryOptions: String {
         var options = ["subtype=truce", "default_permissions", "fsname=\(sourceName.escapedForLibrary)"]
         if allowOther { options.append("allow_other") }
@@ -306,7 +310,7 @@ extension MountConfiguration {
 }
 
 extension MountConfiguration {
-    /// The same for the kernel itself.
+    /// The same settings for the kernel's own mount calls.
     fileprivate var settings: MountSettings {
         var settings = MountSettings(sourceName: sourceName)
         (settings.allowOther, settings.readOnly) = (allowOther, readOnly)

@@ -4,24 +4,24 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Threads besides those that everybody waits for.
+/// Pools of threads for work that may block, apart from the threads that all requests share.
 package final class WorkerPools: Sendable {
     enum WorkKind: Hashable {
-        /// What is done to files whose file system may wait for a network or another process, and so for ever.
+        /// Work on files of file systems that may wait for a network or another process, without limit.
         case work
-        /// Writes to files, and has what was written reach the disk: what waits for a slow or frozen one is nobody else's wait.
+        /// Writes and syncs files; a slow or frozen file system delays only these threads.
         case writing, syncing
-        /// Writes what was stored to mappings, for which those who write may have to wait.
+        /// Writes the stores to mappings, which may have to wait for writers.
         case storing
-        /// Keeps what would be lost, which is copied and has to reach the disk.
+        /// Preserves contents, which are copied and must reach the disk.
         case preserving
-        /// Looks at files, before which the kernel may have to write to them: by requests, which other threads answer.
+        /// Observes files. The kernel may first have to write to them by requests, which other threads answer.
         case fileObservation
-        /// Looks at programs that read, in `/proc`.
+        /// Observes reading programs in `/proc`.
         case processObservation
-        /// Makes files as whoever asked for that.
+        /// Makes files as the user that asked for them.
         case making
-        /// Begins the opens of users of whom many wait, which may wait for a lease or a slow file system in their turn.
+        /// Starts opens of users with many waiting opens; each may wait for a lease or a slow file system.
         case opening
     }
 
@@ -30,13 +30,13 @@ package final class WorkerPools: Sendable {
         let purpose: WorkKind
     }
 
-    /// Which threads are whose, in the order in which mounts come up.
+    /// Assigns threads to mounts, in the order in which the mounts appear.
     package struct Slots {
         private var byMount: [UInt64: UInt64] = [:]
 
         package init() {}
 
-        /// Mounts come and go; those that come after so many share their threads.
+        /// The slot of a mount; later mounts than the limit share the threads of others.
         package mutating func slot(of mount: UInt64) -> UInt64 {
             if let known = byMount[mount] { return known }
             guard byMount.count < WorkerPools.mounts else { return mount % UInt64(WorkerPools.mounts) }
@@ -63,7 +63,7 @@ package final class WorkerPools: Sendable {
         self.workers = workers
     }
 
-    /// Those for the files of one mount: what it keeps, keeps no other.
+    /// The pool for the files of one mount, so that a blocked mount does not delay other mounts.
     func of(_ mount: UInt64, for purpose: WorkKind) -> LazyWorkerPool {
         state.withLock { state in
             let key = Key(slot: state.slots.slot(of: mount), purpose: purpose)
@@ -85,7 +85,7 @@ package final class WorkerPools: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// Does something that may block.
+    /// Does work that may block.
     func work(
         on node: Node, for purpose: WorkerPools.WorkKind = .work, _ body: @escaping @Sendable () -> Void
     ) {
@@ -93,11 +93,10 @@ extension CoordinatedFilesystem {
         if isQuick { engine.workers.run(body) } else { node.threads(for: purpose).run(body) }
     }
 
-    /// Answers a request whose wait is over.
+    /// Answers a request after its wait.
     ///
-    /// What decides is one of those threads that everybody waits for: of the timers, or of the control socket. What `mayBlock`
-    /// even where nothing is far away, as who opens a file waits for those who have a lease on it, is nothing for them; those
-    /// that serve requests get help.
+    /// The calling thread is shared by all requests: that of the timers or of the control socket. These must not do
+    /// what `mayBlock` even on a local file, such as an open that waits for a lease. Threads that serve requests may.
     func resumeRequest(
         _ node: Node?, _ reply: consuming Reply, mayBlock: Bool = false,
         _ body: @escaping @Sendable (consuming Reply) -> Void

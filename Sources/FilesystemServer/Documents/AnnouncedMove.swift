@@ -4,8 +4,9 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Moves that programs announce because they were no `rename(2)`: a document that is saved in another format gets
-/// another name, and the file under the former one is deleted.
+/// Moves that programs announce because they were no `rename(2)`.
+///
+/// A document that is saved in another format gets another name, and the file under the former name is deleted.
 extension CoordinatedFilesystem {
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID

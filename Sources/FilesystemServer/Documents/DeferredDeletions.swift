@@ -6,10 +6,11 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Files below presented directories that programs have removed a moment ago, and of which their presenters have not heard.
+/// Files below presented directories that programs removed a moment ago, before their presenters were asked.
 ///
-/// Many programs remove the backup of the last save before they make the next one. So presenters are asked about a removal when the
-/// name has been free for a moment. If it has something again by then, that is a change of what has the name.
+/// Many programs remove the backup of the last save before they make the next one. So presenters are asked about a
+/// removal after the name has been free for a moment. If the name has a file again by then, that is a change of this
+/// file.
 ///
 /// **Lock rule.** The mutex covers the table alone, and may be taken under the engine's lock.
 final class DeferredDeletions: Sendable {
@@ -17,7 +18,7 @@ final class DeferredDeletions: Sendable {
         let item: ItemID
         let place: Place
         let party: Party
-        /// Tells it from a later one of the same name.
+        /// Tells it from a later removal of the same name.
         fileprivate(set) var serial: UInt64 = 0
 
         init(of item: ItemID, at place: Place, by party: Party) {
@@ -28,12 +29,13 @@ final class DeferredDeletions: Sendable {
     private struct State {
         var removals: [NodeID: [NameBytes: DeferredDeletion]] = [:]
         var lastSerial: UInt64 = 0
-        /// Where those were that were put to presenters last, in two parts: the older one is forgotten first.
+        /// The former places of removals that were submitted to presenters, in two parts; the older part is forgotten
+        /// first.
         var recent: [ItemID: Place] = [:]
         var older: [ItemID: Place] = [:]
     }
 
-    /// A presenter is asked one thing after the other, and by the time that it is asked a program may have removed many more.
+    /// A presenter gets one question after another. Before its turn, a program may have removed many more files.
     private static let remembered = 4096
 
     private let state = Mutex(State())
@@ -54,7 +56,7 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// Forgets a removal: that with the number, if one is given. Nil if there is none.
+    /// Forgets a removal, or that with the given number. Nil if there is none.
     func take(_ name: NameBytes, in directory: NodeID, _ serial: UInt64? = nil) -> DeferredDeletion? {
         if isEmpty { return nil }
         return state.withLock { state in
@@ -68,7 +70,7 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// The same of one that is put to presenters now: where it was is known for a while.
+    /// Takes a removal to submit it to presenters now, and remembers its place for a while.
     func takeToSubmit(_ name: NameBytes, in directory: NodeID, _ serial: UInt64) -> Bool {
         guard let removal = take(name, in: directory, serial) else { return false }
         state.withLock { state in
@@ -78,7 +80,7 @@ final class DeferredDeletions: Sendable {
         return true
     }
 
-    /// Where a file was that was put to presenters.
+    /// The former place of a file, after its removal was submitted to presenters.
     func place(of item: ItemID) -> Place? {
         state.withLock { $0.recent[item] ?? $0.older[item] }
     }
@@ -94,9 +96,10 @@ final class DeferredDeletions: Sendable {
 extension CoordinatedFilesystem {
     /// When presenters of directories above are asked about a removal.
     ///
-    /// Afterwards, if the program may be about to put another file under the name: not if it is known to remove files, or leaves
-    /// several names empty. And only of a file of which those presenters have nothing but the name: it is in no package, and no
-    /// presenter shows it. A program that holds an access to the file has said what it does.
+    /// They are asked afterwards if the program may put another file under the name:
+    /// - The program is not known to remove files, and does not leave several names empty.
+    /// - The file is in no package and no presenter presents it, so that those presenters know only its name.
+    /// - The program holds no access to the file, by which it would have announced the removal.
     func consultation(
         aboutRemoving node: Node, _ status: FileStatus, _ change: NameChange, by program: [UInt8]
     ) -> SaveAssessment.ConsultationTime {
@@ -119,8 +122,8 @@ extension CoordinatedFilesystem {
         return .afterwards
     }
 
-    /// A file was removed about which presenters are asked afterwards. By then another file may have its number, so it gets one of its own:
-    /// presenters of directories know it by its name.
+    /// Defers the question about a removed file. Its number may belong to another file by then, so the removal gets a
+    /// new number: presenters of directories know the file by its name.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
             of: makeItem(), at: places.place(change.name, in: change.directory),
@@ -132,13 +135,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Something has a name: if a file was removed there a moment ago, that is told now, and what has the name is told after it.
+    /// Reports the deferred removal of a name that has a file again, before the new file is reported.
     func publishDeferredDeletion(at change: NameChange) {
         guard let removal = deferredDeletions.take(change.name, in: change.directory.id) else { return }
         engine.noteDeletion(of: removal.item, at: removal.place, by: removal.party)
     }
 
-    /// A directory is about to be removed: presenters are asked first about what was in it.
+    /// Asks presenters about the removals in a directory that is about to be removed.
     func submitDeferredDeletions(in parent: Node, _ name: borrowing FileName) {
         guard !deferredDeletions.isEmpty else { return }
         do throws(Errno) {
@@ -147,7 +150,7 @@ extension CoordinatedFilesystem {
             }
             submitDeferredDeletions(in: directory)
         } catch {
-            // Then it is not removed.
+            // In this case the directory is not removed.
             return
         }
     }
@@ -158,7 +161,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The name of a file that was removed is free still: that was a deletion, and is put to presenters.
+    /// Submits a removal to presenters, if its name is still free.
     private func submit(
         _ removal: DeferredDeletions.DeferredDeletion, of name: NameBytes, in directory: NodeID,
         _ serial: UInt64

@@ -6,30 +6,30 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What presenters are told of files and directories. Nobody is looked up for what nobody hears of.
+/// Events of files and directories for presenters. The acting program is identified only if a presenter is interested.
 ///
-/// A request that changes something tells of it before it is answered, so that whoever asks afterwards finds
-/// it told.
+/// A request that changes an item reports the event before it is answered, so that later questions come after the
+/// event.
 extension CoordinatedFilesystem {
-    /// A file was written, or its attributes; maybe by a program that goes on to write.
+    /// Reports that a file's contents or attributes changed; with `isOngoing` the program may go on writing.
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, isOngoing: Bool = false,
         since baseline: Stamp? = nil, by party: () -> Party
     ) {
         guard engine.hasAwareClients, node.itemClass != .private else { return }
-        // A file without a name is nobody's: what is told of a name says that it is there.
+        // A file without a name concerns no presenter, because an event of a name says that the name exists.
         guard node.hasName else { return }
         let item = node.item
         guard hasInterestedPresenter(node) else { return }
         let by = party()
         let stamp = stamp(of: node, item, by: by, isOngoing: isOngoing, since: baseline)
-        // The root, and what is known by a handle only.
+        // The root, or a file known by a handle only.
         guard node.parent != nil else {
             engine.noteChange(
                 of: item, at: Place(), by: by, access, under: claim, stamp: stamp, isOngoing: isOngoing)
             return
         }
-        // Those who follow a directory know the file by the name that it has there. It may be given another one meanwhile.
+        // Presenters of a directory know the file by its name there. It may be renamed meanwhile.
         let isTracked = node.state.withLock { $0.isTracked }
         var told: [Place] = []
         for _ in 0..<Self.mostAttempts {
@@ -51,10 +51,10 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// How often a file is looked at whose name changes while others are told of it.
+    /// How often a file's names are read again if they change while the event is reported.
     private static let mostAttempts = 8
 
-    /// Whether presenters hear of what happens to a file, under any of its names.
+    /// Whether presenters are interested in a file, under any of its names.
     func hasInterestedPresenter(_ node: Node) -> Bool {
         let item = node.item
         return engine.hasInterestedPresenter(of: item, at: place(of: node))
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
             }
     }
 
-    /// Where a file is, with the name it has there now: who is told may ask for it when it has another.
+    /// The place of a file with its present name; a presenter that is told may ask for it after a rename.
     func place(of node: Node) -> Place {
         let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
         return parent.map { places.place(name, in: $0) } ?? Place()
@@ -75,10 +75,10 @@ extension CoordinatedFilesystem {
         noteChange(of: node, access, under: claim) { processes.currentParty(ofThread: thread) }
     }
 
-    /// Somebody is about to be given a handle. If others hear of what is written through it, who that is is found out
-    /// while they wait: when the handle is closed they may be gone, and the change would be nobody's.
+    /// Identifies the program that gets a handle, if presenters are interested in its writes. The program waits for its
+    /// open now; when the handle closes, it may be gone, and the change would have no author.
     ///
-    /// Returns whether others hear of it.
+    /// Returns whether presenters are interested.
     func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
         guard engine.hasAwareClients, handle.mayWrite, node.itemClass != .private,
@@ -90,7 +90,7 @@ extension CoordinatedFilesystem {
         return true
     }
 
-    /// A handle is about to be closed.
+    /// Reports the changes of a handle that is about to close.
     func noteChange(by handle: Handle) {
         guard engine.hasAwareClients, handle.hasChanged else { return }
         if !handle.hasClaim, writerMonitor.hasTold(handle) { return }
@@ -99,7 +99,7 @@ extension CoordinatedFilesystem {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
-    /// A file or a directory has another name. What is followed at it or below it is held by its new way.
+    /// Reports a rename; tracked documents at the node or below it then hold their new path to the root.
     func noteMove(
         of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
         under claim: ClaimID? = nil
@@ -108,15 +108,15 @@ extension CoordinatedFilesystem {
         tellMove(of: node, from: from, to: to, isSecondHalf: isSecondHalf, under: claim)
     }
 
-    /// Claims follow a move into another directory, and all that is below a directory follows that: the engine hears
-    /// of these though nobody is told.
+    /// Reports a move. The engine needs moves to other directories even without presenters: claims follow a moved file,
+    /// and a moved directory takes all items below it along.
     ///
-    /// `document` has the new name already, and goes on under it.
+    /// `document` has the new name already, and stays the item of that name.
     func tellMove(
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
-        // One around the mount was not expected.
+        // An out-of-band rename was not announced before.
         if engine.hasAwareClients { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)
@@ -131,11 +131,11 @@ extension CoordinatedFilesystem {
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
             over: document, isSecondHalf: isSecondHalf)
-        // A helper file's name is not known to those who follow the directory: the file appears to them.
+        // Presenters of the directory do not know a helper file's name, so the file is reported as new.
         if from.isPrivate, !node.state.withLock({ $0.isTracked }) { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
-            // By then whoever goes on with the name follows it.
+            // By then the document of the vacated name is tracked by its later users.
             defer { engine.runAfterEffects { left.release() } }
             return tell(move, of: node, by: to, under: claim)
         }
@@ -153,18 +153,18 @@ extension CoordinatedFilesystem {
         ) { places.endRename(of: node) }
     }
 
-    /// What the former name of an item is from now on, if somebody waits to replace what has it.
+    /// The new item of the former name, if an aware access waits to replace the file there.
     private func documentLeft(at from: NameChange, by item: ItemID) -> TrackedFile? {
         guard engine.awaitsReplacement(item) else { return nil }
         return documents.track(makeItem(), at: .names([from.name], in: from.directory, former: nil))
     }
 
-    /// There is a new name.
+    /// Reports a new name.
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         publishDeferredDeletion(at: change)
         guard engine.hasAwareClients, !change.isPrivate else { return }
         defer { watchWriters(of: node) }
-        // One more name of a document is nothing to those who show it by another one.
+        // A further name of a document concerns none of the presenters that present it by another name.
         let isOther =
             node.state.withLock { $0.isTracked } && !node.isCalled(change.name, in: change.directory)
         let (item, place) = (
@@ -175,7 +175,7 @@ extension CoordinatedFilesystem {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// A name is gone, and no step of a save took it.
+    /// Reports that a name is gone, except by a step of a save.
     func noteDeletion(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (node.item, places.place(change.name, in: change.directory))
@@ -184,7 +184,7 @@ extension CoordinatedFilesystem {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// The same of something that nobody has known, and so has no number.
+    /// Reports the removal of an item that had no node, and so has no number.
     func noteDeletion(ofUnknown change: NameChange) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (makeItem(), places.place(change.name, in: change.directory))
@@ -196,7 +196,8 @@ extension CoordinatedFilesystem {
         change.isOutOfBand ? .outOfBand : processes.currentParty(ofThread: change.caller.thread)
     }
 
-    /// What tells whether others have heard of what a file is now. Whoever follows it hears of that.
+    /// The number by which the engine tells whether an event covers the file's present state; updates the reported
+    /// snapshot.
     private func stamp(
         of node: Node, _ item: ItemID, by party: Party, isOngoing: Bool, since baseline: Stamp?
     ) -> UInt64 {
@@ -210,15 +211,15 @@ extension CoordinatedFilesystem {
                 }
                 return look.stamp.number
             }
-            // Its program may write once more before the clock of the file system shows it.
+            // The program may write again before the file system's clock shows it.
             return isTimeRacy ? Engine.now.nanoseconds : look.stamp.number
         } catch {
-            // A file that cannot be looked at is taken to have changed.
+            // A file that cannot be observed counts as changed.
             return Engine.now.nanoseconds
         }
     }
 
-    /// A file has other names now, or one more or less: that nobody takes this for something that was done to a document.
+    /// Updates the snapshot after a change of names, so that it is not reported as a change of contents.
     func noteNames(of node: Node) {
         guard node.kind == S_IFREG, engine.hasAwareClients, node.state.withLock({ $0.isTracked }) else {
             return
@@ -227,22 +228,22 @@ extension CoordinatedFilesystem {
             let look = TrackedFile.FileSnapshot(try node.descriptor().descriptor.status())
             documents.noteRenamed(node.item, as: look)
         } catch {
-            // Then it is told once too often, if the kernel loses events.
+            // In this case the change is reported once too often, if the kernel loses events.
             return
         }
     }
 }
 
 extension NameChange {
-    /// Whether the name is that of a program's own helper file, which is nobody else's business.
+    /// Whether the name is that of a program's own helper file, which concerns no presenter.
     ///
-    /// So are the files that a database keeps beside itself, which come and go with each commit.
+    /// The files that a database keeps beside itself count as well, because they come and go with each commit.
     var isPrivate: Bool { known.isPrivate }
     var known: NodeName { NodeName(name: name, directory: directory) }
 }
 
 extension NodeName {
-    /// The same.
+    /// Whether the name is that of a helper file or of a database's companion file.
     fileprivate var isPrivate: Bool {
         switch Node.itemClass(of: name, in: directory) {
         case .private: true
@@ -253,7 +254,7 @@ extension NodeName {
 }
 
 extension Handle {
-    /// Whether others find something else in the file, or under its name, than before it was opened.
+    /// Whether other programs find other contents in the file, or another file under its name, than before the open.
     fileprivate var hasChanged: Bool {
         if truncates || state.withLock({ $0.fillsName }) { return true }
         return mayWrite && mayHaveWritten

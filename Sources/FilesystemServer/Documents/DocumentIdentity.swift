@@ -8,12 +8,12 @@ import Synchronization
 
 /// Documents that pass from file to file: by a rename, in a save, or because a file comes back.
 ///
-/// Whoever is followed is told of first in the table of documents, then in the engine, and last at the nodes:
-/// who finds a document in between finds what is about to be true.
+/// A change is made first in the table of documents, then in the engine, and last at the nodes. A lookup in between
+/// finds the state that is about to be true.
 extension CoordinatedFilesystem {
     /// A file was renamed over a document and is the document now.
     ///
-    /// Its node has its new name afterwards only, so its presenters are placed by whoever renames it.
+    /// Its node gets its new name only afterwards, so the caller places its presenters.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, makeItem())
         become(document, node, orphan: orphan)
@@ -23,7 +23,7 @@ extension CoordinatedFilesystem {
     /// A file took the name of a document that was missing.
     func adopt(_ document: ItemID, by node: Node) {
         if node.kind == S_IFDIR || engine.isDirectory(document) {
-            // By a directory's number everything in it says where it is; so it keeps it, and the document takes that one.
+            // All items in a directory are placed by its number, so it keeps the number and the document takes it.
             documents.merge(node.item, at: node, with: document)
             engine.replace(node.item, by: document, orphan: nil)
         } else {
@@ -40,10 +40,10 @@ extension CoordinatedFilesystem {
         watchWriters(of: node)
     }
 
-    /// A vacated name was filled again. Returns whether by the document.
+    /// Handles the filling of a vacated name. Returns whether the document filled it.
     func fillName(of fill: FillOutcome, with node: Node) -> Bool {
         switch fill {
-        // The document has a file; see ``restoreDocument(_:in:with:by:_:)``.
+        // The document still has a file; see ``restoreDocument(_:in:with:by:_:)``.
         case .save(let pendingSave) where pendingSave.evidence == .move,
             .change(let pendingSave) where pendingSave.evidence == .move:
             return false
@@ -51,7 +51,7 @@ extension CoordinatedFilesystem {
             adopt(pendingSave.document, by: node)
             return true
         case .change(let pendingSave):
-            // Somebody else's file. Those who follow the document go where it went, or stay with its name.
+            // Another program's file. The document follows its former file, or stays with its name.
             guard let place = documents.place(of: pendingSave.document), place.awaited != nil else {
                 return false
             }
@@ -75,8 +75,11 @@ extension CoordinatedFilesystem {
         return true
     }
 
-    /// A program has put something under the name of a presented document that it moved a moment ago. If that is a file, the program
-    /// has saved the document: the document gets its name back, and the file that was moved is a backup. Returns whether it did.
+    /// Restores the name of a presented document that a program moved a moment ago, if the same program now fills the
+    /// name.
+    ///
+    /// If the new item is a file, the program has saved the document: the document gets its name back, and the moved
+    /// file is a backup. Returns whether it did.
     func restoreDocument(
         _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
     )
@@ -87,7 +90,7 @@ extension CoordinatedFilesystem {
             $0.moved.resolveFill(
                 name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
         }
-        // A document that others present has come from elsewhere: it stays what it is.
+        // A document that others present came from elsewhere, so it stays a document of its own.
         guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
             let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
             engine.isPresented(backup.item)
@@ -109,7 +112,7 @@ extension CoordinatedFilesystem {
         return true
     }
 
-    /// A directory came with whatever is in it.
+    /// Finds awaited names in a directory that was found or made.
     private func findAwaited(
         below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
     ) {
@@ -120,13 +123,13 @@ extension CoordinatedFilesystem {
                 foundAwaited(found, as: awaited, in: node, by: party)
                 nodes.forget(found.id, lookups: 1)
             } catch {
-                // It is not there, or not yet: whoever makes it or finds it tells.
+                // The name is not there yet. Its creation or a later lookup reports it.
                 continue
             }
         }
     }
 
-    /// A file was found under a name, and nobody may have seen who made it.
+    /// A file was found under a name, perhaps without a report of its creation.
     func foundAwaited(
         _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
     ) {
@@ -135,7 +138,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The name of a document stays empty: its save was something else.
+    /// Gives up the vacated name of a document, because its save was a move or deletion.
     func abandonName(of pendingSave: PendingSave, by claimant: (any Claimant)?) {
         guard let place = documents.place(of: pendingSave.document) else {
             return follow(pendingSave, untrackedBy: claimant)
@@ -151,7 +154,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What looked like a save was a move.
+    /// Reports the vacated name's document as moved to a node, because the step was a move.
     private func follow(_ pendingSave: PendingSave, to node: Node, by claimant: (any Claimant)?) {
         // Another file may have been given its name meanwhile.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
@@ -161,8 +164,8 @@ extension CoordinatedFilesystem {
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// The same where nobody shows the document. Those who wait for it go where it went, and those who follow the directory hear
-    /// of it.
+    /// Does the same for a document that is not tracked. Waiting claims follow it to its former file, and presenters of
+    /// the directory are told.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }
@@ -190,7 +193,7 @@ extension CoordinatedFilesystem {
             ?? Place()
     }
 
-    /// The file of a document is gone for good: the document waits for another one under its name.
+    /// The file of a document is gone for good: the document waits for another file under its name.
     func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
         noteDeletion(of: node, change, under: claim)

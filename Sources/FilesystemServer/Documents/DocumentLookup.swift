@@ -6,10 +6,10 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Documents by their paths, for those who ask for them over the control socket.
+/// Finds documents by their paths, for clients of the control socket.
 ///
-/// The source is walked, not the mount, and without the kernel's locks: what was found is looked at a second
-/// time once its node is known, and the walk begins again if a rename came between.
+/// The walk uses the source, not the mount, and takes none of the kernel's locks. So each item is checked again after
+/// its node is known, and the walk begins again after a rename in between.
 extension CoordinatedFilesystem: DocumentSource {
     /// How often a path may change under the walk.
     private static let longestChase = 16
@@ -19,14 +19,14 @@ extension CoordinatedFilesystem: DocumentSource {
         for name in names where !name.isOrdinary { throw .system(EINVAL) }
         for _ in 0..<Self.longestChase {
             var walked: [Node] = []
-            // What is followed is held by the table of documents from then on.
+            // The table of documents holds the tracked nodes from then on.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             if let file = try walk(names, &walked) { return file }
         }
         throw .system(ESTALE)
     }
 
-    /// What was looked at a moment ago is in the kernel's memory, unless it belongs to another machine or daemon.
+    /// Whether the path is in the kernel's memory, and on no other machine or daemon.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
         guard !nodes.root.isDistant else { return false }
         do throws(Errno) {
@@ -50,7 +50,7 @@ extension CoordinatedFilesystem: DocumentSource {
 
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
 
-    /// Returns nothing if the path has changed meanwhile.
+    /// Returns nil if the path has changed meanwhile.
     private func walk(_ names: [NameBytes], _ walked: inout [Node]) throws(LookupFailure) -> TrackedFile? {
         var node = nodes.root
         var last: FileStatus?
@@ -73,7 +73,7 @@ extension CoordinatedFilesystem: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        // Who takes a name away says so before it looks who follows the file.
+        // A step that takes a name away marks that before it looks up the tracked documents.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file
@@ -83,10 +83,10 @@ extension CoordinatedFilesystem: DocumentSource {
         return nil
     }
 
-    /// What is done to a document from now on is somebody's to hear.
+    /// Sets the snapshot from which later changes of the document are reported.
     private func noteFound(_ item: ItemID, _ status: FileStatus) {
         let look = TrackedFile.FileSnapshot(status)
-        // Who hears of it already may not have heard all yet.
+        // Present presenters may not have been told of all changes yet.
         if engine.isPresented(item) {
             documents.noteFound(item, as: look)
         } else {
@@ -94,13 +94,14 @@ extension CoordinatedFilesystem: DocumentSource {
         }
     }
 
-    /// A node may have been moved around the mount, or be known by another of its names.
+    /// Corrects the name of a node that was moved out of band, or that is known by another of its names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isTracked }
         if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
-            // It stays at hand: where files cannot be opened by handles, the document is found by it after a move around the mount.
+            // The cached descriptor finds the document after an out-of-band move, even if files cannot be opened by
+            // handles.
             _ = try node.descriptor()
         } catch {
             sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory)
@@ -108,7 +109,7 @@ extension CoordinatedFilesystem: DocumentSource {
         }
     }
 
-    /// Follows a document that does not exist yet, or is missing in the middle of a save.
+    /// Tracks a document that does not exist yet, or is missing in the middle of a save.
     private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
         let pendingSave = saves.state.withLock {
             $0.pendingSaves.pendingSave(of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
@@ -117,7 +118,7 @@ extension CoordinatedFilesystem: DocumentSource {
         let file = documents.track(
             pendingSave?.document ?? makeItem(), at: .names([name], in: directory, former: former))
         do throws(LookupFailure) {
-            // Whoever made it before it was followed has not told.
+            // A file that was made before the document was tracked has not been reported.
             if try status(of: name, in: directory) == nil { return file }
         } catch {
             file.release()
@@ -127,7 +128,7 @@ extension CoordinatedFilesystem: DocumentSource {
         return nil
     }
 
-    /// What a name stands for; nil if for nothing.
+    /// The status of a name; nil if the name does not exist.
     private func status(of name: NameBytes, in directory: Node) throws(LookupFailure) -> FileStatus? {
         do throws(Errno) {
             return try directory.status(of: name)
@@ -142,7 +143,7 @@ extension CoordinatedFilesystem: DocumentSource {
 }
 
 extension NameBytes {
-    /// Whether it is a name that a directory may hold and that stands for nothing else.
+    /// Whether it is a name that a directory may hold, other than `.` and `..`.
     fileprivate var isOrdinary: Bool {
         !bytes.contains(0) && bytes != [UInt8(ascii: ".")] && bytes != Array("..".utf8)
     }
@@ -154,8 +155,8 @@ extension Node {
         return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
     }
 
-    /// The same for those who must not wait for a file system that somebody may have mounted there since. A source that is itself
-    /// far away is asked all the same.
+    /// The same without waiting for a file system that may have been mounted there since. A distant source is asked all
+    /// the same.
     func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
         guard isMachineLocal else { return try status(of: name) }
         let directory = try descriptor()

@@ -5,16 +5,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The documents that somebody follows.
+/// The tracked documents: those that a presenter or client has found.
 ///
 /// Invariants:
 /// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
-/// - I2. Who awaits a name is in `awaited` under it.
-/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel
-///   forgetting them changes nothing.
+/// - I2. A file that awaits a name is in `awaited` under that name.
+/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel forgetting them
+///   changes nothing.
 ///
-/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of
-/// nodes and of their table. No system call is made under it, and the engine is not called under it.
+/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of nodes and of
+/// their table. No system call is made under it, and the engine is not called under it.
 package final class DocumentTable: Sendable {
     /// A name in a directory that waits for a file.
     package struct EntryName: Hashable, Sendable {
@@ -45,12 +45,12 @@ package final class DocumentTable: Sendable {
         self.places = places
     }
 
-    /// Whether nobody follows anything, which is what the fast paths ask.
+    /// Whether no document is tracked, for the fast paths.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
     /// Whether no document waits for a file under its name.
     var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
 
-    /// Follows a document from now on, for one more finder.
+    /// Tracks a document from now on, for one more finder.
     func track(_ item: ItemID, at place: TrackedFile.Location) -> TrackedFile {
         change { state, _ in
             let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
@@ -65,7 +65,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// One more follows a document that is followed already.
+    /// Adds a finder to a document that is tracked already.
     func follow(_ item: ItemID) -> TrackedFile? {
         state.withLock { state in
             guard let file = state.files[item] else { return nil }
@@ -87,7 +87,7 @@ package final class DocumentTable: Sendable {
             released += leave(file, in: &state)
             return nil
         }
-        // An alias counts as one who found the document it belongs to.
+        // An alias counts as a finder of the document that it belongs to.
         if let successor { release(successor) }
     }
 
@@ -99,30 +99,30 @@ package final class DocumentTable: Sendable {
         return state.withLock { $0.waiter(for: EntryName(name, in: directory)) }?.item
     }
 
-    /// Where a document is that is followed.
+    /// The place of a tracked document.
     func place(of item: ItemID) -> TrackedFile.Location? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item] }?.state.withLock { $0.place }
     }
 
-    /// What a document looked like when those who follow it heard of it last.
+    /// The snapshot of a document at the last event for its presenters.
     func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item]?.state.withLock { $0.snapshot } }
     }
 
-    /// Those who follow a document hear of all that has happened to it until it looked like this.
+    /// Notes that the presenters of a document are told of all changes up to this snapshot.
     func noteReported(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { $0 = snapshot }
     }
 
-    /// One more follows a document: others may have something to hear yet of what has happened to it.
+    /// Notes a further finder of a document. Other finders may have unreported events, so a snapshot of the same file
+    /// stays.
     func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
     }
 
-    /// A document was given another name, or one more, or has lost one: the last of its times has changed, and nothing else
-    /// is known of it.
+    /// Notes that a document's names changed: only the last of its times is different.
     func noteRenamed(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in
             guard let former = known, former.file == snapshot.file,
@@ -140,13 +140,13 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Where the documents are that are followed.
+    /// The places of all tracked documents.
     var allPlaces: [TrackedFile.Location] {
         guard !isEmpty else { return [] }
         return state.withLock { Array($0.files.values) }.map { $0.state.withLock { $0.place } }
     }
 
-    /// A document has lost its file, and waits for another one under its name.
+    /// A document has lost its file, and waits for another file under its name.
     func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
         guard !isEmpty else { return }
         change { state, released in
@@ -155,8 +155,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A document that waits for a file of its own name is at a node from now on, whatever takes the name later. Returns the
-    /// name that was awaited; nil if it was not.
+    /// Moves a document that waits for its own name to a node, whatever file takes the name later. Returns the name
+    /// that was awaited; nil if it was not.
     func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
         change { state, released in
             guard let file = state.files[item],
@@ -168,8 +168,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A file is given a name under which a document waits: the document is at its node from now on. Returns which document; of two
-    /// files that come at once only one is it.
+    /// Fills a name under which a document waits: the document is at the node from now on. Returns the document; of two
+    /// files that come at once only one becomes it.
     func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
         return change { state, released in
@@ -179,7 +179,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A document that waits for a file is at a node from now on. Returns false if it waits no longer.
+    /// Moves a document that waits for a file to a node. Returns false if it waits no longer.
     func resolveAwaited(_ item: ItemID, at node: Node) -> Bool {
         change { state, released in
             guard let file = state.files[item], file.state.withLock({ $0.place }).awaited != nil else {
@@ -190,7 +190,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Nobody looks for the former file of a document any more that waits for its name.
+    /// Forgets the former file of a document that waits for its name.
     func forgetFormer(of item: ItemID) {
         change { state, released in
             guard let file = state.files[item],
@@ -200,7 +200,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A directory is gone: what was awaited in it waits for another one under its name first.
+    /// A directory is gone: names awaited in it wait for another directory under its name first.
     func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
         change { state, released in
@@ -213,8 +213,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A directory was found or made under a name: what waited for it waits in it now. Returns for which
-    /// names.
+    /// A directory was found or made under a name: names that waited for it now wait in it. Returns those names.
     func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in
@@ -231,7 +230,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A node is the document from now on, and what was `incoming` belongs to it.
+    /// A node is the document from now on; the tracked file of `incoming` becomes its alias.
     func merge(_ item: ItemID, at node: Node, with incoming: ItemID) {
         guard !isEmpty else { return }
         change { state, released in
@@ -252,7 +251,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A node has another name: holds the new way to whatever is followed at it or below it.
+    /// A node has another name: holds the new path of each document tracked at it or below it.
     func noteMoved(_ node: Node) {
         guard !isEmpty else { return }
         change { state, released in
@@ -269,7 +268,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Changes the table, and releases what it let go of after the lock.
+    /// Changes the table, and releases unneeded nodes after the lock.
     private func change<Result>(_ body: (inout State, inout [Node]) -> Result) -> Result {
         var released: [Node] = []
         let result = state.withLock { state in
@@ -289,7 +288,7 @@ package final class DocumentTable: Sendable {
         return released
     }
 
-    /// Takes a file from its place; gives the nodes that need not be held any more.
+    /// Takes a file from its place; returns the nodes that need not be held any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
         let place = file.state.withLock { $0.place }
         if let name = place.awaited {
@@ -307,7 +306,7 @@ package final class DocumentTable: Sendable {
         hold(file)
     }
 
-    /// Holds the way from a file's place to the root.
+    /// Holds the nodes from a file's place to the root.
     private func hold(_ file: TrackedFile) {
         let place = file.state.withLock { $0.place }
         var retainedNodes: [Node] = []
@@ -322,7 +321,7 @@ package final class DocumentTable: Sendable {
 }
 
 extension DocumentTable.State {
-    /// The document whose last name this is, if nobody has it.
+    /// The document that waits for this as its last name, if there is one.
     fileprivate func waiter(for name: DocumentTable.EntryName) -> TrackedFile? {
         awaited[name]?.first { $0.state.withLock { $0.place }.isAtLast }
     }

@@ -5,14 +5,14 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Files that somebody has open, and about which programs take turns from now on: those of helper files, databases and logs that are
-/// given the name of a document.
+/// Claims for open files that become documents: helper files, databases and logs that are given the name of a document.
 ///
-/// Many save so, and close the file after the rename only. Whoever goes on to write is in others' way then, and what it writes is
-/// kept when they take the file away.
+/// Many programs save like this, and close the file only after the rename. A program that writes on then contends with
+/// others, and its writes are preserved when others take the file away.
 extension CoordinatedFilesystem {
-    /// To be called before the name is given: nobody else claims such a file, so the claims are granted at once, and follow the file
-    /// to whatever document it becomes (R2). And again when it has been, for those who were opening the file meanwhile.
+    /// Claims the file for its writers. The caller calls it before the name is given: no other program claims such a
+    /// file, so the claims are granted at once and follow the file to its document (R2). The caller calls it again
+    /// afterwards, for opens that raced with the rename.
     func claimForWriters(of node: Node, named change: NameChange) {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
@@ -21,16 +21,16 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// From now on a handle is seen by whoever changes the names of its file.
+    /// Enters a handle in the table, where renames of its file find it.
     func insert(_ handle: Handle) {
         handles.insert(handle)
-        // It may have become a document since the handle was made without a claim.
+        // The file may have become a document since the handle was made without a claim.
         if !handle.isClaimed, handle.mayWrite, isCoordinated(handle.node, flags: handle.flags) {
             claim(for: handle)
         }
     }
 
-    /// The name was not given after all.
+    /// Ends the claims again, because the name was not given.
     func giveUpClaims(of node: Node) {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         for handle in handles.writers(on: node) where !handle.isClaimed {
@@ -40,8 +40,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A file was given or has lost a name, which changes the last of its times and nothing in it: who has written nothing has written
-    /// nothing yet.
+    /// Updates the baselines after a change of names, which changes the last of the file's times but no contents.
+    /// Writers that have written nothing stay unchanged.
     func refreshBaselines(of node: Node) {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         let writers = handles.writers(on: node)
@@ -62,15 +62,15 @@ extension CoordinatedFilesystem {
             if state.renewedClaim == nil { state.renewedClaim = claim }
             return state.renewedClaim == claim
         }
-        // Claimed or closed meanwhile: nobody else would end it.
+        // The handle was claimed or closed meanwhile, so no other code would end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
-        // Its thread may be gone when somebody meets it.
+        // Its thread may be gone when another claim meets it.
         _ = handle.identify()
         beginAnew(handle)
     }
 
-    /// Several write to it, or somebody shows it or has it by the socket. Nobody waits for this one then; but what it writes from
-    /// now on is kept like theirs.
+    /// Marks a writer without a claim, because none is granted at once: the file has several writers, presenters or accesses by
+    /// the socket. No claim waits for this writer, but its writes from now on are preserved like theirs.
     private func markUnclaimedWriter(_ handle: Handle) {
         let isNew = handle.state.withLock { state in
             defer { state.isUnclaimedWriter = true }
@@ -79,7 +79,7 @@ extension CoordinatedFilesystem {
         if isNew { beginAnew(handle) }
     }
 
-    /// What a handle has written so far is told now, and is what the document has in it.
+    /// Reports the writes of a handle so far, and takes them as the document's contents.
     private func beginAnew(_ handle: Handle) {
         guard !handle.state.withLock({ $0.writesToOrphan }), let status = handle.node.presentStatus else {
             return

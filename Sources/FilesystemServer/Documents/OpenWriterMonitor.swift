@@ -6,50 +6,51 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The files that programs have open to write and that presenters hear of.
+/// Watches files that programs have open to write and that have interested presenters.
 ///
-/// Presenters hear what a program has written when it closes the file. A program that keeps the file open, or has mapped it, may
-/// never close it. So such a file is looked at by a timer, and what was written is told within a second (D182).
+/// Presenters are told of a program's writes when it closes the file. A program that keeps the file open, or has mapped
+/// it, may never close it. So a timer polls such a file, and writes are reported within a second (D182).
 ///
-///     quiet ──it looks otherwise than presenters know──▶ changed ──`patience` later──▶ told, and quiet again
+///     quiet ──a poll finds a difference──▶ changed ──`patience` later──▶ told, and quiet again
 ///
-/// A file that no presenter hears of is not in the table. One is taken out by the first look that finds no writer or no presenter.
+/// A file without an interested presenter is not in the table. The first poll without a writer or presenter removes it.
 final class OpenWriterMonitor: Sendable {
-    /// How often a file is looked at that is quiet, and how long a handle is open before anything is told of it.
+    /// How often a quiet file is polled, and how long a handle is open before its writes are reported.
     ///
-    /// Most programs open a file, write it and close it within this time. They are told of once, by the close.
+    /// Most programs open, write and close a file within this time. The close then reports it, once.
     static let interval = TimeSpan.milliseconds(500)
-    /// How long nothing is told after a change was seen. With the interval before, this is less than the second that is promised.
+    /// How long a change is not reported after it was observed. With the interval this is less than the promised
+    /// second.
     static let patience = TimeSpan.milliseconds(250)
 
     private struct File {
-        /// What presenters know of it.
+        /// The state that presenters know.
         var told: Stamp
-        /// The clock of the file system might not tell a change that came after that.
+        /// The file system's clock might not show a change that came after that state.
         var isDoubtful = false
-        /// Under which handle it was told; nil if by another way.
+        /// The handle under which it was reported; nil for other events.
         var teller: HandleID?
-        /// Since when it looks otherwise.
+        /// When a poll first found a difference.
         var changed: Instant?
-        /// Another writer or presenter has come since the last look began.
+        /// Another writer or presenter has come since the last poll began.
         var isRenewed = false
     }
 
-    /// What follows from a look.
+    /// The result of a poll.
     enum PollResult: Equatable {
         case rest(TimeSpan)
-        /// Presenters are to be told.
+        /// The presenters are to be told.
         case tell
     }
 
     private let files = Mutex<[ObjectIdentifier: File]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether it has no file, which is what the fast paths ask.
+    /// Whether it has no file, for the fast paths.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Adds the file of a node, of which presenters know what it looks like. Returns whether it is new, and the caller is to look
-    /// at it from now on.
+    /// Adds the file of a node in the state that presenters know. Returns whether it is new; the caller then starts to
+    /// poll it.
     func add(_ node: Node, known stamp: Stamp, isDoubtful: Bool) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)] != nil {
@@ -63,7 +64,7 @@ final class OpenWriterMonitor: Sendable {
 
     func beginPoll(at node: Node) { files.withLock { $0[ObjectIdentifier(node)]?.isRenewed = false } }
 
-    /// Takes the file out, unless another writer or presenter has come since the look began. Returns whether it is out.
+    /// Takes the file out, unless another writer or presenter has come since the poll began. Returns whether it is out.
     func remove(_ node: Node) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)]?.isRenewed ?? false { return false }
@@ -72,7 +73,7 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Takes a look into account. A handle that was opened a moment ago has its close told, and nothing before.
+    /// Evaluates a poll. The writes of a handle that was opened a moment ago wait for its close.
     func evaluate(at node: Node, _ stamp: Stamp, isTimeRacy: Bool, isYoung: Bool, at now: Instant)
         -> PollResult
     {
@@ -86,13 +87,13 @@ final class OpenWriterMonitor: Sendable {
             }
             let since = file.changed ?? now
             file.changed = since
-            // Others may open the file again and again meanwhile.
+            // Other programs may open the file again and again meanwhile.
             let patience = isYoung ? Self.interval : Self.patience
             return now.since(since) >= patience ? .tell : .rest(Self.patience)
         }
     }
 
-    /// Presenters are told now, or need not be told, what the file looks like.
+    /// Notes the state that presenters are told of now, or need not be told of.
     func noteTold(_ node: Node, _ stamp: Stamp, isDoubtful: Bool = false, under teller: HandleID? = nil) {
         files.withLock { files in
             guard files[ObjectIdentifier(node)] != nil else { return }
@@ -100,8 +101,10 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// The same of what is told in another way: of a program that found the file at its open as `baseline` says. A presenter is not
-    /// told what its own program did. So if other writers had changed the file before, that stays to be told.
+    /// Notes a state that another event reports, for a program that found `baseline` at its open.
+    ///
+    /// A presenter is not told of its own program's writes. So if other writers had changed the file before, that
+    /// change stays to be reported.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, isDoubtful: Bool) {
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
@@ -113,7 +116,7 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Whether all was told that was written through a handle. The arbiter knows it of handles with a claim.
+    /// Whether all writes through a handle were reported. The arbiter knows it for handles with a claim.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }
@@ -132,13 +135,13 @@ final class OpenWriterMonitor: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// A program has opened a file to write that presenters hear of.
+    /// Watches a file that a program has opened to write and that has interested presenters.
     func watch(_ handle: Handle) {
         let (stamp, isTimeRacy) = handle.state.withLock { ($0.baseline, $0.isBaselineRacy) }
         if let stamp { watch(handle.node, known: stamp, isDoubtful: isTimeRacy) }
     }
 
-    /// The same of a handle that presenters did not hear of when its file was found. One may have come meanwhile.
+    /// Does the same if a presenter came after the handle's file was found.
     func watchIfHeard(_ handle: Handle) {
         guard engine.hasAwareClients, handle.mayWrite, handle.node.itemClass != .private,
             hasInterestedPresenter(handle.node)
@@ -146,7 +149,7 @@ extension CoordinatedFilesystem {
         watch(handle)
     }
 
-    /// Presenters may hear of a file from now on, which programs may have open to write.
+    /// Watches the open writers of a file that may have an interested presenter from now on.
     func watchWriters(of node: Node) {
         guard engine.hasAwareClients, node.kind == S_IFREG, !handles.writers(on: node).isEmpty else { return }
         work(on: node) { [self] in
@@ -155,7 +158,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The same of all files in a directory.
+    /// Does the same for all files in a directory.
     func watchWriters(in node: Node) {
         if node.kind != S_IFDIR { return watchWriters(of: node) }
         for id in handles.writtenNodes {
@@ -163,13 +166,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A document is presented from now on, or a directory with all that is in it.
+    /// A document is presented from now on, or a directory with all items in it.
     func didRegisterPresenter(_ document: any TrackedDocument) {
         if let node = nodes[document.item] { watchWriters(in: node) }
     }
 
-    /// What a program has done to a file is told in another way. If the program still has the file open, the turn goes on, and tells it at
-    /// its end only: then the next look tells it.
+    /// Notes that another event reports a program's changes. If the program still has the file open, its access session
+    /// goes on and reports them only at its end. In that case the next poll reports them.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, by party: Party, isDoubtful: Bool) {
         if writerMonitor.isEmpty { return }
         let goesOn = handles.writers(on: node).contains { $0.identify().isRelated(to: party) }
@@ -185,13 +188,13 @@ extension CoordinatedFilesystem {
     private func pollWriters(at node: Node, after pause: TimeSpan) {
         engine.timers.schedule(at: (Engine.now + pause).nanoseconds) { [self] in
             writerMonitor.beginPoll(at: node)
-            // Most files are closed by the first look.
+            // Most files are closed by the first poll.
             if handles.writers(on: node).isEmpty, writerMonitor.remove(node) { return }
             work(on: node) { [self] in pollWriters(at: node) }
         }
     }
 
-    /// Nothing is looked at any more when no program has the file open to write, or no presenter hears of it.
+    /// Polls a file; stops when no program has it open to write, or no presenter is interested.
     private func pollWriters(at node: Node) {
         writerMonitor.beginPoll(at: node)
         let writers = handles.writers(on: node)
@@ -200,7 +203,7 @@ extension CoordinatedFilesystem {
         pollWriters(at: node, after: pollAndPublish(node, writers))
     }
 
-    /// Returns when to look again.
+    /// Returns the time until the next poll.
     private func pollAndPublish(_ node: Node, _ writers: [Handle]) -> TimeSpan {
         guard let status = node.presentStatus else { return OpenWriterMonitor.interval }
         let (now, stamp, isTimeRacy) = (Engine.now, Stamp(status), isTimeRacy(status))
@@ -212,7 +215,7 @@ extension CoordinatedFilesystem {
             writerMonitor.noteTold(node, stamp)
             return OpenWriterMonitor.interval
         }
-        // A program that said when it begins says when it is done.
+        // A program with an announced access also reports its end.
         let party = writer.identify()
         if engine.isWithinAccess(party, of: node.item, at: place(of: node)) {
             return OpenWriterMonitor.interval
@@ -224,10 +227,10 @@ extension CoordinatedFilesystem {
         return OpenWriterMonitor.interval
     }
 
-    /// Which of the writers is named. The kernel does not say which one has written.
+    /// The writer that the event names. The kernel does not say which of them has written.
     ///
-    /// A presenter is not told what it has written itself. If another program may have written as well, that one is named:
-    /// a notice too many does no harm, one too few does.
+    /// A presenter is not told of its own writes. If another program may have written as well, that program is named: a
+    /// notice too many does no harm, a missing notice does.
     private func author(among writers: [Handle], of node: Node) -> Handle? {
         let candidates = writers.filter(\.mayHaveWritten)
         guard candidates.count > 1 else { return candidates.first }

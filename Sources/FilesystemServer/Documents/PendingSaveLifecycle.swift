@@ -7,12 +7,12 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// Names that are missing in the middle of a save: others who look them up wait until they are filled.
+/// Names that are missing in the middle of a save: lookups by other programs wait until the names are filled.
 extension CoordinatedFilesystem {
-    /// How often somebody looks whether the actors of open windows still live.
+    /// How often the savers of pending saves are checked for exit.
     private static let watchInterval = TimeSpan.milliseconds(50)
 
-    /// Answers a look at a name that is not there: at once, or when the window of its save closes.
+    /// Answers a lookup of a missing name: at once, or when its pending save closes.
     func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
         guard thread > 0 else { return reply.fail(.noEntry) }
@@ -30,33 +30,37 @@ extension CoordinatedFilesystem {
             .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
         recordRetry(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
-        // The window may have closed since it was looked at; then nobody else will answer the question.
+        // The pending save may have closed since the check; no other code would then answer the lookup.
         let isStillOpen =
             saves.state.withLock { $0.pendingSaves.isOpen(pendingSave) } && isSavePending(pendingSave)
         if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }
 
-    /// Whether a vacated name may still be filled: its actor lives, and has not left several names empty.
+    /// Whether a vacated name may still be filled: its saver lives, and has not left several names empty.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
-        // A presenter that was asked to save may have one program after another do it.
+        // A presenter that was asked to save may let one program after another do it.
         let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
         return isAlive && !saves.areManyDepartures(by: pendingSave)
     }
 
-    /// Whether the kernel looks a second time if it is told that a name is stale (D126). Not for what makes something other than a
-    /// file: that is an error to its program, and what it makes fills the name.
+    /// Whether the kernel repeats the lookup after ESTALE (D126).
+    ///
+    /// Not for a call that makes an item other than a file: ESTALE is an error to its program, and the new item fills
+    /// the name.
     private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
-    /// A name was vacated by a save; called after the step and before its answer. Where the document went is known of one that was
-    /// put aside (`isGone` is false); the other links of one that was removed are not it (D20).
+    /// Opens the pending save of a vacated name, after the step and before its answer.
+    ///
+    /// The place of a document that was put aside (`isGone` is false) is known. After a removal, the file's other links
+    /// are not the document (D20).
     func openPendingSave(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
         evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
     ) {
         let document = node.item
-        // First the claim that keeps the document's waiters waiting, then the holders that have the old
-        // file open go their way; the other order would let the waiters through in between.
+        // First claim the document, so that its waiters wait on; then move the holders of the old file to the orphan.
+        // The other order would grant waiters in between.
         let claim = engine.makeClaimID()
         let pendingSave = PendingSave(
             directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
@@ -75,7 +79,7 @@ extension CoordinatedFilesystem {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
-            // A window of the same name would mean that its filling was missed.
+            // A pending save of the same name would mean that its filling was missed.
             let forgotten = state.pendingSaves.resolveFill(
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
@@ -89,8 +93,8 @@ extension CoordinatedFilesystem {
         watchPendingSaves()
     }
 
-    /// A presented document was moved, and went with its file. Until the program fills the name, or has not done so for a moment, others
-    /// wait for it.
+    /// Opens the pending save of a presented document that was moved with its file. Other programs wait for the name
+    /// until the program fills it or a moment has passed.
     func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
         let place = NodeNumber(change.directory.id.rawValue)
         let pendingSave = PendingSave(
@@ -104,7 +108,7 @@ extension CoordinatedFilesystem {
                     pendingSave.name, in: place, of: pendingSave.oldNode, by: saver, at: pendingSave.opened,
                     contents: contents))
             let forgotten = state.pendingSaves.resolveFill(pendingSave.name, in: place, by: nil)
-            // If there are too many, nobody waits for the name; it can be filled all the same.
+            // If there are too many, no lookup waits for the name; it can be filled all the same.
             _ = state.pendingSaves.open(pendingSave)
             return forgotten
         }
@@ -112,9 +116,12 @@ extension CoordinatedFilesystem {
         watchPendingSaves()
     }
 
-    /// A program is about to use a file. If that is a presented document which was moved a moment ago, it has moved for that program, and
-    /// stays where it is. It stays, too, if the program that moved it changes it or takes it away: no backup is changed. What its
-    /// presenters do to it says nothing: they were told that it has moved.
+    /// Notes that a program is about to use a file. A presented document that was moved a moment ago then stays where
+    /// it is, if:
+    /// - another program than the mover uses it, or
+    /// - the mover changes it or takes it away, because no program changes its backup.
+    ///
+    /// Its own presenters' use decides nothing, because they were told of the move.
     func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
         guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
             thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
@@ -123,7 +130,7 @@ extension CoordinatedFilesystem {
         leaveMoved(node, for: saver)
     }
 
-    /// The same of what was written through a handle that is closed.
+    /// Does the same for the writes of a handle that closes.
     func noteUse(by handle: Handle) {
         guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node), mayHaveWritten(handle),
             !engine.isPresented(handle.node.item, by: handle.identify())
@@ -135,8 +142,10 @@ extension CoordinatedFilesystem {
         do throws(Errno) { return Stamp(try node.descriptor().descriptor.status()) } catch { return nil }
     }
 
-    /// What presenters have written to a file since they were told that the document is there stays there: it is kept as a version, since
-    /// they show the document under its former name again. A moment later, because a copy takes time.
+    /// Preserves what presenters wrote to a file after they were told that the document moved there.
+    ///
+    /// They present the document under its former name again, so their writes would stay in the backup. The copy runs
+    /// later on a worker, because it takes time.
     func preserveBackupWrites(
         to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
     ) {
@@ -162,7 +171,7 @@ extension CoordinatedFilesystem {
         if let pendingSave { closePendingSave(pendingSave, because: .windowClosed) }
     }
 
-    /// A window closed: the document's claim ends and whoever looked the name up looks again.
+    /// Closes a pending save: the document's claim ends and waiting lookups are retried.
     func closePendingSave(_ pendingSave: PendingSave, because step: JournalEntry.Step) {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
@@ -178,14 +187,15 @@ extension CoordinatedFilesystem {
         resumeListings(directory)
     }
 
-    /// A thread has taken a document away. When it leaves several names of a directory empty, nobody waits for them any longer.
+    /// Notes that a thread has taken a document away. When it leaves several names of a directory empty, their lookups
+    /// end.
     func noteDeparture(of change: NameChange) {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)
         let number = NodeNumber(directory.rawValue)
         let now = Engine.now
         saves.recentRemovals.withLock { $0.noteRemoved(change.name.bytes, from: number, by: thread, at: now) }
-        // What the names are of is looked at only where a program may wait.
+        // The classes of the names are checked only where a program may wait.
         guard !saves.hasNoPendingSaves,
             saves.recentRemovals.withLock({ $0.areMany(by: thread, from: number, at: now) })
         else { return }
@@ -200,14 +210,14 @@ extension CoordinatedFilesystem {
         resumeListings(directory)
     }
 
-    /// A thread has put something under a name.
+    /// Notes that a thread has filled a name.
     func noteArrival(of name: NameBytes, in directory: Node, by thread: Int32) {
         saves.recentRemovals.withLock {
             $0.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
         }
     }
 
-    /// Closes a window without looking at what may be far away on the thread that everybody's deadlines need.
+    /// Closes a pending save without access to distant files on the timers' thread, which all deadlines share.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {
@@ -221,7 +231,7 @@ extension CoordinatedFilesystem {
         expire(serial, of: thread) {}
     }
 
-    /// Whoever is in the middle of a save, and writes or waits for the disk before it fills the name, is not done yet.
+    /// Prolongs the save of a program that writes or waits for the disk before it fills the name.
     func noteSaveActivity(by thread: Int32) {
         guard !saves.hasNoPendingSaves, thread > 0, let saver = processes.saver(ofThread: thread) else {
             return
@@ -229,7 +239,7 @@ extension CoordinatedFilesystem {
         saves.change { $0.noteActivity(by: saver, at: Engine.now) }
     }
 
-    /// Starts looking after the open windows, unless somebody does already.
+    /// Starts to watch the pending saves, unless they are watched already.
     private func watchPendingSaves() {
         let isFirst = saves.state.withLock { state in
             defer { state.isWatched = true }
@@ -274,7 +284,7 @@ final class NameSubject: JournalSubject {
     }
 }
 
-/// Stands behind the claim that holds a vacated document, and behind changes of names.
+/// The claimant of a vacated document's claim, and of changes of names.
 final class PendingSaveClaimant: Claimant {
     private let subject: NameSubject
     private let party: Party
@@ -287,6 +297,6 @@ final class PendingSaveClaimant: Claimant {
     var attribution: Attribution { subject.attribution }
     var intents: [Intent] { [Intent(.write(.updating), to: attribution.path)] }
     func identify() -> Party { party }
-    /// Never asked: only handles are looked at.
+    /// Never asked: only handles are observed.
     func observe() -> Observation { .emptied }
 }

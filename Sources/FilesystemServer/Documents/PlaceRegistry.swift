@@ -6,11 +6,11 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Where items are, in the words of the engine.
+/// The places of items, as the engine knows them.
 ///
-/// A directory is *placed*, which tells the engine of it, before the first time something in it is named, and then
-/// for as long as its node lives: whoever claims a file now may be in the way of somebody who wants to move the
-/// directory later. Nothing but the first claim in a directory pays for it.
+/// A directory is *placed*, which tells the engine of it, before an item in it is named for the first time. It stays
+/// placed while its node lives, because a claim on a file may contend with a later move of the directory. Only the
+/// first claim in a directory pays for this.
 final class PlaceRegistry: Sendable {
     private let engine: Engine
     private let forgottenDirectories: ForgottenDirectories
@@ -22,7 +22,7 @@ final class PlaceRegistry: Sendable {
         self.forgottenDirectories = forgottenDirectories
     }
 
-    /// Where a file or a directory is known to be.
+    /// The place where a file or directory is known to be.
     func place(of node: Node) -> Place {
         if node.kind == S_IFDIR { _ = ensure(node) }
         return node.parent.map { place(in: $0) } ?? Place()
@@ -30,19 +30,19 @@ final class PlaceRegistry: Sendable {
 
     func place(in directory: Node) -> Place { Place(in: ensure(directory)) }
 
-    /// A name that something is told of; it is remembered for those who are told later.
+    /// The place of a name that an event reports; the name is remembered for later readers of the event.
     func place(_ name: NameBytes, in directory: Node) -> Place {
         Place(in: ensure(directory), link: names.note(name, in: directory))
     }
 
-    /// The path of a name that something was told of.
+    /// The path of a name that an event reported.
     func path(of link: LinkID) -> [UInt8]? {
         names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
     }
 
-    /// A file or a directory is about to get another name, which presenters are told of later.
+    /// A file or a directory is about to get another name, which is reported to presenters later.
     func beginRename(of node: Node, from name: NodeName) { renamed.begin(node, name) }
-    /// They are told now. Under the engine's lock, too.
+    /// The rename is reported now. May be called under the engine's lock.
     func endRename(of node: Node) { renamed.end(node) }
 
     /// The names of a file, as presenters know them.
@@ -51,7 +51,7 @@ final class PlaceRegistry: Sendable {
         return [former] + node.otherNames
     }
 
-    /// Whether presenters know a file by a name. Under the engine's lock, too.
+    /// Whether presenters know a file by a name. May be called under the engine's lock.
     func isTold(_ name: NodeName, of node: Node) -> Bool {
         guard let former = renamed.name(of: node) else { return node.has(name.name, in: name.directory) }
         return former.directory === name.directory && former.name == name.name
@@ -63,7 +63,7 @@ final class PlaceRegistry: Sendable {
         let (registeredItem, item) = directory.state.withLock { ($0.registeredItem, $0.item) }
         if registeredItem == item { return item }
         forgottenDirectories.forgetEach { engine.forget($0) }
-        // From above, and without recursion: how deep a tree is is its owner's choice.
+        // From the top and without recursion, because a tree's owner chooses its depth.
         for above in unplaced(above: directory).reversed() {
             enter(above, as: above.state.withLock { $0.item })
         }
@@ -71,7 +71,7 @@ final class PlaceRegistry: Sendable {
         return item
     }
 
-    /// The directories above one of which the engine does not know, the nearest first.
+    /// The directories above a directory that the engine does not know, the nearest first.
     private func unplaced(above directory: Node) -> [Node] {
         var found: [Node] = []
         while let parent = (found.last ?? directory).parent {
@@ -87,7 +87,7 @@ final class PlaceRegistry: Sendable {
             let above = parent.map { parent in parent.state.withLock { $0.item } }
             forgottenDirectories.noteKnown(item)
             engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
-            // A rename that came between found nothing to correct, nor did whoever made it a package.
+            // A rename in between, or a change to a package, found no placed directory to correct.
             let isTrue = directory.state.withLock { state in
                 state.registeredItem = item
                 return state.parent === parent && state.packageChanges == changes
@@ -96,7 +96,7 @@ final class PlaceRegistry: Sendable {
         }
     }
 
-    /// A directory may have become a package, or be one no longer.
+    /// A directory may have become a package, or be none any longer.
     func reconsider(_ directory: Node) {
         guard directory.kind == S_IFDIR else { return }
         let registeredItem = directory.state.withLock { state in
@@ -107,10 +107,10 @@ final class PlaceRegistry: Sendable {
     }
 }
 
-/// Numbers of directories that the engine knows, and which of them have no node any more.
+/// Numbers of directories that the engine knows, and those without a node among them.
 ///
 /// A node may end on any thread and under any lock, where the engine must not be called. Until the engine has forgotten
-/// it the number is nobody else's, not even the same directory's when it is found again.
+/// the number, no directory gets it, not even the same directory when it is found again.
 final class ForgottenDirectories: Sendable {
     private struct State {
         var known: Set<ItemID> = []
@@ -119,12 +119,12 @@ final class ForgottenDirectories: Sendable {
 
     private let state = Mutex(State())
 
-    /// The engine is told of a directory.
+    /// Notes that the engine is told of a directory.
     func noteKnown(_ item: ItemID) { _ = state.withLock { $0.known.insert(item) } }
     func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
     func add(_ item: ItemID) { state.withLock { $0.forgottenDirectories.append(item) } }
 
-    /// Hands over each that departed, without a lock.
+    /// Passes each forgotten directory to the closure, without a lock.
     func forgetEach(_ forget: (ItemID) -> Void) {
         let items = state.withLock { state in
             defer { state.forgottenDirectories = [] }
@@ -136,10 +136,10 @@ final class ForgottenDirectories: Sendable {
     }
 }
 
-/// Files and directories that are being renamed, with the names by which presenters know them still.
+/// Files and directories that are being renamed, with the names by which presenters still know them.
 ///
-/// What happened in a directory is told with its path, and so before its rename is told with the former one. A change of a file is
-/// told of the former name, too: it would say that the new one is there, and the rename has yet to say that.
+/// An event in a directory before its rename is reported has the former path. A change of a file is reported under its
+/// former name as well: the new name would tell that it exists, before the rename is reported.
 private final class UnreportedRenames: Sendable {
     private let former = Mutex<[NodeID: NodeName]>([:])
     private let count = Atomic<Int>(0)
@@ -181,23 +181,23 @@ private final class UnreportedRenames: Sendable {
     }
 }
 
-/// What the names were that something was told of, as long as somebody may be told of it.
+/// The names that events reported, as long as a presenter may read the events.
 ///
-/// Those who show a directory are told at the end of a turn, when a file may have another name, or none. A name's
-/// number follows from the name, so forgetting it costs nothing but the path in a message.
+/// Presenters of a directory are told at the end of an access session, when a file may have another name, or none. A
+/// name's number follows from the name, so forgetting it costs only the path in a message.
 private final class LinkNameCache: Sendable {
     private struct State {
         var recent: [LinkID: NodeName] = [:]
         var older: [LinkID: NodeName] = [:]
     }
 
-    /// How many are remembered at least: a turn tells of 256 items at most before it tells.
+    /// How many names are remembered at least; a session collects 256 items at most before it reports them.
     private static let capacity = 8192
     private let state = Mutex(State())
 
     func note(_ name: NameBytes, in directory: Node) -> LinkID {
         let link = Self.number(of: name, in: directory)
-        // What is forgotten may be a directory's last reference.
+        // A forgotten name may hold the last reference to a directory.
         let forgotten: [LinkID: NodeName] = state.withLock { state in
             guard state.recent.updateValue(NodeName(name: name, directory: directory), forKey: link) == nil,
                 state.recent.count >= Self.capacity

@@ -5,18 +5,18 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Which programs a document concerns whose name is about to be missing.
+/// The programs that a save concerns, before the document's name is missing.
 extension CoordinatedFilesystem {
-    /// How many of those that have a document are looked at: one that is no relative of the actor decides.
+    /// How many users of a document are checked; a single unrelated program decides.
     private static let mostUsers = 64
 
-    /// Whether any program but the one that takes the name away may have to do with the document: what is asked first.
+    /// Whether any program other than the saver may use the document; a fast check before all others.
     func mayConcernOthers(_ node: Node) -> Bool {
         engine.hasAwareClients || node.state.withLock { $0.opens > 0 }
             || expectedRetries.hasWaitingOpen(node.item)
     }
 
-    /// What looks like a save is one only if it concerns others: else the name is gone at once.
+    /// Assesses a save. It counts as a save only if it concerns other programs; otherwise the name is gone at once.
     func save(
         by saver: SavingProcess, _ evidence: PendingSave.Evidence?, of node: Node, in directory: Node,
         _ thread: Int32
@@ -36,9 +36,10 @@ extension CoordinatedFilesystem {
         return hasInterestedPresenter ? .listeners : nil
     }
 
-    /// Whether taking a document's name away may be the first step of a save though nothing but the step says so. Only those that
-    /// present it lose something if that is not waited for. A program that holds an access to move or delete it has said what it
-    /// does.
+    /// Whether taking a document's name away may be the first step of a save without further evidence.
+    ///
+    /// Only presenters of the document would lose by not waiting. A program that holds an access to move or delete it
+    /// has announced that step.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)
@@ -47,15 +48,15 @@ extension CoordinatedFilesystem {
         return !engine.isWithinAccess(party, of: node.item, at: places.place(in: directory))
     }
 
-    /// The same of a move.
+    /// Does the same for a move.
     func mayBeSaved(_ move: RenameOperation, by thread: Int32) -> Bool {
-        // What two programs present is one document from then on, whichever of them saves.
+        // Two presented documents become a single document then, whichever program saves.
         if let target = move.target, documents.isTracked(target.item) { return false }
         return mayBeSaved(move.node, in: move.from.directory, by: thread)
             && !processes.programs.replacesFromElsewhere(processes.program(ofThread: thread))
     }
 
-    /// Whether a program that is no relative of a thread's has a document open, or waits for it.
+    /// Whether a program unrelated to a thread has a document open, or waits for it.
     private func isUsed(_ node: Node, besides thread: Int32) -> Bool {
         let users = engine.claimants(on: node.item, atMost: Self.mostUsers)
         guard !users.isEmpty else { return false }

@@ -4,9 +4,9 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// The recogniser and its open windows behind one lock.
+/// The save detector and its pending saves behind one lock.
 ///
-/// **Lock rule.** Only values change under it; whoever has to be told is told by the caller, afterwards.
+/// **Lock rule.** Only values change under it; the caller sends events afterwards.
 final class SaveTracker: Sendable {
     struct State {
         var saveDetector: SaveDetector
@@ -15,10 +15,10 @@ final class SaveTracker: Sendable {
         var isWatched = false
         /// Steps under way that are about to vacate a name, by directory.
         var steps: [NodeNumber: Int] = [:]
-        /// The processes whose listings have waited for a window, by the claim of the window.
+        /// The processes with listings that have waited for a pending save, by its claim.
         var listed: [ClaimID: Set<ProcessID>] = [:]
 
-        /// Tells of any operation of an actor on the mount, which may not have done saving yet.
+        /// Notes any operation of a saver on the mount; its save may go on.
         mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
             pendingSaves.noteActivity(by: saver, at: now)
             moved.noteActivity(by: saver, at: now)
@@ -34,10 +34,10 @@ final class SaveTracker: Sendable {
         state = Mutex(State(saveDetector: SaveDetector(knowing: programs)))
     }
 
-    /// Whether no name is vacated just now, which is what the fast paths ask.
+    /// Whether no name is vacated now, for the fast paths.
     var hasNoPendingSaves: Bool { pendingSaveCount.load(ordering: .relaxed) == 0 }
 
-    /// Changes the book, and keeps ``hasNoPendingSaves`` true to it.
+    /// Changes the state, and updates ``hasNoPendingSaves``.
     func change<Result>(_ body: (inout State) -> Result) -> Result {
         state.withLock { state in
             let result = body(&state)
@@ -54,18 +54,18 @@ final class SaveTracker: Sendable {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.forget(node) } }
     }
 
-    /// A file was closed by somebody who could write to it.
+    /// A writer has closed a file.
     func closedFile(_ node: NodeNumber) {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.noteClosed(node, at: Engine.now) } }
     }
 
-    /// A name of a directory is about to be vacated: a listing that lacks it already is told so until ``endStep(in:)``.
+    /// A name of a directory is about to be vacated. Until ``endStep(in:)`` a listing without the name is told so.
     func beginStep(in directory: NodeID) {
         change { $0.steps[NodeNumber(directory.rawValue), default: 0] += 1 }
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// The window of the name is open, or the name was not vacated.
+    /// The pending save of the name is open, or the name was not vacated.
     func endStep(in directory: NodeID) {
         let number = NodeNumber(directory.rawValue)
         change { state in
@@ -77,7 +77,8 @@ final class SaveTracker: Sendable {
     /// Grows with each step that is about to vacate a name.
     var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
 
-    /// What a listing of a directory by a program would lack and has not waited for yet, and whether a name is being vacated.
+    /// The pending saves that a program's listing would lack and has not waited for yet, and whether a name is being
+    /// vacated.
     func missing(in directory: NodeID, for saver: SavingProcess?) -> (
         pendingSaves: [PendingSave], isVacating: Bool
     ) {
@@ -91,7 +92,7 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// A program's listing waits for windows: it does so once for each.
+    /// Notes that a program's listing waits for pending saves; it waits only once for each.
     func noteListing(of pendingSaves: [PendingSave], for saver: SavingProcess?) {
         guard let saver else { return }
         state.withLock { state in

@@ -4,21 +4,21 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// A document that somebody follows, whichever file it is just now.
+/// A tracked document, whatever file it has at the moment.
 ///
 ///     at a node ◀──a file takes its name──▶ awaiting its name
-///         ╲──another tracked document takes it over──▶ an alias of that one
+///         ╲──another tracked document takes it over──▶ its alias
 ///
-/// Shared by all who found it. Changed by ``DocumentTable`` only, under its lock.
+/// Shared by all finders. Changed by ``DocumentTable`` only, under its lock.
 final class TrackedFile: TrackedDocument {
     enum Location: Sendable {
         case node(Node)
-        /// No file has the document's name, and maybe no directory the names before the last. `former` had
-        /// it, and may have been renamed away only.
+        /// No file has the document's name, and perhaps no directory has the names before the last. `former` had the
+        /// name, and may only have been renamed.
         case names([NameBytes], in: Node, former: Node?)
     }
 
-    /// What a file looks like, which tells whether something was done to it that nobody has seen.
+    /// The state of a file, which tells whether it has unreported changes.
     struct FileSnapshot: Equatable, Sendable {
         let file: FileKey
         let stamp: Stamp
@@ -34,13 +34,13 @@ final class TrackedFile: TrackedDocument {
     struct State {
         var item: ItemID
         var place: Location
-        /// As it was when those who follow it began to, or heard of it last; nil while nobody has looked.
+        /// The state at the last event or when tracking began; nil before the first observation.
         var snapshot: FileSnapshot?
-        /// How many found it, aliases included.
+        /// The number of finders, aliases included.
         var finders = 1
-        /// The nodes on its way to the root that the kernel must not make us forget.
+        /// The nodes from its place to the root, which the kernel's forgetting must not release.
         var retainedNodes: [Node] = []
-        /// The document it has become part of.
+        /// The document that it has become part of.
         var successor: TrackedFile?
     }
 
@@ -67,7 +67,7 @@ final class TrackedFile: TrackedDocument {
         if let successor { return successor.place }
         return switch place {
         case .node(let node): documents.places.place(of: node)
-        // Of the last name, if it is awaited together with its directory, nobody knows where that will be.
+        // If the last name is awaited together with its directory, its final place is unknown.
         case .names(_, let directory, _): documents.places.place(in: directory)
         }
     }
@@ -77,7 +77,7 @@ final class TrackedFile: TrackedDocument {
     func invalidateAttributes() {
         let (place, successor) = state.withLock { ($0.place, $0.successor) }
         if let successor { return successor.invalidateAttributes() }
-        // What appears under a name is looked at when it does.
+        // A file that appears under an awaited name is observed then.
         if case .node(let node) = place { node.invalidateAttributes() }
     }
 }
@@ -99,7 +99,7 @@ extension TrackedFile.Location {
         return DocumentTable.EntryName(name, in: directory)
     }
 
-    /// Whether the next name that is awaited is the document's own.
+    /// Whether the next awaited name is the document's own.
     var isAtLast: Bool { if case .names(let names, _, _) = self { names.count == 1 } else { false } }
 
     /// The node, or the directory of the awaited name.

@@ -5,17 +5,19 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Writers that let others pass because they had changed nothing (Y9), and what others write beside them.
+/// Writers that were suspended or preempted because they had changed nothing (Y9), and the writes of others beside
+/// them.
 ///
-/// A file does not tell which of its writers has changed it. So each time another writer closes the file, what it leaves is
-/// what such a writer is measured by from then on, unless its position tells that it may have written meanwhile.
+/// A file does not tell which of its writers has changed it. So each time another writer closes the file, its state
+/// becomes the new baseline of such a writer. If the writer's position has moved, it may have written meanwhile, and its
+/// baseline stays.
 extension CoordinatedFilesystem {
     func hasYieldedClean(_ writer: Handle) -> Bool {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }
 
-    /// Whether a writer that let others pass as one that had changed nothing may have changed its file since. A claim that was just
-    /// granted has not changed it.
+    /// Whether a writer that yielded clean may have changed its file since. A claim that was just granted has not
+    /// changed it.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
         if writer.state.withLock({ $0.hasWritten }) {
             preserveProvisionalCopy(beside: writer)
@@ -24,14 +26,15 @@ extension CoordinatedFilesystem {
         if writer.observeWriting() == .clean { return false }
         let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
-        // It cannot be told later any more.
+        // Mark it now, because later it can no longer be told.
         writer.markWritten()
         preserveProvisionalCopy(beside: writer)
         return true
     }
 
-    /// Whether a suspended writer beside a claim, or one that it went over, may have changed the file.
-    /// Of very many not each is looked at: then one may have.
+    /// Whether a suspended writer beside a claim, or one that the claim preempted, may have changed the file.
+    ///
+    /// If there are too many to observe, one of them may have.
     func hasChangedSuspendedWriter(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
         let most = SuspendedWriterVersions.mostWriters
         let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
@@ -42,7 +45,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Those of a file's writers that let others pass, but for one that is about to close it or to change it.
+    /// The writers of a file that yielded clean, except one that is about to close the file or to change it.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
         guard node.state.withLock({ $0.opens > (handle == nil ? 0 : 1) }) else { return [] }
         return handles.writers(on: node).filter { writer in
@@ -55,7 +58,8 @@ extension CoordinatedFilesystem {
         !writer.state.withLock { $0.hasWritten } && writer.observeWriting() != .clean && !writer.hasMoved
     }
 
-    /// What another writer leaves in the file is what these are measured by. Whoever writes from here on is found to have.
+    /// Makes the file's state after another writer the baseline of these writers, so that their later writes are
+    /// detected.
     func rebaseline(_ node: Node, to unchanged: [Handle], by subject: any JournalSubject) {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
@@ -69,7 +73,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Those that have changed nothing have not changed the times either that are set now.
+    /// Runs a step that sets the file's times, and updates the baselines of writers that have changed nothing.
     func refreshBaselines(of node: Node, over step: () throws(Errno) -> Void) throws(Errno) {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.observeWriting() == .clean }
         try step()
@@ -77,7 +81,7 @@ extension CoordinatedFilesystem {
         for writer in unchanged { noteBaseline(of: writer, status) }
     }
 
-    /// A writer that had changed nothing has gone over what others left in the file, or may have.
+    /// Preserves the state that others left in the file, if a writer that had changed nothing may have overwritten it.
     func preserveProvisionalCopy(beside writer: Handle) {
         guard let left = writer.state.withLock({ $0.left.take() }) else { return }
         work(on: writer.node, for: .preserving) { [self] in
@@ -85,18 +89,18 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Such a writer closes the file.
+    /// Discards the provisional copy of such a writer at its close.
     func discardProvisionalCopy(beside writer: Handle) {
         guard writer.state.withLock({ $0.left != nil }) else { return }
         if writer.mayHaveWritten { return preserveProvisionalCopy(beside: writer) }
-        // The copy removes its file when it goes, and that is not done under the lock.
+        // The copy removes its file when it is released, and that must not happen under the lock.
         let left = writer.state.withLock { $0.left.take() }
         withExtendedLifetime(left) {}
     }
 
-    /// Whether somebody who was passed has written what would be lost now, or shows it and did not let go.
+    /// Whether a preempted writer has written contents that would be lost now, or a presenter did not relinquish them.
     ///
-    /// A writer that yielded clean may have written since, which its file tells.
+    /// A writer that yielded clean may have written since, as its file shows.
     func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
         !grant.unanswered.isEmpty || grant.preemptsMore
             || grant.preempted.contains { preempted in
@@ -107,29 +111,29 @@ extension CoordinatedFilesystem {
             }
     }
 
-    /// Whether the kernel may have what a passed writer has stored, and the file does not show it.
+    /// Whether the kernel may hold stores of a preempted writer that the file does not show.
     ///
-    /// All that have a file open go the same way to its data. If there are more writers than the grant lists, one is taken to have
-    /// stored something.
+    /// All openers of a file use the same data route. If there are more writers than the grant lists, one of them may
+    /// have stored data.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
         if case .backing = node.state.withLock({ $0.dataRoute }) { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }
     }
 
-    /// Those that the grant lists.
+    /// The writers that the grant lists.
     func writers(passedBy grant: Grant) -> [Handle] {
         grant.preempted.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
-    /// Whether what a handle leaves may be written over without being seen: by a suspended writer, or by whoever it had to let
-    /// pass.
+    /// Whether the state that a handle leaves may be overwritten unseen, by a suspended writer or by a claim that
+    /// preempted the handle.
     func mayBeOverwrittenUnseen(_ handle: Handle) -> Bool {
         guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
         return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
     }
 
-    /// Whether a handle may have changed its file, as far as that can be told from what others did.
+    /// Whether a handle may have changed its file, as far as the changes of other writers tell.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
     }

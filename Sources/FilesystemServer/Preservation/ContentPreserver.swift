@@ -7,11 +7,11 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// Keeps contents before a step that would lose them. Everything here may block: call it on workers.
+/// Preserves contents before a step that would lose them. All methods may block: call them on workers.
 final class ContentPreserver: Sendable {
     let store: VersionStore?
     let engine: Engine
-    /// How often what somebody goes on writing is copied.
+    /// How often a copy is repeated while a program goes on writing.
     private static let mostCopies = 3
 
     /// Whether the source holds the daemon's own directory.
@@ -22,15 +22,15 @@ final class ContentPreserver: Sendable {
         self.engine = engine
     }
 
-    /// Whether the store has a file, as what it keeps. Blocks, and says yes if it cannot be known.
+    /// Whether the store holds a file as a version. Blocks, and returns true if it cannot be known.
     func has(_ status: FileStatus) -> Bool {
         guard let store else { return false }
         do throws(StoreError) { return try store.holds(status) } catch { return true }
     }
 
-    /// Keeps what a file holds now, before it is truncated or overwritten over somebody's claim.
+    /// Preserves the contents of a file before it is truncated or overwritten while another program has a claim.
     ///
-    /// Throws if it cannot be kept; then the step must not be taken. An empty file holds nothing.
+    /// Throws if they cannot be preserved; the step must not be taken then. An empty file has no contents.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {
@@ -46,7 +46,7 @@ final class ContentPreserver: Sendable {
         guard let store else { throw .readOnly }
         let writers = writers(beside: subject, because: cause)
         let last = try lastVersion(of: node, for: writers)
-        // An old one may go at any moment. It is kept again, which costs a name (D213).
+        // An old version may be evicted at any moment. The contents are preserved again, which costs a name (D213).
         if let id = last, countsOn(id, of: node, from: origin, for: writers) {
             let attribution = subject?.attribution ?? Attribution { node.path }
             engine.logAction(
@@ -54,7 +54,7 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // Who refused or did not answer should find what there was then.
+        // A presenter that refused or did not answer should find the contents of that moment.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
@@ -67,8 +67,10 @@ final class ContentPreserver: Sendable {
         return id
     }
 
-    /// The same before `step` cuts the file, or lets somebody go on who will. Until contents are on the disk those who were gone
-    /// over may have written more, which is copied once again; that is on the disk soon after the step.
+    /// Does the same before `step`, which cuts the file or lets a program continue that will.
+    ///
+    /// Preempted writers may write more until the contents are on the disk. Such writes are copied again, and are on
+    /// the disk soon after the step.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?,
         doubting isTimeRacy: (FileStatus) -> Bool, before step: () -> Void
@@ -78,7 +80,7 @@ final class ContentPreserver: Sendable {
         let seen = CopyBaseline(stamp: Stamp(status), isDoubtful: isTimeRacy(status))
         let first = try preserve(node, because: cause, by: subject)
         guard let store else { return step() }
-        // After the step the subject may have closed, and its claim tells no more beside what it was.
+        // After the step the subject may have closed, and its claim no longer has these writers beside it.
         let writers = writers(beside: subject, because: cause)
         let request = PreservationRequest(
             path: node.path, cause: cause, closed: Self.closedDirectories(above: node),
@@ -98,15 +100,16 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// What a file looked like before it was copied.
+    /// The state of a file before it was copied.
     private struct CopyBaseline {
         let stamp: Stamp
-        /// It may have been changed since without its time telling: that was too near.
+        /// The file may have changed since without a new time, because the time was too recent.
         let isDoubtful: Bool
     }
 
-    /// Copies a file without waiting for the disk, if it is not as it was, or may not be; and again as long as that is so, three
-    /// times at most. Where only the clock was in doubt, it still holds what the `former` version does.
+    /// Copies a file without waiting for the disk, if it may have changed since `seen`. Repeats this up to three times.
+    ///
+    /// Where only the clock was in doubt, the file may still equal the `former` version; then it is not copied.
     private static func copy(
         _ descriptor: SharedDescriptor, changedSince seen: CopyBaseline,
         doubting isTimeRacy: (FileStatus) -> Bool,
@@ -136,16 +139,16 @@ final class ContentPreserver: Sendable {
         return late
     }
 
-    /// Whoever it was kept for has gone on: copies go that a later one holds all of.
+    /// The handle's program has gone on, so copies can be released that a later copy holds completely.
     func letGoOfGrown(by handle: Handle) {
         guard handle.onlyAppends, let store else { return }
         for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }
     }
 
-    /// Keeps what somebody leaves behind while a suspended handle may still write to the same file.
+    /// Preserves the contents that a subject leaves while a suspended writer may still write to the file.
     ///
-    /// Nothing can be refused any more: a failure is logged. What is the same as a version that was kept for the subject before is not
-    /// kept again. Returns the version.
+    /// Nothing can be refused any more, so a failure is logged. Contents equal to the subject's `former` version are
+    /// not preserved again. Returns the version.
     @discardableResult
     func preserveBesideSuspendedWriter(
         in node: Node, by subject: (any JournalSubject)?, after former: VersionID? = nil,
@@ -164,13 +167,13 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Whether a file holds what a version holds, byte by byte.
+    /// Whether a file holds the same bytes as a version.
     private func holds(_ node: Node, _ version: VersionID) throws(StoreError) -> Bool {
         guard let store else { return false }
         return try store.holds(version, Self.descriptor(of: node).descriptor)
     }
 
-    /// Keeps what a handle wrote to a file that was replaced or deleted before it could be opened.
+    /// Preserves the writes of a handle to a file that was replaced or deleted before it could be opened.
     func preserveOrphanWrites(by handle: Handle) {
         guard handle.mayHaveWritten else { return }
         do throws(StoreError) {
@@ -181,9 +184,10 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Keeps a file that is about to lose a name while others write to it: what they still write is
-    /// kept with it. If it `mustStay`, it is kept whether or not they write anything. Not being able to is logged and does not
-    /// stop the step.
+    /// Preserves a file that is about to lose a name while others write to it; their later writes are preserved with
+    /// it.
+    ///
+    /// If it `mustStay`, it is preserved whether or not they write. A failure is logged and does not stop the step.
     /// `relatives` of the subject may write to it as well.
     func preserveFile(
         _ node: Node, for strangers: [Handle], and relatives: [Handle] = [], mustStay: Bool,
@@ -193,7 +197,8 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // What is written under its other name would be written to a link here as well; but that is better than nothing.
+            // Writes under its other name would change the link in the store as well, but a link is better than
+            // nothing.
             let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
             if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
@@ -224,8 +229,8 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Keeps what a document holds that a save puts aside before it makes a new one and takes this away. Until then it has a name, so
-    /// that a link would show what is done to it there.
+    /// Preserves a document that a save puts aside and later removes. It is copied, because until then it has a name,
+    /// and a link would change with writes there.
     func preserveSetAside(_ node: Node, because cause: PreservationCause, by subject: any JournalSubject) {
         do throws(StoreError) {
             try preserveContents(of: node, because: cause, by: subject)
@@ -236,22 +241,23 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Where nothing links to the store: what there is now, and again what each of the writers leaves.
+    /// Copies the present contents where the store cannot link, and later the contents that each of the writers leaves.
     private func preserveCopies(
         of node: Node, for writers: [Handle], because cause: PreservationCause, by subject: any JournalSubject
     ) throws(StoreError) {
-        // First: whoever has closed the file by now left what is copied.
+        // Mark the writers first: those that have closed the file by now left the contents that are copied.
         for writer in writers { writer.state.withLock { $0.writesToOrphan = true } }
         try preserveContents(of: node, because: cause, by: subject)
     }
 
-    /// A handle closes: a file to which none of its writers has written need not be kept.
+    /// Releases the links of a handle that closes: a file to which none of its writers has written need not be
+    /// preserved.
     func releaseFiles(of handle: Handle) {
-        // Of who writes to what never was a document only that counts which is written after the file was kept.
+        // For a writer to a file that was never a document, only writes after the file was preserved count.
         releaseFiles(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
     }
 
-    /// Nil: whether the handle has written is seen by the file.
+    /// `hasWritten`: nil if the file tells whether the handle has written.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
         let files = handle.state.withLock { state in
             defer { state.linkedVersions = [] }
@@ -279,14 +285,14 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// A writer has the file of a link open, until it closes it.
+    /// Notes a writer that has the file of a link open, until it closes it.
     private func noteWriter(_ writer: Handle, of file: LinkedVersion) {
         writer.state.withLock { $0.linkedVersions.append(file) }
         store?.noteWriter(of: file.id, Engine.name(of: writer.attribution), by: writer.id.rawValue)
     }
 
-    /// One more writer opens a file. Returns false if the store has a link to it that no writer has any more: that has to get
-    /// contents of its own first.
+    /// Adds a writer that opens a file. Returns false if the store has a link to the file that has no writers any more:
+    /// that link needs contents of its own first.
     func join(_ writer: Handle) -> Bool {
         let known = writer.state.withLock { $0.linkedVersions }
         for file in writer.node.state.withLock({ $0.linkedVersions })
@@ -297,11 +303,11 @@ final class ContentPreserver: Sendable {
         return true
     }
 
-    /// A handle that was to write has not come to be open.
+    /// Releases the links of a writer that did not become open.
     func releaseFiles(ofUnopened handle: Handle) { releaseFiles(of: handle, hasWritten: false) }
 
-    /// Gives links contents of their own, so that nothing that is written to the file from now on changes what is kept. If that is
-    /// not possible, the file must not be written to.
+    /// Gives links contents of their own, so that later writes to the file do not change the versions. If that fails,
+    /// the file must not be written to.
     func detachLinks(of node: Node) throws(StoreError) {
         for file in node.linksWithoutWriters {
             do throws(StoreError) {
@@ -311,7 +317,7 @@ final class ContentPreserver: Sendable {
                 let attribution = Attribution { node.path }
                 engine.logAction(
                     "is kept as \(file.id) by a link that has no contents of its own (\(error))", attribution)
-                // That will not change, and no program is to be kept from its file for ever.
+                // This will not change, and no program is refused its file for ever.
                 guard error.isForGood else { throw error }
                 node.state.withLock { state in state.linkedVersions.removeAll { $0 === file } }
             }
@@ -322,12 +328,12 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             try store?.detach(id)
         } catch {
-            // It was let go of meanwhile: nothing can change it.
+            // The version was dropped meanwhile, so nothing can change it.
             guard error == .noSuchEntry else { throw error }
         }
     }
 
-    /// Whatever was kept was the last.
+    /// Writes the pending lines of the store, after the last version.
     func settle() { store?.writePendingLines() }
 
     func prune() { store?.prune() }
@@ -339,8 +345,10 @@ final class ContentPreserver: Sendable {
         engine.logAction("went over contents that are kept as \(id) (\(cause.rawValue))", attribution)
     }
 
-    /// The directories above a file that not everybody may enter: what lies there is told to those only who could enter them when it
-    /// was kept, wherever they are by then. Nobody but root's daemon has others to tell.
+    /// The rights of the directories above a file that some users may not enter.
+    ///
+    /// Versions from there are shown only to users that could enter them at that moment, wherever the directories are
+    /// later. Only root's daemon has other users.
     static func closedDirectories(above node: Node) -> [FileRights] {
         guard OwnProcess.user == 0 else { return [] }
         var closed: [FileRights] = []
@@ -351,12 +359,12 @@ final class ContentPreserver: Sendable {
             if next.isRoot { return closed }
             directory = next.parent
         }
-        // Known by its handle alone: nobody knows in which directories it lies (D130).
+        // The file is known by its handle alone, so its directories are unknown (D130).
         let owner = node.presentStatus?.user ?? 0
         return [FileRights(user: owner, group: 0, mode: 0o100, accessControlList: nil)]
     }
 
-    /// Of what cannot be looked at, nobody but root knows anything.
+    /// If a directory cannot be observed, only root may see its versions.
     private static func rights(of directory: Node) -> FileRights {
         do throws(Errno) {
             return try FileRights(of: directory.descriptor().descriptor)
@@ -379,7 +387,7 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// The stamp of a file that was changed so many nanoseconds ago, if it tells each later change.
+    /// The stamp of a file that was changed `age` nanoseconds ago, if the stamp tells each later change.
     static func settledStamp(_ stamp: Stamp, age: Int64, granularity: Int64) -> Stamp? {
         age >= granularity ? stamp : nil
     }
@@ -396,7 +404,7 @@ final class ContentPreserver: Sendable {
 }
 
 extension JournalSubject {
-    /// The user whose step contents are kept for. Nil for what the daemon does of itself, or if that is not known.
+    /// The user that took the step. Nil for the daemon's own steps, or if the user is unknown.
     var requester: UInt32? {
         switch self {
         case let handle as Handle: handle.user
@@ -407,12 +415,12 @@ extension JournalSubject {
 }
 
 extension Grant {
-    /// Why contents are kept that a granted step endangers.
+    /// The reason why contents are preserved that a granted step endangers.
     var preservationCause: PreservationCause { unanswered.isEmpty ? .claim : .presenter }
 }
 
 extension StoreError {
-    /// Whether trying again comes to the same.
+    /// Whether another attempt would fail again.
     fileprivate var isForGood: Bool {
         switch self {
         case .tooLarge, .readOnly, .noRight, .noSuchEntry, .notAFile: true
@@ -420,8 +428,10 @@ extension StoreError {
         }
     }
 
-    /// Whether the file itself may be read all the same: it lies on another file system than the store or in another part of
-    /// it, has as many links as it can have, or can have one only.
+    /// Whether only the link fails, and the file itself may be read:
+    /// - It lies on another file system than the store, or in another part of it.
+    /// - It has as many links as it can have.
+    /// - It can have one link only.
     fileprivate var isAboutLinks: Bool {
         switch self {
         case .noRight: true

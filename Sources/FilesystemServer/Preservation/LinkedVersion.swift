@@ -3,18 +3,18 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// A file that was kept by a link, and that its writers still have open.
+/// A file that was preserved by a link, and that its writers still have open.
 ///
 ///     written ──the last writer closes──▶ settled
-///                     └──none has written anything──▶ needless
+///                     └──no writer has written──▶ unneeded
 ///
-/// What a settled link holds does not change any more: a program that opens the file to write gets it when the link has contents
-/// of its own.
+/// The contents of a settled link do not change any more: a program that opens the file to write waits until the link
+/// has contents of its own.
 final class LinkedVersion: Sendable {
-    /// What a writer leaves when it closes the file.
+    /// The outcome of a writer's close.
     enum CloseOutcome: Sendable {
         case otherWriters
-        /// None of them has written anything.
+        /// None of the writers has written.
         case unneeded
         case unchanging
     }
@@ -25,20 +25,20 @@ final class LinkedVersion: Sendable {
     }
 
     let id: VersionID
-    /// What it looked like then; nil if the clock of its file system would not tell a later change.
+    /// The stamp when it was preserved; nil if the file system's clock would not show a later change.
     private let stamp: Stamp?
     private let state: Mutex<State>
     /// Whether the link has contents of its own. Only workers that copy wait for this lock.
     private let isDetached = Mutex(false)
 
-    /// `mustStay`: it is kept whether or not a writer has changed it.
+    /// `mustStay`: it is preserved whether or not a writer has changed it.
     init(_ id: VersionID, as stamp: Stamp?, writers: Int, mustStay: Bool) {
         self.id = id
         self.stamp = stamp
         state = Mutex(State(writers: writers, isChanged: mustStay))
     }
 
-    /// Whether it was written to since it was kept. What is not known may have been.
+    /// Whether it was written to since it was preserved. If that is unknown, it may have been.
     func hasChanged(to now: Stamp?) -> Bool {
         guard let stamp, let now else { return true }
         return !stamp.hasSameContents(as: now)
@@ -77,7 +77,7 @@ final class LinkedVersion: Sendable {
 }
 
 extension Node {
-    /// Links of the store to the file, to which no writer of the file writes any more.
+    /// Links of the store to the file that have no writers any more.
     var linksWithoutWriters: [LinkedVersion] { state.withLock { $0.linkedVersions }.filter(\.isSettled) }
 
     var hasLinksWithoutWriters: Bool {

@@ -6,14 +6,14 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// What a writer leaves in a file at close(2), while other writers have the file open (D149).
+/// The contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///
-/// The kernel answers close(2) before it tells of the end of the handle. A suspended program may write in between. So the
-/// kernel is told to ask at close(2) itself where that may be, and the answer comes when the contents are kept.
+/// The kernel answers close(2) before it releases the handle. A suspended writer may write in between. So the kernel is
+/// told to ask at close(2) itself where that may happen, and the answer comes after the contents are preserved.
 extension CoordinatedFilesystem {
-    /// Whether the kernel asks at each close(2) of a file that was there before, which takes a request more.
+    /// Whether the kernel asks at each close(2) of an existing file, which costs one more request.
     ///
-    /// A program that opens a file to read and write often keeps it open, so that writers come that were not there yet.
+    /// A program that opens a file to read and write often keeps it open, so writers may come later.
     func needsFlush(_ handle: Handle) -> Bool {
         if handle.hasErrorsAtClose { return true }
         guard handle.mayWrite, handle.isClaimed else { return false }
@@ -26,9 +26,10 @@ extension CoordinatedFilesystem {
         return handles.writers(on: node).contains { $0 !== handle }
     }
 
-    /// Keeps what a writer leaves if another one may write over it without being seen, and then answers.
+    /// Preserves the contents that a writer leaves if another writer may overwrite them unseen, and then answers.
     ///
-    /// A process that has a copy of the descriptor from its parent closes it when it ends or runs another program, and leaves nothing.
+    /// A child process that has a copy of the descriptor closes it when it ends or runs another program, and leaves
+    /// nothing.
     func preserveAtClose(
         atCloseOf handle: Handle, by thread: Int32, then answer: @escaping @Sendable () -> Void
     ) {
@@ -38,7 +39,7 @@ extension CoordinatedFilesystem {
         }
         let unchanged = unchangedWriters(of: node, besides: handle)
         guard !unchanged.isEmpty || mayBeOverwrittenUnseen(handle) else { return answer() }
-        // One that is kept just now may be all that there is, but is not kept yet.
+        // A version that is being preserved now may suffice, but is not on the disk yet.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
         guard handle.beginCloseRecord(orElse: again) else { return }
         node.threads(for: .processObservation).run { [self] in
@@ -65,9 +66,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Keeps what a file holds as a version, unless that is what was kept for the handle before.
+    /// Preserves the contents of a file as a version, unless they equal the last version of the handle.
     ///
-    /// When the handle ends, what is there beyond that may be a suspended writer's.
+    /// When the handle ends, later contents may be those of a suspended writer.
     func preserveVersion(leftBy handle: Handle, atEnd: Bool = false) {
         let former = handle.state.withLock { $0.closeRecord?.version }
         let origin: SuspendedWriterVersions.Origin = atEnd && handle.isPreservedAtClose ? .writer : .others
@@ -85,31 +86,33 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// What a file looked like when its writer was last answered at close(2).
+/// The state of a file when its writer's close(2) was last answered.
 struct CloseRecord {
     let stamp: Stamp
     /// Whether the stamp tells each later change.
     let isSure: Bool
     /// How often the contents were copied.
     let count: Int
-    /// What was kept last of them as a version.
+    /// The last version of these contents.
     var version: VersionID?
 }
 
 extension Handle {
-    /// A shell closes copies of its own for each command, and the kernel does not say which copy is the last. After so many that left
-    /// something, contents are kept when the handle ends: a long log is not copied for each line.
+    /// How many closes preserve contents; after that they are preserved when the handle ends.
+    ///
+    /// A shell closes a copy of its descriptor for each command, and the kernel does not say which copy is the last. A
+    /// long log is not copied for each line.
     private static let mostRecordedCloses = 3
 
-    /// Whether close(2) has errors to tell that no write told.
+    /// Whether close(2) may report errors that no write reported.
     var hasErrorsAtClose: Bool { mayWrite && !node.isMachineLocal }
 
-    /// Whether all that it left was kept at close(2). What comes after that is not this writer's.
+    /// Whether all contents that it left were preserved at close(2). Later contents are not this writer's.
     var isPreservedAtClose: Bool {
         state.withLock { $0.closeRecord.map { $0.count <= Self.mostRecordedCloses } ?? false }
     }
 
-    /// Returns whether something may be left that was not kept at a close(2) before.
+    /// Returns whether the handle may leave contents that were not preserved at an earlier close(2).
     fileprivate func recordClose(_ status: FileStatus, isSure: Bool, hasWritten: Bool) -> Bool {
         let stamp = Stamp(status)
         return state.withLock { state in
@@ -122,7 +125,7 @@ extension Handle {
         }
     }
 
-    /// Returns false if contents are being kept at another close(2) of the same handle; then `again` waits for that.
+    /// Returns false if another close(2) of the same handle preserves contents now; `again` then runs after it.
     fileprivate func beginCloseRecord(orElse again: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             state.closers?.append(again)

@@ -5,12 +5,14 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// What others left in a file beside writers that had changed nothing (D149). It is kept if one of these goes over it, and
-/// forgotten when all of them have closed the file, or others have left something else.
+/// A copy of the contents that others left in a file beside writers that had changed nothing (D149).
+///
+/// It is preserved if such a writer overwrites the contents. It is discarded when all of these have closed the file, or
+/// others have left other contents.
 final class ProvisionalCopy: Sendable {
     private let copy: Mutex<UnfinishedCopy?>
     private let store: VersionStore?
-    /// Why there is no copy of contents that may be missed.
+    /// The reason why there is no copy of contents that may be missed.
     let failure: StoreError?
 
     init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?, failure: StoreError? = nil) {
@@ -28,7 +30,8 @@ final class ProvisionalCopy: Sendable {
 }
 
 extension ContentPreserver {
-    /// Copies what a file holds, without waiting for the disk. If the one that leaves it is not the owner, it takes the room of others.
+    /// Copies the contents of a file without waiting for the disk. If the requester is not the owner, the copy
+    /// counts towards the quota for other users.
     func makeProvisionalCopy(in node: Node, by subject: any JournalSubject) -> ProvisionalCopy {
         do throws(StoreError) {
             let descriptor = try Self.descriptor(of: node)
@@ -40,12 +43,12 @@ extension ContentPreserver {
             let copy = try store.copyWithoutSync(descriptor.descriptor, for: request, need: .possible)
             return ProvisionalCopy(copy, in: store)
         } catch {
-            // Too long to be copied, or there is no room: it may never be missed.
+            // The file is too large to copy, or there is no space; the contents may never be missed.
             return ProvisionalCopy(nil, in: nil, failure: error)
         }
     }
 
-    /// A writer may have gone over it.
+    /// Preserves the copy, because a writer may have overwritten its contents.
     func preserve(_ left: ProvisionalCopy, in node: Node, by subject: any JournalSubject) {
         if let failure = left.failure {
             engine.logAction(

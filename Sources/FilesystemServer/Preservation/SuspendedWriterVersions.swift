@@ -5,16 +5,20 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// What was kept of a file since it has suspended writers (D192).
+/// The versions of a file that were preserved since it has suspended writers (D192).
 ///
-/// Of each such writer the first version that it has written stays, and the last three; and the last three that others left beside
-/// it. What is between these was gone over as other saves are without such a writer.
+/// For each such writer, these versions stay:
+/// - the first that it has written,
+/// - the last three that it has written, and
+/// - the last three that others left beside it.
+///
+/// Versions in between are dropped, because without such a writer other saves would overwrite these contents, too.
 struct SuspendedWriterVersions: Sendable {
-    /// By what a version came about.
+    /// The origin of a version.
     enum Origin: Hashable, Sendable {
-        /// Others go over it: the suspended writer may have written it.
+        /// Others overwrite the contents: the suspended writer may have written them.
         case writer
-        /// Another program leaves it, and the suspended writer may go over it.
+        /// Another program leaves the contents, and the suspended writer may overwrite them.
         case others
     }
 
@@ -25,12 +29,12 @@ struct SuspendedWriterVersions: Sendable {
     }
 
     private struct WriterVersions: Sendable {
-        /// What the writer had written when others went over it for the first time.
+        /// The writer's contents when others overwrote them for the first time.
         var first: Version?
         var written: [Version] = []
         var left: [Version] = []
 
-        /// The same contents were kept once more.
+        /// The same contents were preserved once more.
         mutating func replace(_ former: VersionID, by version: Version) {
             if first?.id == former { first = version }
             Self.replace(former, by: version, in: &written)
@@ -42,8 +46,8 @@ struct SuspendedWriterVersions: Sendable {
             list[index] = version
         }
 
-        /// A version stands for contents that would be kept now: it counts as the newest in each list that has it. What others leave is in
-        /// their list, too. Returns those that make way.
+        /// Makes a version the newest in each list that has it, because it stands for contents to be preserved now. A
+        /// version that others leave enters their list as well. Returns the versions above the limit.
         mutating func renew(_ version: Version, from origin: Origin) -> [Version] {
             let (hasWritten, hasLeft) = (
                 Self.moveToEnd(version, of: &written), Self.moveToEnd(version, of: &left)
@@ -64,9 +68,9 @@ struct SuspendedWriterVersions: Sendable {
 
         var all: [Version] { (first.map { [$0] } ?? []) + written + left }
 
-        /// Returns those that make way for another one.
+        /// Returns the versions above the limit after the insertion.
         mutating func insert(_ version: Version, from origin: Origin) -> [Version] {
-            // One that was kept a moment ago is not the first.
+            // A version that was in a list before is not the first.
             let isKnown = all.contains { $0.id == version.id }
             guard first == nil, origin == .writer, !isKnown else { return renew(version, from: origin) }
             first = version
@@ -81,19 +85,20 @@ struct SuspendedWriterVersions: Sendable {
 
     private static let most = 3
 
-    /// The suspended writers of a file that are looked at. If there are more, each open would cost as much as there are; then nothing is
-    /// let go, because one that is not looked at may have written it.
+    /// How many suspended writers of a file are observed; each more would make each open slower.
+    ///
+    /// If there are more, no version is dropped, because an unobserved writer may have written it.
     static let mostWriters = 16
 
-    /// The suspended writers that a version is kept for.
+    /// The suspended writers for which a version is preserved.
     struct SuspendedWriters {
         private let found: [Handle]
-        /// There are others that are not among these.
+        /// Whether there are further suspended writers.
         let areMore: Bool
 
         static let none = SuspendedWriters([])
 
-        /// `found`: one more than are looked at, if there are.
+        /// `found`: up to one writer more than are observed, to tell whether there are more.
         init(_ found: [any Claimant]) {
             self.found = found.prefix(mostWriters).compactMap { $0 as? Handle }
             areMore = found.count > mostWriters
@@ -108,17 +113,17 @@ struct SuspendedWriterVersions: Sendable {
     }
 
     private var writers: [HandleID: WriterVersions] = [:]
-    /// Of writers that have closed the file, as long as others are there.
+    /// Versions of writers that have closed the file, as long as other writers are open.
     private var settled: Set<VersionID> = []
 
     var isEmpty: Bool { writers.isEmpty }
 
-    /// The version that was kept last for one of these.
+    /// The last version that was preserved for one of these handles.
     func last(for handles: [HandleID]) -> Version? {
         handles.flatMap { writers[$0]?.all ?? [] }.max { $0.id < $1.id }
     }
 
-    /// Returns those that may go now. A version that holds the same as a `former` one stands in its place.
+    /// Returns the versions that may be dropped. A version with the same contents as a `former` version replaces it.
     mutating func insert(
         _ version: Version, insteadOf former: VersionID? = nil, from origin: Origin, for handles: [HandleID]
     ) -> [VersionID] {
@@ -131,7 +136,7 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// A version that is in a list stands for contents that would be kept now. Returns those that may go.
+    /// Renews a version that stands for contents to be preserved now. Returns the versions that may be dropped.
     mutating func renew(_ id: VersionID, from origin: Origin, for handles: [HandleID]) -> [VersionID] {
         let version = writers.values.lazy.compactMap { kept in kept.all.first { $0.id == id } }.first
         guard let version else { return [] }
@@ -142,7 +147,7 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// A writer closes the file: what was kept for it stays.
+    /// A writer closes the file: its versions stay.
     mutating func close(_ handle: HandleID) {
         guard let kept = writers.removeValue(forKey: handle) else { return }
         settled.formUnion(kept.all.map(\.id))
@@ -156,7 +161,7 @@ struct SuspendedWriterVersions: Sendable {
 }
 
 extension ContentPreserver {
-    /// The suspended writers beside whoever goes over contents, or leaves some.
+    /// The suspended writers beside a subject that overwrites or leaves contents.
     func writers(
         beside subject: (any JournalSubject)?, because cause: PreservationCause
     ) -> SuspendedWriterVersions.SuspendedWriters {
@@ -167,7 +172,7 @@ extension ContentPreserver {
             engine.suspendedWriters(beside: claim, atMost: SuspendedWriterVersions.mostWriters + 1))
     }
 
-    /// The version that was kept last for these writers, if a file still is as it was then: nothing is kept anew.
+    /// The last version for these writers, if the file still equals it: then no new version is needed.
     func lastVersion(
         of node: Node, for writers: SuspendedWriterVersions.SuspendedWriters
     ) throws(StoreError) -> VersionID? {
@@ -182,7 +187,7 @@ extension ContentPreserver {
         return last.id
     }
 
-    /// Enters a version that was kept for suspended writers, and lets those go that are too many.
+    /// Enters a version that was preserved for suspended writers, and drops those above the limit.
     func enter(
         _ id: VersionID, of node: Node, insteadOf former: VersionID? = nil,
         from origin: SuspendedWriterVersions.Origin,
@@ -199,13 +204,13 @@ extension ContentPreserver {
             }
             writers.settleClosed()
         } catch {
-            // It stays, no more.
+            // The version stays without an entry.
             return
         }
         dropVersions(of: gone, chosenAt: moment, for: writers)
     }
 
-    /// Whether a version may stand for contents that would be kept now. If so, it counts as the newest.
+    /// Whether a version may stand for contents that would be preserved now. If so, it counts as the newest.
     func countsOn(
         _ id: VersionID, of node: Node, from origin: SuspendedWriterVersions.Origin,
         for writers: SuspendedWriterVersions.SuspendedWriters
@@ -215,7 +220,7 @@ extension ContentPreserver {
         let gone = node.state.withLock { $0.besides.renew(id, from: origin, for: writers.handles) }
         writers.settleClosed()
         dropVersions(of: gone, chosenAt: moment, for: writers)
-        // Another step may have chosen it to go before that. From here on that step leaves it.
+        // Another step may have chosen to drop it before. From here on that step leaves it.
         return store.renewIfRecent(id)
     }
 
@@ -223,7 +228,7 @@ extension ContentPreserver {
         of gone: [VersionID], chosenAt moment: Int64, for writers: SuspendedWriterVersions.SuspendedWriters
     ) {
         guard !gone.isEmpty, !writers.areMore, let store else { return }
-        // No program waits for that.
+        // On a worker, because no program waits for this.
         engine.workers.run { [engine] in
             store.dropVersions(
                 of: gone, reason: "three later ones are kept for the same suspended writer",
@@ -238,7 +243,7 @@ extension ContentPreserver {
 }
 
 extension Handle {
-    /// What was kept for this handle as a suspended writer stays as it is.
+    /// The versions that were preserved for this handle as a suspended writer stay from now on.
     func settleVersions() {
         guard mayWrite else { return }
         node.state.withLock { state in

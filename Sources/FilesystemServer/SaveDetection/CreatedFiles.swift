@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A file somebody was seen to create.
+/// A file with a known maker.
 struct CreatedFile: Sendable {
     let node: NodeNumber
     var directory: NodeNumber
     var name: [UInt8]
     let saver: SavingProcess
-    /// When it was made, closed by somebody who could write to it, or given another name.
+    /// When it was made, closed by a writer, or renamed.
     var used: Instant
-    /// Its maker has ended.
+    /// Whether its maker has ended.
     var isMakerGone = false
 
-    /// Whether the file may be part of a save by this actor.
+    /// Whether the file may be part of a save by this process.
     ///
-    /// Age does not matter while the maker lives: a swap file stays for the whole session. Afterwards
-    /// only a sibling can finish the save, and soon.
+    /// Age does not matter while the maker lives: a swap file stays for the whole session. Afterwards only a sibling
+    /// can finish the save, and soon.
     func isEvidence(for other: SavingProcess, at now: Instant) -> Bool {
         guard saver.isSameSave(as: other) else { return false }
         return !isMakerGone || isFresh(at: now)
     }
 
-    /// The same where the document is any in the directory: the file's name is that of all temporary files and says nothing
-    /// of it, and many a program keeps one for long.
+    /// Does the same for a given document. A temporary file's name may fit any document in the directory, and many
+    /// programs keep such a file for long. So it must be fresh or name the document.
     func isEvidence(ofSaving document: [UInt8], by other: SavingProcess, at now: Instant) -> Bool {
         guard isEvidence(for: other, at: now) else { return false }
         return isFresh(at: now) || HelperFileName.documentsSaved(by: name).contains(document)
@@ -31,10 +31,10 @@ struct CreatedFile: Sendable {
     private func isFresh(at now: Instant) -> Bool { now.since(used) <= SaveLimits.siblingGrace }
 }
 
-/// The temp and swap files of one directory, by the documents their names point to.
+/// The temp and swap files of one directory, by the documents that their names point to.
 ///
-/// An index and not a search: a program that makes and unlinks thousands of files in one directory must
-/// not have each compared with all others.
+/// An index and not a search, because a program may make and unlink thousands of files in one directory. Each of them
+/// must not be compared with all others.
 private struct HelperFiles: Sendable {
     private var byDocument: [[UInt8]: [NodeNumber]] = [:]
     private var ofAnyDocument: [NodeNumber] = []
@@ -59,12 +59,12 @@ private struct HelperFiles: Sendable {
     func nodes(for document: [UInt8]) -> [NodeNumber] { (byDocument[document] ?? []) + ofAnyDocument }
 }
 
-/// The files somebody was seen to create, as many as the limit allows, the oldest forgotten first.
+/// The files with known makers; above the limit the oldest is forgotten.
 struct CreatedFiles: Sendable {
     private var files: [NodeNumber: CreatedFile] = [:]
     private var directories: [NodeNumber: HelperFiles] = [:]
     private var makers: [ProcessID: Set<NodeNumber>] = [:]
-    /// Oldest first from `head` on; files that are gone since are skipped when they come up.
+    /// Oldest first from `head` on; files that are gone are skipped.
     private var order: [NodeNumber] = []
     private var head = 0
 
@@ -119,8 +119,7 @@ struct CreatedFiles: Sendable {
         if directories[file.directory]?.isEmpty == true { directories[file.directory] = nil }
     }
 
-    /// Most files are gone long before they are the oldest: without this their numbers would pile up
-    /// behind one swap file that stays.
+    /// Removes the numbers of files that are gone, which would otherwise pile up behind one swap file that stays.
     private mutating func compact() {
         guard order.count > 2 * SaveLimits.rememberedFiles else { return }
         order = order[head...].filter { files[$0] != nil }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a file's name says about it, if it is the name of a program's helper file and not of a document.
+/// The meaning of a name that belongs to a program's helper file and not to a document.
 package struct HelperFileName: Hashable, Sendable {
     package enum Kind: Hashable, Sendable, CaseIterable {
-        /// Unsaved text, kept by an editor for the whole session.
+        /// Unsaved text, held by an editor for the whole session.
         case swap
-        /// Says that somebody has the document open.
+        /// Marks that a program has the document open.
         case lock
         /// The next contents of a document, before they take its name.
         case temp
@@ -17,15 +17,15 @@ package struct HelperFileName: Hashable, Sendable {
     package enum Certainty: Int, Hashable, Comparable, Sendable {
         /// Counts as evidence beside a document of that name, and makes no file private: `D.r3Fq0a`.
         case besideDocument
-        /// People use such names too: private only while its maker lives and nobody else opened it.
+        /// People use such names too: private only while its maker lives and no other program has opened it.
         case whileMakerLives
-        /// No document is called this.
+        /// No document has such a name.
         case alone
 
         package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
 
-    /// Where a name stands, if that changes what it means.
+    /// The kind of directory, if it changes the meaning of a name.
     package enum DirectoryKind: Hashable, Sendable {
         case ordinary
         /// Anywhere below a directory named `.git`.
@@ -37,10 +37,9 @@ package struct HelperFileName: Hashable, Sendable {
 
     package var isAmbiguous: Bool { certainty != .alone }
 
-    /// The strongest reading of a name, nil if it is an ordinary one.
+    /// Reads a name by the row with the strongest certainty; nil if it is an ordinary name.
     ///
-    /// Names that only mean something beside their document (`certainty` `.besideDocument`) are
-    /// ordinary here.
+    /// Names that have a meaning only beside their document (`certainty` `.besideDocument`) are ordinary here.
     package init?(of name: [UInt8], in place: DirectoryKind = .ordinary) {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) {
             self.init(kind: .lock, certainty: .alone)
@@ -53,7 +52,7 @@ package struct HelperFileName: Hashable, Sendable {
         }
     }
 
-    /// Whether no document is called this; asked at every open, and so without the ambiguous rows.
+    /// Whether no document has such a name. Each open asks this, so the ambiguous rows are left out.
     package static func isUnambiguous(_ name: [UInt8], in place: DirectoryKind = .ordinary) -> Bool {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) || NamePattern.gitTemp.matches(name) {
             return true
@@ -66,17 +65,17 @@ package struct HelperFileName: Hashable, Sendable {
         self.certainty = certainty
     }
 
-    /// The documents a side file of this name may belong to; empty if the name does not say.
+    /// The documents that a helper file of this name may belong to; empty if the name does not say.
     package static func documents(for name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: helperFileNames)
     }
 
-    /// Whether a program that renames `document` to `name` keeps it as a backup.
+    /// Whether a program that renames `document` to `name` makes a backup.
     package static func isBackupName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         backupNames.hasRow(for: name, of: document)
     }
 
-    /// The documents whose unsaved or next contents a file of this name may hold.
+    /// The documents of which a file of this name may hold unsaved or next contents.
     package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: contentNames)
     }
@@ -99,10 +98,10 @@ package struct HelperFileName: Hashable, Sendable {
 
 // Log rotation, which looks like a save.
 extension HelperFileName {
-    /// Whether `name` is where log rotation puts `document`.
+    /// Whether `name` is the name that log rotation gives to `document`.
     ///
-    /// It has the shape of a save (renamed away, made again by the same process within a millisecond)
-    /// and is a move and a new file.
+    /// Rotation has the steps of a save: the same process renames the file away and makes it again within a
+    /// millisecond. But it is a move and a new file.
     package static func isRotatedLogName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         guard name.count > document.count + 1, name.starts(with: document) else { return false }
         let separator = name[document.count]
@@ -137,9 +136,9 @@ private struct HelperFileNameRow: Sendable {
 
 /// The helper files of real programs, from traces of the programs named beside them.
 ///
-/// `.alone` rows are private on sight, so a row belongs there only if no user would choose the name.
+/// `.alone` rows make a file private at once, so a row belongs there only if no user would choose the name.
 private let helperFileNames: [HelperFileNameRow] = [
-    // vim and Neovim. `4913` is the file vim makes to learn whether the directory lets it.
+    // vim and Neovim. vim makes `4913` to test whether it may create files in the directory.
     HelperFileNameRow(.swap, .alone, ".{D}.sw?"),
     HelperFileNameRow(.swap, .alone, ".{D}.swpx"),
     HelperFileNameRow(.swap, .alone, "{.D}.sw?"),
@@ -154,7 +153,7 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.lock, .alone, ".#{D}"),
     HelperFileNameRow(.lock, .alone, ".~lock.{D}#"),
     HelperFileNameRow(.lock, .alone, ".#lk0x*"),
-    // gpg, git, filelock. Without an extension before it, it may be somebody's `Cargo.lock`.
+    // gpg, git, filelock. Without an extension before it, it may be a user's `Cargo.lock`.
     HelperFileNameRow(.lock, .alone, "{D.}.lock"),
     HelperFileNameRow(.lock, .whileMakerLives, "{D}.lock"),
 
@@ -185,7 +184,7 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.temp, .alone, "{D}.~qpdf-temp#"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.isorted"),
     HelperFileNameRow(.temp, .besideDocument, "{D}.{N}"),
-    // Everybody's.
+    // Used by many programs.
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.tmp*"),
     HelperFileNameRow(.temp, .whileMakerLives, "{D}.new"),
@@ -200,7 +199,7 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.temp, .alone, "{D}.vsctmp"),
     HelperFileNameRow(.temp, .alone, "{D}___jb_tmp___"),
 
-    // Backups: the first two are everybody's (Emacs, vim, nano, cp -b).
+    // Backups: many programs use the first two (Emacs, vim, nano, cp -b).
     HelperFileNameRow(.backup, .alone, "{D}~"),
     HelperFileNameRow(.backup, .alone, "{D}.~{N}~"),
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.bak"),
@@ -217,10 +216,10 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.rej"),
 ]
 
-/// The rows of files that hold contents a document is to have.
+/// The rows of files that hold a document's next contents.
 private let contentNames = helperFileNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
 
-/// The rows that make a file private on sight.
+/// The rows that make a file private at once.
 private let certainNames = table { $0.certainty == .alone }
 
 /// The rows of names that people use, too.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a file is treated when programs meet at it, as far as its name or first bytes tell.
+/// How a file is treated when programs contend for it, as far as its name or first bytes tell.
 package enum ItemClass: String, Hashable, Sendable, CaseIterable {
-    /// The user's: programs take turns.
+    /// A user's file: programs take turns.
     case document
     /// A program's own helper file: no claims, no presenters, no versions.
     case `private`
-    /// Programs lock byte ranges themselves: no exclusion among unmodified ones.
+    /// Programs lock byte ranges themselves: no exclusion among unmodified programs.
     case database
     /// Appenders and readers do not wait for each other.
     case log
-    /// Of interest to backup, sync and indexing only; no name says so by default, rules may.
+    /// Of interest to backup, sync and indexing only. No default name has this class, but rules may set it.
     case background
 
-    /// The class a name gives when no rule says otherwise.
+    /// The class that a name has without a rule.
     package init(of name: [UInt8], in place: HelperFileName.DirectoryKind = .ordinary) {
         if HelperFileName.isUnambiguous(name, in: place) {
             self = .private
@@ -32,8 +32,10 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
         bytes.starts(with: Array("SQLite format 3".utf8) + [0]) || isLMDBHeader(bytes)
     }
 
-    /// LMDB locks another file than that which it writes. From its `mdb.c`, `MDB_page`, `P_META` and `MDB_MAGIC`: page 0 has the
-    /// flag of a page of its kind in bytes 10 and 11, and the magic number is the first of what is in it, in the machine's order.
+    /// Whether these bytes begin an LMDB database, which has its locks in another file.
+    ///
+    /// From `MDB_page`, `P_META` and `MDB_MAGIC` in its `mdb.c`. Bytes 10 and 11 of page 0 hold the flag of a meta
+    /// page. The magic number is first in its contents, in the machine's byte order.
     private static func isLMDBHeader(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= databaseHeaderLength else { return false }
         let number = withUnsafeBytes(of: UInt32(0xBEEF_C0DE)) { Array($0) }
@@ -42,19 +44,19 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
             && Array(bytes[16..<20]) == number
     }
 
-    /// Whether `name` is one of the files SQLite keeps beside the database `document`.
+    /// Whether `name` is that of a file that SQLite has beside the database `document`.
     package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
         companions.hasRow(for: name, of: document)
     }
 
-    /// Whether `name` may be one of those files, of whatever database.
+    /// Whether `name` may be that of such a file beside any database.
     static func isDatabaseCompanion(_ name: [UInt8]) -> Bool {
         ["-journal", "-wal", "-shm"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 }
 
-/// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used
-/// By SQLite", sections 2.1 to 2.3).
+/// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used By SQLite",
+/// sections 2.1 to 2.3).
 private let companions = NameTable(["{D}-journal", "{D}-wal", "{D}-shm"])
 
 private struct ClassRow: Sendable {
@@ -69,14 +71,14 @@ private struct ClassRow: Sendable {
 
 /// The default classes by name; the first row that fits decides.
 ///
-/// The endings are what SQLite's own tools and most applications use. A bare `-journal` is not enough:
-/// people call their diaries so.
+/// The endings are those of SQLite's own tools and most applications. A bare `-journal` is not enough, because people
+/// give such names to their diaries.
 private let classNames = NameTable([
     ClassRow(.database, "*.sqlite"), ClassRow(.database, "*.sqlite3"), ClassRow(.database, "*.db"),
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),
     ClassRow(.database, "*.db-journal"),
     ClassRow(.database, "*-wal"), ClassRow(.database, "*-shm"),
-    // logrotate's `.N` and `dateext`, and what Python's rotating handlers make of `app.log`.
+    // logrotate's `.N` and `dateext`, and the names of Python's rotating handlers for `app.log`.
     ClassRow(.log, "*.log"), ClassRow(.log, "*.log.{N}"), ClassRow(.log, "*.log-{N}"),
     ClassRow(.log, "*.log.{N}-{N}-{N}"),
 ]) { $0.pattern }

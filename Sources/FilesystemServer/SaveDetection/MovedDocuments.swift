@@ -3,8 +3,8 @@ package import Coordination
 
 /// The presented documents that programs moved a moment ago.
 ///
-/// A move may be the first step of a save, whatever the document is called now. It was one if the same program puts a file under the
-/// former name soon after its last step: then what was moved is the backup.
+/// A move may be the first step of a save, whatever the document is called now. It was a save if the same program puts
+/// a file under the former name soon after its last step. The moved file is the backup then.
 package struct MovedDocuments: Sendable {
     package struct Entry: Hashable, Sendable {
         package let directory: NodeNumber
@@ -13,9 +13,9 @@ package struct MovedDocuments: Sendable {
         package let node: NodeNumber
         package let saver: SavingProcess
         package let moved: Instant
-        /// What the file looked like then; nil if it could not be looked at.
+        /// The file's stamp at that moment; nil if it could not be read.
         package let contents: Stamp?
-        /// The last operation of the actor on the mount.
+        /// The last operation of the saver on the mount.
         fileprivate var last: Instant
 
         package init(
@@ -42,7 +42,7 @@ package struct MovedDocuments: Sendable {
     package var count: Int { entries.count }
     package var savers: [SavingProcess] { entries.map(\.saver) }
 
-    /// Remembers a move. If too many are remembered, the oldest is forgotten: it stays a move.
+    /// Remembers a move. If too many are remembered, the oldest is forgotten and stays a move.
     package mutating func add(_ entry: Entry) {
         entries.removeAll { $0.node == entry.node || Self.isName(entry.name, entry.directory, of: $0) }
         if entries.count >= SaveLimits.movedDocuments { entries.removeFirst() }
@@ -51,19 +51,19 @@ package struct MovedDocuments: Sendable {
 
     package func contains(_ node: NodeNumber) -> Bool { entries.contains { $0.node == node } }
 
-    /// Whether a file goes back to the name that it had.
+    /// Whether a file goes back to its former name.
     package func isReturn(of node: NodeNumber, to name: [UInt8], in directory: NodeNumber) -> Bool {
         entries.contains { $0.node == node && Self.isName(name, directory, of: $0) }
     }
 
-    /// Tells of any operation of an actor on the mount.
+    /// Notes any operation of a saver on the mount.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for index in entries.indices where entries[index].saver.isSameSave(as: saver) {
             entries[index].last = max(entries[index].last, now)
         }
     }
 
-    /// The document stays where it is now. Nil as the actor: whatever program uses it.
+    /// The document stays where it is now. `saver` is nil if any program's use decides that.
     package mutating func resolveMove(_ node: NodeNumber, for saver: SavingProcess?) -> Bool {
         let count = entries.count
         entries.removeAll { entry in
@@ -72,7 +72,8 @@ package struct MovedDocuments: Sendable {
         return entries.count < count
     }
 
-    /// A name has something again. Returns the document whose next contents that is, if it is a file of the program that moved it.
+    /// A name has an item again. Returns the document that this item saves, if it is a file of the program that moved
+    /// it.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool, at now: Instant
     ) -> Entry? {
@@ -86,7 +87,7 @@ package struct MovedDocuments: Sendable {
         return entry
     }
 
-    /// Forgets the moves whose time is over, and those of processes that are gone.
+    /// Forgets expired moves, and those of processes that are gone.
     package mutating func expire(at now: Instant, gone: [ProcessID] = []) {
         entries.removeAll { $0.isOver(at: now) || gone.contains($0.saver.process) }
     }

@@ -4,15 +4,15 @@
 ///
 /// Written as text so that a table of patterns can be compared with its source:
 ///
-/// - `{D}` the document's name, at least one byte
-/// - `{.D}` the same, if it begins with a dot (vim does not put a second one before `.bashrc`)
-/// - `{D.}` the same, if it has an extension
-/// - `{N}` one decimal digit or more
-/// - `{R}` six characters as `mkstemp(3)` chooses them: letters, digits and underscores, not all of them
-///   lowercase letters. One name in two hundred that mkstemp makes is missed; in return `standard` and
-///   `sedatives` are words
-/// - `?` one letter or digit
-/// - `*` any bytes, also none
+/// - `{D}` the document's name, at least one byte.
+/// - `{.D}` the same, if it begins with a dot (vim does not put a second dot before `.bashrc`).
+/// - `{D.}` the same, if it has an extension.
+/// - `{N}` one decimal digit or more.
+/// - `{R}` six characters as `mkstemp(3)` chooses them: letters, digits and underscores, not all of them lowercase
+///   letters. It misses one in two hundred names of mkstemp. In return, the words `standard` and `sedatives` are not
+///   taken for temporary files.
+/// - `?` one letter or digit.
+/// - `*` any bytes, also none.
 package struct NamePattern: Sendable {
     private enum Piece: Sendable {
         case literal([UInt8])
@@ -22,7 +22,7 @@ package struct NamePattern: Sendable {
         case character
         case anything
 
-        /// What is written as it is; empty for any other piece.
+        /// The bytes of a literal piece; empty for any other piece.
         var literal: [UInt8] { if case .literal(let bytes) = self { bytes } else { [] } }
 
         var leastLength: Int {
@@ -54,17 +54,17 @@ package struct NamePattern: Sendable {
 
     private let pieces: [Piece]
     let leastLength: Int
-    /// What each name of this shape begins and ends with.
+    /// The beginning and end of each name that fits.
     let prefix: [UInt8]
     let suffix: [UInt8]
-    /// All that is written in it as it is.
+    /// All literal bytes of the pattern.
     let literals: [UInt8]
     /// Whether the pattern says which document the name belongs to.
     package let namesDocument: Bool
 
     package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
 
-    /// The same of text that may be cut off in the middle of a character.
+    /// Parses bytes, because the text may be cut off in the middle of a character.
     package init(bytes text: [UInt8]) {
         pieces = Self.parse(text)
         leastLength = pieces.reduce(0) { $0 + $1.leastLength }
@@ -74,7 +74,7 @@ package struct NamePattern: Sendable {
         namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
     }
 
-    /// Whether the name has this shape, for whatever document or for just the one; a pattern without `{D}` fits every one.
+    /// Whether the name fits, for any document or for the given one. A pattern without `{D}` fits every document.
     package func matches(_ name: [UInt8], of document: [UInt8]? = nil) -> Bool {
         var search = MatchAttempt(name: name, document: document, wanted: 0)
         return isWorthTrying(name) && run(&search, piece: 0, at: 0)
@@ -98,7 +98,7 @@ package struct NamePattern: Sendable {
 /// One attempt to fit a name.
 private struct MatchAttempt {
     let name: [UInt8]
-    /// The only document that will do, if the question is about one.
+    /// The only document that may fit, if it is given.
     let document: [UInt8]?
     /// How many documents to collect before stopping; 0 stops at the first fit.
     let wanted: Int
@@ -125,7 +125,7 @@ extension NamePattern {
         return false
     }
 
-    /// Where a piece that begins at `position` may end.
+    /// The positions where a piece that begins at `position` may end.
     private func ends(of index: Int, in search: MatchAttempt, from position: Int) -> [Int] {
         let rest = search.name[position...]
         switch pieces[index] {
@@ -150,8 +150,9 @@ extension NamePattern {
         }
     }
 
-    /// The places from `start` on at which the next piece may begin, as far as one byte tells: what
-    /// keeps a look at an ordinary name short, on the way of every open.
+    /// The positions from `start` on at which the next piece may begin, as far as one byte tells.
+    ///
+    /// This makes the check of an ordinary name fast, which each open needs.
     private func places(in name: [UInt8], from start: Int, before next: Int) -> [Int] {
         guard next < pieces.count else { return start <= name.count ? [name.count] : [] }
         guard case .literal(let bytes) = pieces[next] else {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows that are found by the shape of a name; the first that fits counts.
+/// Rows that are found by the pattern of a name; the first row that fits counts.
 ///
-/// Each new file is looked for in a hundred of them, so most are refused by what is kept beside the rows: numbers alone,
-/// which are compared without touching a pattern.
+/// Each new file is compared with a hundred rows. Most rows are refused by numbers beside them, without a pattern
+/// match.
 struct NameTable<Row: Sendable>: Sendable {
     private struct NamePrefilter: Sendable {
         let leastLength: Int
-        /// What the name has to begin and to end with; nil where anything will do.
+        /// The first and last byte of the name; nil if any byte fits.
         let first, last: UInt8?
-        /// What it has to have anywhere.
+        /// The characters that the name must contain.
         let characters: ASCIISet
 
         func mayFit(_ count: Int, from first: UInt8, to last: UInt8) -> Bool {
@@ -31,7 +31,7 @@ struct NameTable<Row: Sendable>: Sendable {
         }
     }
 
-    /// `document`, if given, is the only one that a name may belong to.
+    /// Returns the first row that fits. `document`, if given, is the only document that a name may belong to.
     func first(for name: [UInt8], of document: [UInt8]? = nil) -> Row? {
         guard let first = name.first, let last = name.last else { return nil }
         var known: ASCIISet?
@@ -53,7 +53,7 @@ extension NameTable<NamePattern> {
     init(_ patterns: [String]) { self.init(patterns.map(NamePattern.init)) { $0 } }
 }
 
-/// The ASCII characters of a name, in whatever order and number.
+/// The ASCII characters of a name, in any order and number.
 private struct ASCIISet: Sendable {
     private var low: UInt64 = 0
     private var high: UInt64 = 0

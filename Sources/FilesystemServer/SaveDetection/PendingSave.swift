@@ -3,29 +3,29 @@ package import Coordination
 
 /// A name that is missing in the middle of a save: renamed aside or unlinked, not yet filled again.
 package struct PendingSave: Hashable, Sendable {
-    /// Why the missing name is taken for part of a save and not for a move or a deletion.
+    /// The reason why the missing name is taken for part of a save and not for a move or a deletion.
     package enum Evidence: Hashable, Sendable {
-        /// The document went to a name backups have.
+        /// The document went to the name of a backup.
         case backupName
-        /// Its actor made a temp or swap file for it.
+        /// Its saver made a temp or swap file for it.
         case helperFile
         /// The program replaces files by unlinking and creating them.
         case program
-        /// Its actor works for a presenter of the document that was asked for something and has not answered.
+        /// Its saver works for a presenter of the document that has an open question.
         case presenter
-        /// Nothing but the step, by which a presented document was moved: the program may name its backups in a way of its own.
-        /// The document goes with the file until the program fills the name (``MovedDocuments``).
+        /// Only the step, which moved a presented document: the program may use its own names for backups. The document
+        /// goes with the file until the program fills the name (``MovedDocuments``).
         case move
-        /// Nothing but the step, by which a presented document was removed.
+        /// Only the step, which removed a presented document.
         case removal
 
-        /// Whether the program may just as well have moved or removed the document: a short time tells.
+        /// Whether the program may as well have moved or removed the document; a short wait decides.
         package var isStepAlone: Bool { self == .move || self == .removal }
     }
 
-    /// Which programs besides its actor the missing name concerns.
+    /// The other programs that the missing name concerns.
     package enum Audience: Hashable, Sendable {
-        /// Presenters of a directory above: they hear of the save as one change, and do not wait for the name.
+        /// Presenters of a directory above: they are told of the save as one change, and do not wait for the name.
         case listeners
         /// Programs that present the document, have it open or wait for it.
         case users
@@ -42,8 +42,9 @@ package struct PendingSave: Hashable, Sendable {
     /// The thread that took the name away.
     package let thread: Int32
     package let opened: Instant
-    /// What keeps the document for the actor until the window closes. Part of the vacancy, because the name
-    /// may be vacated again before the end of this window was carried out.
+    /// The claim that holds the document for the saver until the pending save closes.
+    ///
+    /// It is part of this value, because the name may be vacated again before the close was carried out.
     package let claim: ClaimID
 
     package init(
@@ -63,14 +64,14 @@ package struct PendingSave: Hashable, Sendable {
         self.claim = claim
     }
 
-    /// When the window ends however busy the actor is.
+    /// When the pending save ends, however busy the saver is.
     package var latestEnd: Instant {
         opened + (evidence.isStepAlone ? SaveLimits.stepWait : SaveLimits.pendingLongest)
     }
 
-    /// Whether what an actor puts under the name is the document's next contents.
+    /// Whether an item that this process puts under the name is the document's next contents.
     ///
-    /// Where the step alone is the evidence, only the same program can mean that: a sibling in one shell is another command.
+    /// If the step alone is the evidence, only the same program counts: a sibling in one shell is another command.
     package func isSaved(by saver: SavingProcess?) -> Bool {
         guard let saver else { return false }
         return evidence.isStepAlone ? saver.isOneProgram(with: self.saver) : saver.isSameSave(as: self.saver)
@@ -79,8 +80,8 @@ package struct PendingSave: Hashable, Sendable {
 
 /// How a vacated name was filled again.
 package enum FillOutcome: Hashable, Sendable {
-    /// By its actor: both steps were one save of the document.
+    /// By its saver: both steps were one save of the document.
     case save(PendingSave)
-    /// By somebody else: what looked like a save was a move or a deletion, and this is a new file.
+    /// By another program: the step was a move or a deletion, and this is a new file.
     case change(PendingSave)
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names that are vacated just now.
+/// The names that are vacated now.
 ///
-/// Windows are grouped by actor, because one operation of an actor prolongs all of its windows: `git rm`
-/// of ten thousand files must not look at ten thousand windows for each of them.
+/// Pending saves are grouped by saver, because one operation of a saver prolongs all of them. `git rm` of ten thousand
+/// files must not examine ten thousand pending saves for each file.
 package struct PendingSaveTable: Sendable {
     private struct Group: Sendable {
-        /// The actor's last operation on the mount.
+        /// The saver's last operation on the mount.
         var last: Instant
-        /// Its windows, oldest first; those before `head` and those no longer in the table have ended.
+        /// Its pending saves, oldest first; those before `head` and those no longer in the table have ended.
         var pendingSaves: [PendingSave] = []
         var head = 0
 
@@ -18,7 +18,7 @@ package struct PendingSaveTable: Sendable {
 
     private var names: [NodeNumber: [[UInt8]: PendingSave]] = [:]
     private var groups: [SavingProcess: Group] = [:]
-    /// The windows of documents that were moved, by their files.
+    /// The pending saves of documents that were moved, by their files.
     private var moves: [NodeNumber: PendingSave] = [:]
     package private(set) var count = 0
 
@@ -26,7 +26,7 @@ package struct PendingSaveTable: Sendable {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Opens a window; false if there are too many, and then the step is what it looks like.
+    /// Opens a pending save; false if there are too many, and then the name is simply missing.
     package mutating func open(_ pendingSave: PendingSave) -> Bool {
         _ = remove(pendingSave.name, in: pendingSave.directory)
         guard count < SaveLimits.mostPendingSaves else { return false }
@@ -38,7 +38,7 @@ package struct PendingSaveTable: Sendable {
         return true
     }
 
-    /// Tells of any operation of an actor on the mount, which keeps its windows open a while longer.
+    /// Notes any operation of a saver on the mount, which prolongs its pending saves.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for key in groups.keys where key.isSameSave(as: saver) {
             guard let index = groups.index(forKey: key) else { continue }
@@ -46,7 +46,7 @@ package struct PendingSaveTable: Sendable {
         }
     }
 
-    /// The window others wait for when they look the name up; nil for its actor, who sees the truth.
+    /// The pending save that lookups of the name wait for; nil for its saver, which sees the name as missing.
     package func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?)
         -> PendingSave?
     {
@@ -55,7 +55,7 @@ package struct PendingSaveTable: Sendable {
         return pendingSave
     }
 
-    /// The windows of a directory in which documents are missing that others use, the oldest first; none of the actor's own.
+    /// The pending saves in a directory of documents that others use, the oldest first, without the saver's own.
     package func pendingSaves(in directory: NodeNumber, for saver: SavingProcess?) -> [PendingSave] {
         guard let vacated = names[directory] else { return [] }
         return vacated.values
@@ -65,14 +65,14 @@ package struct PendingSaveTable: Sendable {
             .sorted(by: Self.isInOrder)
     }
 
-    /// Whether a window is still open, and is that one.
+    /// Whether this pending save is still open.
     package func isOpen(_ pendingSave: PendingSave) -> Bool {
         names[pendingSave.directory]?[pendingSave.name] == pendingSave
     }
 
-    /// Ends the window of a name that something was just created at, renamed or linked to.
+    /// Ends the pending save of a name at which an item was just created, renamed or linked.
     ///
-    /// Where only the step speaks for a save, nothing but a file can be the next contents.
+    /// If the step alone is the evidence, only a file can be the next contents.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool = true
     ) -> FillOutcome? {
@@ -81,9 +81,10 @@ package struct PendingSaveTable: Sendable {
         return isSave ? .save(pendingSave) : .change(pendingSave)
     }
 
-    /// Ends the window if its actor gives the old file its name back, after which nothing has happened.
+    /// Ends the pending save if its saver gives the old file its name back, which undoes the step.
     ///
-    /// vim and Emacs do so 0.7 ms and 6 ms after a CREATE that failed. Ask this before `fills`.
+    /// vim and Emacs do so 0.7 ms and 6 ms after a CREATE that failed. Ask this before
+    /// ``resolveFill(_:in:by:isFile:)``.
     package mutating func resolveRollback(
         _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?
     ) -> PendingSave? {
@@ -93,37 +94,36 @@ package struct PendingSaveTable: Sendable {
         return remove(name, in: directory)
     }
 
-    /// Ends the window of a document that was moved, because it stays where it is now.
+    /// Ends the pending save of a document that was moved, because it stays where it is now.
     package mutating func resolveMove(_ node: NodeNumber) -> PendingSave? {
         moves[node].flatMap { remove($0.name, in: $0.directory) }
     }
 
-    /// Ends and returns the windows whose time is over, oldest first.
+    /// Ends and returns the pending saves that have expired, oldest first.
     package mutating func takeExpired(at now: Instant) -> [PendingSave] {
         ended { _, group, pendingSave in group.idleEnd <= now || pendingSave.latestEnd <= now }
     }
 
-    /// Ends and returns the windows of a process that is gone: nobody is left to fill them.
+    /// Ends and returns the pending saves of a process that is gone, because it cannot fill them.
     ///
-    /// But whoever shows the document and was asked is left, and may have one program after another save for
-    /// it.
+    /// If a presenter was asked, its pending saves stay, because it may let one program after another save.
     package mutating func takeExited(_ process: ProcessID) -> [PendingSave] {
         ended { saver, _, pendingSave in saver.process == process && pendingSave.evidence != .presenter }
     }
 
-    /// When `takeExpired` must be asked next.
+    /// When ``takeExpired(at:)`` must be called next.
     package var nextDeadline: Instant? {
         groups.values.map { group in
             group.pendingSaves[group.head...].filter(isOpen).map(\.latestEnd).reduce(group.idleEnd, min)
         }.min()
     }
 
-    /// The actors with open windows, whose end somebody has to notice.
+    /// The savers with pending saves, which must be watched for their exit.
     package var savers: [SavingProcess] { Array(groups.keys) }
 }
 
 extension PendingSaveTable {
-    /// Removes the windows that are over, and returns them in order.
+    /// Removes the pending saves that are over, and returns them in order.
     private mutating func ended(where isOver: (SavingProcess, Group, PendingSave) -> Bool) -> [PendingSave] {
         var over: [PendingSave] = []
         for (saver, group) in groups {
@@ -142,7 +142,7 @@ extension PendingSaveTable {
         return pendingSave
     }
 
-    /// Keeps a group's oldest window an open one, and drops a group without any.
+    /// Makes a group's oldest pending save an open one, and drops a group without any.
     private mutating func trim(_ saver: SavingProcess) {
         guard let index = groups.index(forKey: saver) else { return }
         var (pendingSaves, head) = (groups.values[index].pendingSaves, groups.values[index].head)

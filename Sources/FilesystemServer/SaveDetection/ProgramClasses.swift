@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// What a program's name says about its accesses. It is made once for a mount, and does not change.
+/// The properties of programs by their names; made once for a mount, and constant.
 ///
-/// The name is what `/proc/PID/comm` of the process (not of the thread) holds: the last part of the path
-/// it was started by, cut off after 15 bytes.
+/// The name is that in `/proc/PID/comm` of the process (not of the thread): the last part of the path of its
+/// executable, cut off after 15 bytes.
 package struct ProgramClasses: Sendable {
     private let background, watchers, unlinkers, carriers, removers, shells, adopters: NameTable<RuleRow>
 
-    /// Of several rules that fit a name the first one decides.
+    /// Creates the tables; the first rule that fits a name decides.
     package init(_ rules: [ProgramRule]) {
         let table = { (table: ProgramTable) in
             NameTable(rules.filter { $0.table == table }.map(RuleRow.init)) { $0.pattern }
@@ -31,20 +31,22 @@ package struct ProgramClasses: Sendable {
     /// Whether the program replaces a file by unlinking it and creating it again.
     package func unlinksToCreate(_ comm: [UInt8]) -> Bool { unlinkers.holds(comm) }
 
-    /// Whether the program unlinks what it moves something from another file system over, as a file made in `/tmp`, and creates it
-    /// again. What it moves there it unlinks as well: of a document that is put to those who show it when the program has ended.
+    /// Whether the program moves files between file systems, such as from `/tmp`: it unlinks the target and creates it
+    /// again.
+    ///
+    /// It also unlinks the source. Presenters of such a document are asked when the program has ended.
     package func replacesFromElsewhere(_ comm: [UInt8]) -> Bool { carriers.holds(comm) }
 
     /// Whether the program removes files and puts nothing in their place.
     package func removesFiles(_ comm: [UInt8]) -> Bool { removers.holds(comm) }
 
-    /// Whether the program opens files for whatever other programs it runs.
+    /// Whether the program opens files for any other programs that it runs.
     package func isShell(_ comm: [UInt8]) -> Bool { shells.holds(comm) }
 
-    /// Whether the program starts or takes in processes that have nothing to do with each other.
+    /// Whether the program starts or adopts unrelated processes.
     ///
-    /// A process that asked to be given the orphans below itself (`PR_SET_CHILD_SUBREAPER`) can see that of itself
-    /// only, so those that do are known by their names.
+    /// Only the process itself can see that it asked for orphans (`PR_SET_CHILD_SUBREAPER`), so such programs are known
+    /// by their names.
     package func adoptsOrphans(_ comm: [UInt8]) -> Bool { adopters.holds(comm) }
 }
 

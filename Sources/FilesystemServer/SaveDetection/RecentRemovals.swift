@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Which names each thread has lately taken from a directory without putting anything in their place.
+/// The names that each thread has lately taken from a directory without a replacement.
 ///
-/// A program that saves fills the name that it has vacated before it vacates the next one. One that takes many documents away
-/// (`rm -r`, `git checkout`) does not save, and no program is to wait for a name that it leaves empty.
+/// A program that saves fills its vacated name before it vacates the next. A program that takes many documents away
+/// (`rm -r`, `git checkout`) does not save, and no program waits for a name that it leaves empty.
 package struct RecentRemovals: Sendable {
     private struct Entry {
         var thread: Int32 = 0
@@ -17,9 +17,9 @@ package struct RecentRemovals: Sendable {
     /// How many names are remembered of each thread.
     private static let names = 8
 
-    /// By the last digits of the threads' numbers: where two collide, the former one is forgotten.
+    /// By the last digits of the threads' numbers; a collision forgets the former thread.
     private var entries = [Entry](repeating: Entry(), count: Self.threads)
-    /// The last names of each entry. What they are names of is looked at when a program asks, which is seldom.
+    /// The last names of each entry. Their classes are checked only when a program asks, which is rare.
     private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
 
     package init() {}
@@ -39,7 +39,7 @@ package struct RecentRemovals: Sendable {
         entries[slot] = entry
     }
 
-    /// A thread has created something, or has linked or renamed something to a name.
+    /// A thread has created, linked or renamed an item to a name.
     package mutating func noteFilled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
         let slot = Self.slot(of: thread)
         let entry = entries[slot]

@@ -3,9 +3,8 @@ package import Coordination
 
 /// Tells saves from moves, deletions and replacements, at the moment of the operation.
 ///
-/// It remembers who made which file, follows files through renames, and answers from that memory. Where
-/// it does not know, it says *update*: whoever is told "changed" reads again, whoever is told "deleted"
-/// closes the user's window.
+/// It remembers the makers of files, follows files through renames, and answers from that memory. In doubt it reports
+/// an *update*: a presenter that is told of a change reads again, but after a deletion it closes the user's window.
 package struct SaveDetector: Sendable {
     private var files = CreatedFiles()
     private let programs: ProgramClasses
@@ -15,17 +14,17 @@ package struct SaveDetector: Sendable {
     /// How many files are remembered.
     package var count: Int { files.count }
 
-    /// Somebody created a file: the name is new in the directory.
+    /// A process has created a file: the name is new in the directory.
     ///
-    /// Tell every CREATE, whatever the name: where a file comes from decides what renaming it over
-    /// another comes to.
+    /// Call it for every CREATE, whatever the name: the origin of a file decides the meaning of its rename over another
+    /// file.
     package mutating func noteCreated(
         _ name: [UInt8], in directory: NodeNumber, node: NodeNumber, by saver: SavingProcess, at now: Instant
     ) {
         files.insert(CreatedFile(node: node, directory: directory, name: name, saver: saver, used: now))
     }
 
-    /// Somebody closed a file who could write to it.
+    /// A writer has closed a file.
     package mutating func noteClosed(_ node: NodeNumber, at now: Instant) {
         files.update(node) { $0.used = now }
     }
@@ -42,9 +41,9 @@ package struct SaveDetector: Sendable {
     /// The file is gone, or has been renamed over a document and is the document now.
     package mutating func forget(_ node: NodeNumber) { files.remove(node) }
 
-    /// Those who made files that make an operation of an actor on a document a save, if they live: to be asked about first.
+    /// The other makers of files that make an operation on a document a save, if they live. Check them for exit first.
     ///
-    /// The actor itself does.
+    /// The saver itself lives.
     package func makers(
         ofHelperFilesOf name: [UInt8], in directory: NodeNumber, for saver: SavingProcess
     ) -> Set<ProcessID> {
@@ -56,16 +55,16 @@ package struct SaveDetector: Sendable {
 
     /// A process ended.
     ///
-    /// What it made counts a little longer than it was used, for siblings that finish its save.
+    /// Its files count for a short time after their last use, for siblings that finish its save.
     package mutating func noteExited(_ process: ProcessID) { files.makerExited(process) }
 }
 
-// What vacates a name for a moment only.
+// Steps that vacate a name for a moment only.
 extension SaveDetector {
     /// Pattern C: whether renaming a file away begins a save, so that its name waits to be filled.
     ///
-    /// `isAnswering` says that the actor was asked about the document as one who shows it, most likely to
-    /// save it; `mayBeSaved` that the step alone may mean a save.
+    /// `isAnswering`: the process has a question as a presenter of the document, most likely to save it. `mayBeSaved`:
+    /// the step alone may mean a save.
     package func evidence(
         whenRenaming name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, to newName: [UInt8],
         isRegularFile: Bool, isAnswering: Bool = false, mayBeSaved: Bool = false, by saver: SavingProcess?,
@@ -87,13 +86,13 @@ extension SaveDetector {
     ) -> PendingSave.Evidence? {
         guard isRegularFile, let saver, isDocument(name, node, for: saver) else { return nil }
         if programs.unlinksToCreate(program) { return .program }
-        // Where nobody is told, what is moved away is better gone at once.
+        // Without presenters, a document that is moved away is better gone at once.
         if isPresented, programs.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: saver, at: now) { return .helperFile }
         return isAnswering ? .presenter : mayBeSaved ? .removal : nil
     }
 
-    /// Side and lock files are made and removed all the time; nobody waits for their names.
+    /// Whether the file is a document. Helper files come and go all the time, and no program waits for their names.
     private func isDocument(_ name: [UInt8], _ node: NodeNumber, for saver: SavingProcess) -> Bool {
         guard let side = HelperFileName(of: name) else { return true }
         guard side.isAmbiguous else { return false }
