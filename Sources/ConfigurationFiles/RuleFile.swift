@@ -3,16 +3,16 @@ package import Coordination
 import LinuxSystem
 import TOMLKit
 
-/// What a configuration file says.
+/// The rules of a configuration file.
 package struct RuleFile: Sendable {
-    /// As long as a file may be.
+    /// The longest file, in bytes.
     package static let longest = 256 << 10
-    /// Each name is compared with the names of programs that others wait for.
+    /// Each name is compared with the names of programs that other programs wait for.
     package static let mostNames = 500
-    /// The kernel cuts a program's name off there.
+    /// The kernel cuts program names to this length, in bytes.
     package static let kernelNameLength = 15
 
-    /// In the order in which they decide.
+    /// The rules, in the order in which they decide.
     package let programs: [ProgramRule]
 
     package init(parsing bytes: [UInt8]) throws(RuleProblem) {
@@ -39,7 +39,7 @@ package struct RuleFile: Sendable {
         }
     }
 
-    /// The parser takes what C takes for text, which ends at a zero byte.
+    /// The TOML parser reads a C string, which ends at a zero byte.
     private static func text(of bytes: [UInt8]) throws(RuleProblem) -> String {
         if let zero = bytes.firstIndex(of: 0) {
             let line = bytes[..<zero].count(where: { $0 == UInt8(ascii: "\n") }) + 1
@@ -131,9 +131,9 @@ private struct RuleReader {
     }
 }
 
-/// A program's name as it is written in a file, and as the kernel has it.
+/// The name of a program, as it is written in a file and as the kernel has it.
 private enum ProgramName {
-    /// The fault in it, and what to do.
+    /// What is wrong with a name, and what to do.
     static func fault(of name: String) -> String? {
         if name.isEmpty { return "it is empty; take it out" }
         if name.contains("/") { return "it is a path; write its last part only" }
@@ -153,7 +153,7 @@ private enum ProgramName {
 
     private static let star = UInt8(ascii: "*")
 
-    /// What comes before the first `*` is cut off where the kernel cuts.
+    /// Cuts a name where the kernel does, if the part before the first `*` is that long.
     static func cut(_ name: String) -> [UInt8] {
         let bytes = Array(name.utf8)
         let beginning = bytes.prefix { $0 != star }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// A fault in a configuration file, and its place; in a sentence that says what to do.
+/// A fault in a configuration file, with its place and a message that says what to do.
 package struct RuleProblem: Error, Hashable, Sendable {
-    /// Nil if it is about the file as a whole.
+    /// Nil if the fault concerns the whole file.
     package let line: Int?
     package let message: String
 

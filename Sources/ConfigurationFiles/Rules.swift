@@ -2,25 +2,25 @@
 package import Coordination
 import LinuxSystem
 
-/// All that is known of programs: what is shipped, what the administrator says, and what the user says that mounts.
+/// The rules about programs: those shipped, the administrator's, and those of the user that mounts.
 package struct Rules: Sendable {
-    /// A file that rules are from, or would be from if it could be read.
+    /// A file with rules, or the reason why it could not be read.
     package struct Source: Sendable {
         package let path: String
         package var programs: [ProgramRule] = []
         package var problem: RuleProblem?
 
-        /// The faults, for people.
+        /// The fault of the file, for users.
         package var problemText: String? {
             problem.map { $0.text(in: path) + "; nothing of that file is in force" }
         }
     }
 
     package static let systemPath = "/etc/truce/truce.toml"
-    /// What the shipped rules are called for people.
+    /// The name of the shipped rules, for users.
     package static let shippedName = "shipped"
 
-    /// The later ones decide before the former.
+    /// The rules of later sources decide first.
     package let sources: [Source]
 
     /// The shipped rules alone.
@@ -31,16 +31,17 @@ package struct Rules: Sendable {
             let file = try RuleFile(parsing: PackageResources.truce_toml)
             return Source(path: shippedName, programs: file.programs)
         } catch {
-            // A test reads them.
+            // A test parses the shipped rules.
             preconditionFailure(error.text(in: "truce.toml"))
         }
     }()
 
     private init(sources: [Source]) { self.sources = sources }
 
-    /// Reads the files. A file that is wrong is left out as a whole: a mount must not fail for it, which may be one at boot.
+    /// Reads the files.
     ///
-    /// `user` makes the mount. A file in that user's directory is obeyed only if it is that user's or root's.
+    /// A file with a fault is left out as a whole, because a mount, which may be needed at boot, must not fail for it. `user`
+    /// makes the mount. The file of that user must belong to that user or root.
     package init(system: String = systemPath, userFile: String?, of user: UInt32, systemOwner: UInt32 = 0) {
         var sources = [Self.shippedSource]
         if let source = Self.read(system, ownedBy: [systemOwner]) { sources.append(source) }
@@ -58,9 +59,9 @@ package struct Rules: Sendable {
         }
     }
 
-    /// Where a user's own file is, by the environment; nil if that names no directory.
+    /// The path of a user's own file, by the environment; nil if the environment names no directory.
     ///
-    /// As the specification of these variables has it, a path that is not absolute counts for none.
+    /// The XDG specification says to ignore a path that is not absolute.
     package static func userFile(environment: (String) -> String?) -> String? {
         if let directory = environment("XDG_CONFIG_HOME"), directory.hasPrefix("/") {
             return directory + "/truce/truce.toml"
@@ -69,15 +70,15 @@ package struct Rules: Sendable {
         return home + "/.config/truce/truce.toml"
     }
 
-    /// In the order in which they decide.
+    /// The rules, in the order in which they decide.
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
-    /// The faults, one sentence for each file.
+    /// The faults of the files, one sentence for each file.
     package var problems: [String] { sources.compactMap(\.problemText) }
 }
 
 extension RuleFile {
-    /// Nil if there is none.
+    /// Nil if there is no such file.
     package init?(at path: String, ownedBy owners: Set<UInt32>) throws(RuleProblem) {
         let bytes: [UInt8]?
         do throws(TrustedFile.Refusal) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where in the text of a file a key stands.
+/// Finds the line of a key in the text of a file.
 ///
-/// The parser of TOML tells the lines of wrong syntax only. So a key is looked for once more, in the ways in which it is mostly
-/// written; where it is written otherwise, the line is that of the table it is in.
+/// The TOML parser gives lines only for wrong syntax. So a key is searched in the text, in the notations that are common. For
+/// other notations the line is that of the key's table.
 struct SourceLines {
     private struct Place {
         let keys: [String]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What went wrong for somebody who wanted something of a mount: one sentence for people, and a code for programs.
+/// Why a command failed: a sentence for users, and a code for programs.
 package struct ClientFailure: Error, Hashable, Sendable {
-    /// The numbers are what the command returns; documented in the article about it.
+    /// The exit codes of the command, as its article documents them.
     package enum Status: Int32, Sendable {
         case done = 0
         case failed = 1
         case usage = 2
-        /// No such directory, no mount, no kept content.
+        /// There is no such directory, mount or version.
         case notFound = 3
         case timedOut = 4
         case denied = 6

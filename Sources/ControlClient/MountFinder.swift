@@ -2,7 +2,7 @@
 import Glibc
 package import LinuxSystem
 
-/// Finds mounts by the kernel's own table.
+/// Finds mounts in the kernel's mount table.
 package enum MountFinder {
     package static func table() throws(ClientFailure) -> MountTable {
         do throws(Errno) {
@@ -12,12 +12,12 @@ package enum MountFinder {
         }
     }
 
-    /// The mount of ours that a path lies in.
+    /// The Truce mount that contains a path.
     package static func mount(holding path: [UInt8]) throws(ClientFailure) -> MountEntry {
         try MountedPath(path).mount
     }
 
-    /// A mount answers its own user and root, and nobody else may unmount it.
+    /// Throws for users other than root and the mount's owner; a mount answers only these two, and only they may unmount it.
     package static func checkOwner(of mount: MountEntry) throws(ClientFailure) {
         guard !mayConnect(mount), let owner = mount.user else { return }
         throw ClientFailure(
@@ -30,7 +30,7 @@ package enum MountFinder {
         return geteuid() == 0 || owner == geteuid()
     }
 
-    /// A mount by root that others may use answers them as well, as far as their rights to files go.
+    /// Throws if the user may not connect. A shared mount of root also answers other users, within their rights to files.
     static func checkMayConnect(_ mount: MountEntry) throws(ClientFailure) {
         let isShared = mount.user == 0 && mount.fileSystemOptions.contains("allow_other")
         if !isShared { try checkOwner(of: mount) }

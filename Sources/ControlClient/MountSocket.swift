@@ -5,13 +5,15 @@ package import LinuxSystem
 /// A connection to the daemon of a mount.
 package struct MountSocket: ~Copyable {
     package let socket: OwnedDescriptor
-    /// Who is at the other end.
+    /// The process at the other end.
     package let peer: PeerCredentials
 
-    /// How long the daemon may take to answer, where nothing else is said.
+    /// How many seconds the daemon may take to answer, unless stated otherwise.
     package static let timeoutSeconds = 5
 
-    /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
+    /// Connects, and trusts only the kernel.
+    ///
+    /// The mount must be of Truce's type. The daemon must be root's or the caller's; for root, the owner's also counts.
     package init(to mount: MountEntry) throws(ClientFailure) {
         try MountFinder.checkMayConnect(mount)
         let socket = try Self.reaching(mount) { () throws(Errno) in
@@ -28,10 +30,10 @@ package struct MountSocket: ~Copyable {
         self.peer = peer
     }
 
-    /// For whoever goes on talking in its own way.
+    /// Gives the descriptor to a caller that continues with its own code.
     package consuming func release() -> OwnedDescriptor { socket }
 
-    /// Where the control socket of a mount is for the caller; or the one for all who are served.
+    /// The path of the caller's control socket, or of the socket for all users.
     package static func path(of mount: MountEntry, isShared: Bool = false) throws(ClientFailure) -> [UInt8] {
         try MountFinder.checkMayConnect(mount)
         do throws(Errno) {
@@ -42,13 +44,13 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// Root and the owner have a socket of their own, where they wait behind no others.
+    /// Connects; root and the owner have a socket of their own, where they do not wait behind other users.
     private static func connect(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
         guard let own = try ownPath(of: mount) else { return try connectAsAll(to: mount) }
         do throws(Errno) {
             return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
         } catch .noAccess {
-            // A root that may not use others' files is served like everybody.
+            // A root without rights to other users' files uses the socket for all users.
             return try connectAsAll(to: mount)
         }
     }
@@ -57,7 +59,7 @@ package struct MountSocket: ~Copyable {
         try UnixSocket.connect(to: attribute("user.truce.socket", of: mount), timeout: timeoutSeconds)
     }
 
-    /// Nil for whom there is none. The daemon may also be older than this program.
+    /// The path of the owner's socket; nil for other users, and with an older daemon.
     private static func ownPath(of mount: MountEntry) throws(Errno) -> [UInt8]? {
         guard MountFinder.mayConnect(mount) else { return nil }
         do throws(Errno) {
@@ -67,7 +69,7 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// What the daemon serves at the root of its mount.
+    /// An attribute that the daemon serves at the root of its mount.
     private static func attribute(_ name: String, of mount: MountEntry) throws(Errno) -> [UInt8] {
         if let socket = StandInMount.socket(of: mount) { return socket }
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// A path in a mount of ours; its last parts may be gone or not there yet.
+/// A path in a Truce mount; its last parts may be missing.
 package struct MountedPath: Hashable, Sendable {
     package let mount: MountEntry
-    /// Below the root of the mount, as the protocol has it: empty for the root itself.
+    /// The path relative to the root of the mount, as in the protocol; empty for the root.
     package let pathInMount: [UInt8]
 
-    /// Of what a path leads to.
+    /// Finds the mount of a path, following links.
     package init(_ path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(ofMaybeMissing:))
     }
 
-    /// Of the path itself: if the last name is that of a symbolic link, that is meant and not what it leads to.
+    /// Finds the mount of a path; a symbolic link as its last name is not followed.
     package init(unfollowed path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(unfollowed:))
     }
@@ -35,13 +35,13 @@ package struct MountedPath: Hashable, Sendable {
         pathInMount = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
     }
 
-    /// For a mount that is known.
+    /// Makes a path in a known mount.
     package init(_ pathInMount: [UInt8], in mount: MountEntry) {
         self.mount = mount
         self.pathInMount = pathInMount
     }
 
-    /// Where something in the mount is for everybody else.
+    /// The absolute path of an item in the mount.
     package func absolute(_ pathInMount: [UInt8]) -> [UInt8] {
         mount.mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
     }

@@ -2,14 +2,14 @@
 import Glibc
 package import LinuxSystem
 
-/// Absolute paths without links, found without asking a mount that may be dead.
+/// Resolves absolute paths without asking a mount that may have a dead daemon.
 package enum ResolvedPath {
     package static func bytes(of path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try real(path)
         } catch {
             guard error == .notConnected else { throw error }
-            // The last part is a dead mount, and what stands before it is not.
+            // The last part is a mount with a dead daemon; the part before it can be resolved.
             let absolute = try absolute(path)
             guard let slash = absolute.lastIndex(of: UInt8(ascii: "/")) else { throw error }
             let parent = try real(Array(absolute[...slash]))
@@ -18,8 +18,9 @@ package enum ResolvedPath {
         }
     }
 
-    /// The same for a path whose last parts may be gone: what was kept of a file outlives its name. So does what is in a
-    /// dead mount, where nobody can tell which names are links.
+    /// Resolves a path with last parts that may be missing, because versions outlive the name of their file.
+    ///
+    /// This also works in a mount with a dead daemon. It is unknown there which names are links.
     package static func bytes(ofMaybeMissing path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try bytes(of: path)
@@ -29,13 +30,13 @@ package enum ResolvedPath {
             let absolute = try absolute(path)
             guard let last = absolute.lastIndex(of: slash), last > 0 else { throw error }
             let name = absolute[(last + 1)...]
-            // What stands above a directory that is not there is anybody's guess.
+            // The parent of a missing directory is unknown.
             guard !name.elementsEqual("..".utf8) else { throw error }
             return try bytes(ofMaybeMissing: Array(absolute[..<last])) + [slash] + name
         }
     }
 
-    /// The same, with the last name as it is, even if it is a symbolic link's.
+    /// Resolves a path, but does not follow a symbolic link as its last name.
     package static func bytes(unfollowed path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         let absolute = try absolute(path)
@@ -46,7 +47,9 @@ package enum ResolvedPath {
         return parent + (parent == [slash] ? [] : [slash]) + name
     }
 
-    /// By the text alone: no trailing slash, no `.`; the working directory's name asks no file system.
+    /// Makes a path absolute by its text, without `.` and a trailing slash.
+    ///
+    /// The working directory's name needs no file system.
     private static func absolute(_ path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         var whole = path

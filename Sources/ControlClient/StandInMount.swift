@@ -3,13 +3,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// A plain directory that this process takes for a mount, with the control socket of whoever serves it.
+/// A plain directory that this process treats as a mount, with a control socket.
 ///
-/// For tests of what clients do, where nothing can be mounted. Only a test's program calls `serve`.
+/// For tests of clients where nothing can be mounted. Only test programs call `serve`.
 package enum StandInMount {
     private static let standIn = Mutex<(mount: MountEntry, socket: [UInt8])?>(nil)
 
-    /// The directory is absolute, without links, and without anything that the mount table would escape.
+    /// Treats `directory` as a mount.
+    ///
+    /// It is absolute, without links and without characters that the mount table escapes.
     package static func serve(directory: [UInt8], by socket: [UInt8]) {
         let line = "0 0 0:0 / \(directory.printable) rw - fuse.truce truce rw,user_id=\(geteuid())\n"
         let mount = MountTable(parsing: Array(line.utf8)).entries.first

@@ -1,78 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every limit of the control socket, named with its unit.
+/// The limits of the control socket, with their units in their names.
 package enum ProtocolLimits {
-    /// The one version of the protocol that is spoken.
+    /// The version of the protocol.
     package static let version = 1
-    /// A line, or the body behind a `Content-Length`.
+    /// The bytes of a line, or of the body after a `Content-Length`.
     package static let messageBytes = 1 << 20
-    /// Arrays and objects inside one another: ours have five.
+    /// The depth of nested arrays and objects; Truce's own messages have five levels.
     package static let nesting = 64
-    /// Combining marks that follow one another: more than a name of a file has room for, and than is ever quoted.
+    /// Consecutive combining marks: more than a file name can have, and more than is ever quoted.
     package static let combiningMarks = 256
-    /// Values of one message of a client's: the longest of ours have a tenth of that.
+    /// The values of a client's message; the longest of Truce's own clients have a tenth.
     package static let values = 4096
-    /// Of a member's name, in bytes as it is written, and of a method's.
+    /// The encoded bytes of a member's name, and the bytes of a method's name.
     package static let nameBytes = 256
-    /// Of an `id` that is a text.
+    /// The bytes of an `id` that is a text.
     package static let idBytes = 256
-    /// Of a client's `name`, and of its `version`.
+    /// The bytes of a client's `name`, and of its `version`.
     package static let clientBytes = 256
-    /// Of the `epoch` of a position among the events.
+    /// The bytes of the `epoch` of an event position.
     package static let epochBytes = 64
-    /// Requests of one connection that are being served at once, accesses that wait not included; more wait in the
-    /// socket.
+    /// Requests of a connection that are being served, without waiting accesses.
+    ///
+    /// As many more wait in the daemon; the rest waits in the socket.
     package static let outstandingRequests = 64
     package static let connectionsPerUser = 64
-    /// New connections of a user who is a guest: so many at once, and then so many a second.
+    /// New connections of a guest: this many at once, and then `connectionsPerSecond`.
     package static let connectionsAtOnce = 1000
     package static let connectionsPerSecond = 200
     package static let presenters = 1024
-    /// Accesses of one connection that wait or are held.
+    /// The accesses of a connection that wait or are held.
     package static let accesses = 1024
-    /// Of one access, and accesses that one is made within.
+    /// The intents of an access, and the accesses that it is within.
     package static let intents = 64
     package static let subscriptions = 16
-    /// What happened last in a mount, for those who subscribe again.
+    /// The last events that are remembered for clients that subscribe again.
     package static let events = 4096
-    /// How long it is remembered when nobody is subscribed, in seconds.
+    /// How long events are remembered without subscriptions, in seconds.
     package static let eventSeconds = 300
-    /// What may wait to be read by a client before its next request is looked at, and before it is closed if
-    /// presenters' messages are among it.
+    /// The bytes that may wait for a client before its next request is served.
+    ///
+    /// If messages that it did not ask for exceed the limit, the connection is closed.
     package static let outboxBytes = 1 << 20
     package static let outboxMessages = 1024
-    /// What each presenter of a client adds to that: one event may be told to all of them before anything can be written.
+    /// What each presenter of a client adds to these limits.
+    ///
+    /// An event may be sent to all its presenters before any message can be written.
     package static let outboxBytesOfPresenter = 1 << 10
     package static let outboxMessagesOfPresenter = 4
-    /// How many messages of one client are looked at before others have their turn, and how many bytes.
+    /// How many messages and bytes of a client are read before other clients are served.
     package static let messagesPerRead = 64
     package static let bytesPerRead = 64 << 10
-    /// Of all connections of a user who is a guest.
+    /// The presenters of all connections of a guest.
     package static let presentersOfGuest = 1024
-    /// Items of all accesses of a guest's, waiting or held, over all its connections.
+    /// The items of all accesses of a guest, waiting or held, over all its connections.
     package static let itemsOfGuest = 4096
-    /// Files that a guest's accesses wait for, over all its connections: so many questions it may have others asked.
+    /// The items that a guest's accesses wait for, over all its connections.
+    ///
+    /// This bounds the questions that it can cause.
     package static let intentsOfGuest = 64
-    /// What all subscriptions of a guest's are told in so many seconds, together, before they are told that there was more.
+    /// The events sent to all subscriptions of a guest in `eventsOfGuestSeconds`; then gaps are sent.
     package static let eventsOfGuest = 4096
     package static let eventsOfGuestSeconds = Int64(4)
-    /// Messages to one connection of a guest's that wait for the kernel to say whether it may have them.
+    /// Messages to a guest's connection that wait for a check of its rights.
     package static let checksOfGuest = 256
-    /// Requests to one client whose answers have not come, those that are too late included.
+    /// Unanswered questions to a client, including those past their deadline.
     package static let questions = 1024
-    /// What one `kept/read` returns, so that its base64 fits into a message.
+    /// The bytes that a `kept/read` returns, so that their base64 fits into a message.
     package static let readBytes = 512 << 10
-    /// Entries that one `kept/list`, `why` or `ps` returns.
+    /// The entries that a `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
-    /// What they and the lists of `status` may have in JSON, so that a reply fits into a message.
+    /// The bytes of these lists and of those of `status` in JSON, so that a reply fits into a message.
     package static let listBytes = 1_000_000
-    /// As long as the kernel lets a path be.
+    /// The kernel's limit for a path.
     package static let pathBytes = 4095
-    /// Of all paths of one access: each name in them is looked up, and others wait meanwhile.
+    /// The bytes of all paths of an access. Each name in them is looked up, and other requests wait meanwhile.
     package static let accessPathBytes = 64 << 10
-    /// Names that are looked up to follow the links of one access.
+    /// The names that are looked up to follow the links of an access.
     package static let linkLookups = 20_000
     package static let purposeBytes = 256
-    /// How much of somebody else's words is repeated.
+    /// The length of a quotation of a client's text.
     package static let excerptScalars = 200
 }

@@ -5,17 +5,17 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// What one connection has registered, holds and waits for in the engine.
+/// The presenters and claims of one connection in the engine.
 ///
-/// Where nothing else is said, everything here may block and belongs on the service's desk, in the connection's lane: what ends a
-/// connection comes after all that the connection began. But ``close()`` may come at any time.
+/// Unless stated otherwise, every method may block and runs on the work queue in the connection's lane. So the end of a
+/// connection comes after all that the connection began. ``close()`` may be called at any time.
 final class ClientResources: Sendable {
     struct RegisteredPresenter: Sendable {
         let presenter: PresenterID
         let document: any TrackedDocument
-        /// What the client is told that it is called.
+        /// The document's path as the client is told it.
         let path: [UInt8]
-        /// What it is sent of what it implements.
+        /// The implemented messages that the client is sent.
         let messages: PresenterMessages
         let isPackage: Bool
     }
@@ -30,11 +30,11 @@ final class ClientResources: Sendable {
     private struct StartedAccess {
         let plan: AccessPlan
         let party: Party
-        /// What the client had kept within it.
+        /// The items that the client had preserved within the access.
         var preservedItems: Set<ItemID> = []
     }
 
-    /// An access as the connection asks for it, with the words of the client understood.
+    /// An access as the client asks for it, with names resolved to ids.
     struct AccessRequest: Sendable {
         let nature: Coordination.ClaimRequest.Nature
         let intents: [IntentForm]
@@ -44,7 +44,7 @@ final class ClientResources: Sendable {
         let onBehalfOf: ProcessForm?
     }
 
-    /// An access of which the engine knows nothing yet.
+    /// An access that was prepared, but not yet claimed in the engine.
     struct PreparedAccess: Sendable {
         fileprivate let accessRequest: AccessRequest
         fileprivate let plan: AccessPlan
@@ -54,7 +54,7 @@ final class ClientResources: Sendable {
     private let services: SharedServices
     private let peer: Peer
     private let state = Mutex(State())
-    /// The connection has ended: what it has asked for need not be done any more, unless others depend on it.
+    /// Whether the connection has ended. Its queued requests are then skipped, unless other programs depend on them.
     private let isDisconnected = Atomic<Bool>(false)
 
     init(of peer: Peer, in services: SharedServices) {
@@ -72,12 +72,12 @@ final class ClientResources: Sendable {
         var messages = parameters.messages
         let share = services.guest(peer).map { _ in peer.user }
         if let guest = services.guest(peer) {
-            // What others wait for it is counted by user.
+            // Delays that a guest causes are counted by user.
             party.user = peer.user
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
         let document = try services.documents.find(parameters.path)
-        // It may be known by another name, which is not for everybody.
+        // The document may have another name that the guest may not know.
         let path = services.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = services.engine.present(
             document, by: party, implementing: messages, in: mailbox, guest: share)
@@ -101,8 +101,7 @@ final class ClientResources: Sendable {
         services.refusals.forget(presenter)
     }
 
-    /// Whether ``begin(_:_:watching:tell:)`` would wait for no disk, no network and no other process: one item, and a
-    /// client that is known already.
+    /// Whether ``begin(_:_:watching:tell:)`` cannot block: it has a single item, and the client is known.
     func canBeginWithoutBlocking(_ accessRequest: AccessRequest) -> Bool {
         guard accessRequest.intents.count == 1, accessRequest.onBehalfOf == nil, services.guest(peer) == nil
         else {
@@ -116,7 +115,9 @@ final class ClientResources: Sendable {
         return services.documents.canFindWithoutBlocking(accessRequest.intents[0].path.bytes ?? [])
     }
 
-    /// Returns the plan if the access is granted at once; `outcome` is told later otherwise, on any thread.
+    /// Begins an access; may block.
+    ///
+    /// Returns the plan if the claim is granted at once. Otherwise calls `outcome` later, on any thread.
     func begin(
         _ claim: ClaimID, _ accessRequest: AccessRequest, watching process: ProcessWatch.WatchedProcess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
@@ -124,20 +125,22 @@ final class ClientResources: Sendable {
         try take(claim, try prepare(claim, accessRequest, watching: process), tell: outcome)
     }
 
-    /// Finds out what an access is to, and by whom. From now on ``close()`` gives it back.
+    /// Finds the documents of an access and its party; may block.
+    ///
+    /// From now on ``close()`` releases them.
     func prepare(
         _ claim: ClaimID, _ accessRequest: AccessRequest, watching process: ProcessWatch.WatchedProcess
     ) throws(ProtocolFailure) -> PreparedAccess {
         let own = try self.party(process)
         var party = own
-        // Both work on the file meanwhile, so neither waits for the access.
+        // Both processes work on the file, so neither waits for the access.
         if let other = accessRequest.onBehalfOf {
             party = try self.party(of: other)
             party.partner = own
         }
         party.purpose = accessRequest.purpose
         let plan = try AccessPlan(accessRequest.intents, for: services.guest(peer), in: services)
-        // Who shows something in a directory is asked, wherever below it, and a guest may not see all of that.
+        // Preparing a directory asks presenters of all files below it. A guest may not see all of those.
         if accessRequest.nature == .batch, services.guest(peer) != nil,
             let directory = plan.documents.first(where: { services.engine.isDirectory($0.item) })
         {
@@ -156,22 +159,22 @@ final class ClientResources: Sendable {
         return PreparedAccess(accessRequest: accessRequest, plan: plan, party: party)
     }
 
-    /// Claims what was prepared, unless the connection was closed since then.
+    /// Claims the prepared items, unless the connection was closed since then.
     func take(
         _ claim: ClaimID, _ prepared: PreparedAccess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(ProtocolFailure) -> AccessPlan? {
         let (accessRequest, plan, party) = (prepared.accessRequest, prepared.plan, prepared.party)
-        // As a program that knows nothing of Truce, which lets writers pass when it stands still.
+        // The claim is treated like that of an unaware program: it is suspended for writers when it is idle.
         let nature = plan.isReadOnlyGuest && accessRequest.nature == .aware ? .handle : accessRequest.nature
         var request = Coordination.ClaimRequest(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
         request.within = accessRequest.within
         request.answering = accessRequest.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimedDocuments, by: party)
         let admission = services.engine.claim(request, by: claimant)
-        // Unasked: as long as it meets nobody the engine does not ask, and yet things are done within it.
+        // The engine asks for the party only when claims meet, but changes within this access need it now.
         if nature != .handle { services.engine.identify(claim, as: party) }
-        // Closed meanwhile, before there was a claim to take back.
+        // The connection was closed before there was a claim that it could withdraw.
         if state.withLock({ $0.isClosed }) {
             services.engine.withdraw(claim)
             throw .cancelled
@@ -184,7 +187,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Where a guest's access has its documents now; it is over if the guest may not do that there.
+    /// Returns the current paths of a guest's documents; ends the access if the guest has no right to them.
     func recheckRights(
         _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm], for guest: Guest
     ) throws(ProtocolFailure) -> [[UInt8]] {
@@ -197,7 +200,7 @@ final class ClientResources: Sendable {
                 } catch {
                     rights = []
                 }
-                // Who may only read it gives way to writers, which this access does not.
+                // A user that may only read a file is suspended for writers, but this access is not.
                 let isPlanned = intent.access.isWrite || plan.isReadOnlyGuest || rights.contains(.write)
                 guard !rights.isEmpty, isPlanned else {
                     throw .denied("'\(intent.path.path.excerpt)' is not what it was, and not yours to use so")
@@ -210,7 +213,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Never blocks; ``finish(_:of:)`` follows, which may.
+    /// Ends a claim without blocking; ``finish(_:of:)`` must follow and may block.
     func end(_ claim: ClaimID) -> Engine.ClaimTeardown { services.engine.endWithoutBlocking(claim) }
 
     func finish(_ ending: borrowing Engine.ClaimTeardown, of claim: ClaimID) {
@@ -223,7 +226,6 @@ final class ClientResources: Sendable {
         release(claim)
     }
 
-    /// Why an access was refused; it is over then.
     func explain(
         _ refusal: Refusal, of claim: ClaimID, _ explanation: Explanation, since moment: Instant
     ) -> ProtocolFailure {
@@ -237,7 +239,7 @@ final class ClientResources: Sendable {
             let shown = items.flatMap { services.engine.snapshot(of: $0).presenters.map(\.presenter) }
             let refusals = services.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
-            // Others who refuse show what a guest may not see, maybe.
+            // The presenter that refused may show a file that the guest may not see.
             if services.guest(peer) != nil, !Set(refusers).isSubset(of: shown) {
                 return .refused(by: [], "", nil)
             }
@@ -247,7 +249,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// The whole story names files that a guest may not see.
+    /// Shortens a failure that may name files which a guest may not see.
     private func redacted(_ failure: ProtocolFailure) -> ProtocolFailure {
         guard services.guest(peer) != nil, let end = failure.message.firstIndex(of: ":") else {
             return failure
@@ -257,8 +259,9 @@ final class ClientResources: Sendable {
         return short
     }
 
-    /// The client is to have a file kept that one of its accesses writes. It has that once in each access, or one client that may write
-    /// to one file could fill the room of the file's owner.
+    /// Allows a client one preservation in each access that writes the file.
+    ///
+    /// Otherwise it could fill the disk space of the file's owner.
     func reservePreservation(of path: PathForm, within claims: [ClaimID]) throws(ProtocolFailure) {
         let plans = state.withLock { state in
             claims.compactMap { id in state.accesses[id].map { (id, $0.plan) } }
@@ -277,15 +280,15 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// The connection has ended, and ``close()`` will come.
+    /// Notes that the connection has ended; ``close()`` follows.
     func noteDisconnection() { isDisconnected.store(true, ordering: .relaxed) }
 
-    /// Whether what the connection asks for is still to be done.
+    /// Throws if the connection has ended, so that its requests are skipped.
     func checkConnected() throws(ProtocolFailure) {
         if isDisconnected.load(ordering: .relaxed) { throw .cancelled }
     }
 
-    /// The connection is gone.
+    /// Removes the presenters and withdraws the claims.
     func close() {
         let (presenters, accesses) = state.withLock { state in
             defer { (state.isClosed, state.presenters, state.accesses) = (true, [], [:]) }
@@ -299,7 +302,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Who the client is; looked up once, and only while its number is surely its own.
+    /// The party of the client, looked up once while its process id surely is its own.
     private func party(_ process: ProcessWatch.WatchedProcess) throws(ProtocolFailure) -> Party {
         if let party = state.withLock({ $0.party }) { return party }
         let party = services.documents.party(ofProcess: peer.pid)
@@ -313,9 +316,11 @@ final class ClientResources: Sendable {
     }
 }
 
-// Whom a client speaks for, and what it says.
+// The parties that a client acts for, and the moves that it announces.
 extension ClientResources {
-    /// Another process, for which the client acts or that saves for it: of its own user's, and of our own process numbers.
+    /// The party of another process that the client acts for, or that saves for the client.
+    ///
+    /// It must have the client's user, unless that is root, and the daemon's pid namespace.
     private func party(of form: ProcessForm) throws(ProtocolFailure) -> Party {
         let party = services.documents.party(ofProcess: form.pid)
         guard let process = party.process, form.started == nil || form.started == process.started else {
@@ -330,12 +335,12 @@ extension ClientResources {
         return party
     }
 
-    /// What is about to be moved, or was.
+    /// Announces a move that is about to happen, or that is done.
     func announce(_ move: MoveParameters, isDone: Bool) throws(ProtocolFailure) {
         let (claim, path, newPath) = (
             ClaimID(move.access), move.path.bytes ?? [], move.newPath.bytes ?? []
         )
-        // A rename that was seen has given the document its new name already.
+        // If the daemon saw the rename, the document has its new name already.
         guard let startedAccess = state.withLock({ $0.accesses[claim] }),
             let document = startedAccess.plan.writtenDocument(at: path)
                 ?? startedAccess.plan.writtenDocument(at: newPath)

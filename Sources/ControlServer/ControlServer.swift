@@ -5,15 +5,15 @@ package import LinuxSystem
 import NIOCore
 import NIOPosix
 
-/// The mount a socket belongs to.
+/// The mount that a socket belongs to.
 package struct ControlledMount: Hashable, Sendable {
     package var mountpoint: String
     package var source: String
-    /// Whose mount it is; that user and root may ask for everything.
+    /// The owner of the mount; the owner and root may ask about the whole mount.
     package var user: UInt32
-    /// Of the daemon.
+    /// The version of the daemon.
     package var version: String
-    /// Whether other users may use the mount; then they are served as far as their rights to files go.
+    /// Whether other users may use the mount; they are then served within their rights to files.
     package var isShared: Bool
 
     package init(mountpoint: String, source: String, user: UInt32, version: String, isShared: Bool = false) {
@@ -27,21 +27,24 @@ package struct ControlledMount: Hashable, Sendable {
     var form: MountForm { MountForm(mountpoint: mountpoint, source: source, user: user) }
 }
 
-/// Accepts clients and hands each a ``ClientConnection``; an idle one costs a descriptor and no time.
+/// Accepts clients and gives each a ``ClientConnection``.
+///
+/// An idle client costs a descriptor and no time.
 package final class ControlServer: Sendable {
     private let services: SharedServices
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
-    /// Of the same socket, which others have descriptors of: closing one does not keep it from listening.
+    /// A descriptor of the same socket. Other processes may have descriptors of it too, so closing one does not end listening.
     private let listenerDescriptor: OwnedDescriptor
     private let connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
-    /// Where everybody else comes in, if anybody may.
+    /// Accepts connections of all users, if the mount is shared.
     private let sharedAcceptor: SharedSocketAcceptor?
-    /// How long a file system may keep the end.
+    /// How long `stop()` waits for requests that a file system blocks.
     private static let stopTimeout = TimeAmount.seconds(5)
 
-    /// `shared` is the socket that everybody may connect to, where the mount has one besides its owner's. `eventMemory` is how long
-    /// events are remembered when nobody is subscribed.
+    /// Listens on the owner's socket, and on `shared` for all users if the mount has one.
+    ///
+    /// `eventMemory` is how long events are remembered without subscriptions.
     package init(
         on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
         at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
@@ -95,7 +98,7 @@ package final class ControlServer: Sendable {
         }
     }
 
-    /// Serves a connection that was accepted elsewhere.
+    /// Serves a connection that the shared acceptor has accepted.
     private static func take(
         _ socket: CInt, on loop: any EventLoop, to services: SharedServices,
         by connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
@@ -107,36 +110,37 @@ package final class ControlServer: Sendable {
             .whenFailure { services.log("a control connection cannot be served: \($0)") }
     }
 
-    /// Refuses whoever connects now, closes every connection, and gives back what they had in the engine.
+    /// Refuses new connections, closes all connections, and releases what they have in the engine.
     ///
-    /// Must not be called on one of its threads. NIO's stay: they would be ended by libdispatch, whose watch over its own
-    /// threads ends the process where `/proc` does not show them, as that of another pid namespace; and files may be open.
+    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO stay, because libdispatch would
+    /// end them. In another pid namespace `/proc` does not show its threads, and libdispatch then aborts the process while
+    /// files may be open.
     package func stop() throws {
         let loop = listener.eventLoop
-        // A connection that has come in by then is on its way to the loop, and among those that are closed.
+        // A connection accepted before this is on its way to the loop, and is closed with the others.
         sharedAcceptor?.close()
         listener.close(promise: nil)
         try loop.flatSubmit { [connectionRegistry, feed = services.feed] in
-            // The socket's name may be there for long, until the last file is closed.
+            // The name of the socket may exist for long, until the last file is closed.
             UnixSocket.refuseAll(on: self.listenerDescriptor)
             feed.value.close()
             return connectionRegistry.value.closeAll(on: loop)
         }.wait()
-        // What they had is given back on the desk; but for an event feed that is only now being registered.
+        // The work queues release what the connections had. An event feed that is still being registered is not among that.
         let areDone = try [services.workQueue, services.readQueue].map {
             try $0.finish(on: loop, within: Self.stopTimeout)
         }
         services.watch.stop()
         // The last results are on their way to the loop.
         try loop.submit {}.wait()
-        // The feed may have begun only now.
+        // The event feed may have been registered only now.
         if try areDone == [true, true] && services.workQueue.finish(on: loop, within: Self.stopTimeout) {
             return
         }
         services.log("the control socket is closed while a client's request still waits for a file system")
     }
 
-    /// For who goes on without it after ``stop()``.
+    /// Ends the threads, for a process that goes on after ``stop()``.
     package func endThreads() throws {
         try services.workQueue.end()
         try services.readQueue.end()
@@ -163,10 +167,10 @@ package final class ControlServer: Sendable {
     }
 }
 
-/// Stops accepting for a moment when there are no descriptors left, and notes it seldom.
+/// Pauses accepting when there are no descriptors left, and logs that seldom.
 ///
-/// NIO's own `AcceptBackoffHandler` holds back reads, but after an error NIO tries again without one, at once and
-/// for as long as somebody waits to be accepted.
+/// NIO's own `AcceptBackoffHandler` only delays reads. After an error, NIO accepts again without a read, at once, as long as a
+/// client waits.
 private final class AcceptErrorHandler: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
@@ -179,7 +183,7 @@ private final class AcceptErrorHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let listener = context.channel
-        // Fails only if the listener is closed by now.
+        // This fails only if the listener is already closed.
         listener.setOption(.autoRead, value: false).whenSuccess {
             listener.eventLoop.scheduleTask(in: Self.pause) { listener.setOption(.autoRead, value: true) }
         }

@@ -3,46 +3,49 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Threads for whatever looks for documents or begins and ends something in the engine.
+/// Threads for work that looks up documents, or begins and ends claims and presenters.
 ///
-/// What is asked for in one *lane*, which a connection has, is done in that order, one thing after the other. Users take
-/// turns, one job each, and have so many threads at once as their lanes are wide and no more: so who asks for very much keeps
-/// others waiting for little, and what a dead file system keeps, keeps nobody who uses another one, but for the other programs of
-/// one who has as many as that. Not an event loop, because what follows from an end may be opens of files. Answers of
-/// presenters go to the engine from the event loop all the same: they cost others a thread's wake-up otherwise, and what
-/// follows from them, the timers' thread does as well. For the same reason, an end that nobody waits for is there as well, and
-/// the beginning of an access to what needs no looking for.
+/// The jobs of one *lane* run in order, one at a time; each connection has a lane. Users take turns, one job each. The lanes of
+/// a user occupy at most `width` threads at once. So:
+/// - A user with many jobs delays other users only a little.
+/// - A dead file system blocks only programs that use it, and other programs of a user that has `width` jobs there.
+///
+/// These jobs do not run on an event loop, because the end of a claim may lead to opens of files. Three things run on the event
+/// loop all the same, since a thread's wake-up would delay other programs:
+/// - Answers of presenters. What follows from them is what the timers' thread does as well.
+/// - The end of a claim that no other claim waits for.
+/// - The beginning of an access, if its document needs no lookup.
 ///
 /// Any thread may call.
 final class FairWorkQueue: Sendable {
-    /// One thing after the other, for somebody.
+    /// Jobs that run one after the other for a user.
     struct SerialLane: Sendable {
         fileprivate let id: UInt64
-        /// Nil for the server's own.
+        /// The user; nil for the server's own jobs.
         fileprivate let user: UInt32?
-        /// How many threads the lanes of that user have at once.
+        /// How many threads the lanes of this user occupy at most.
         fileprivate let width: Int
     }
 
-    /// Told whether the desk still works.
+    /// The argument is false if the work queue has ended.
     private typealias Job = @Sendable (Bool) -> Void
 
-    /// What one user has to be done.
+    /// The jobs of one user.
     private struct UserJobs {
-        /// Lanes with jobs that are not at work, whoever is next first.
+        /// Lanes that have jobs and are not at work, the next one first.
         var ready: CircularBuffer<UInt64> = []
         /// How often the user is in the pool's queue or at work.
         var turns = 0
     }
 
     private struct State {
-        /// Those that have jobs or are at work.
+        /// Lanes that have jobs or are at work.
         var lanes: [UInt64: CircularBuffer<Job>] = [:]
         var jobsByUser: [UInt32?: UserJobs] = [:]
         var lastLane: UInt64 = 0
         var waiting: [EventLoopPromise<Bool>] = []
 
-        /// Returns whether the user is to have one more turn.
+        /// Adds a job, and returns whether the user needs one more turn.
         mutating func add(_ job: @escaping Job, in lane: SerialLane) -> Bool {
             let isIdle = lanes[lane.id] == nil
             lanes[lane.id, default: []].append(job)
@@ -53,7 +56,7 @@ final class FairWorkQueue: Sendable {
             return true
         }
 
-        /// The next job of a user, whose turns are one less if there is none.
+        /// Takes the next job of a user; without one, the user has one turn less.
         mutating func next(of user: UInt32?) -> (lane: UInt64, job: Job)? {
             if let lane = jobsByUser[user]?.ready.popFirst(), let job = lanes[lane]?.popFirst() {
                 return (lane, job)
@@ -77,12 +80,12 @@ final class FairWorkQueue: Sendable {
 
     private static let threads = 8
     private static let width = 3
-    /// Of a user who is a guest.
+    /// The width of a user that is a guest.
     private static let guestWidth = 1
     private static let serverWidth = 2
 
     private let pool = NIOThreadPool(numberOfThreads: threads)
-    /// For the server's own jobs, for which all wait.
+    /// Threads for the server's own jobs, for which all clients wait.
     private let serverPool = NIOThreadPool(numberOfThreads: serverWidth)
     private let state = Mutex(State())
 
@@ -95,7 +98,7 @@ final class FairWorkQueue: Sendable {
         makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
     }
 
-    /// A lane of the server's for one job: others come before it or after it, as it happens.
+    /// A lane of the server for one job, in no order with other jobs.
     var serverLane: SerialLane { makeLane(of: nil, width: Self.serverWidth) }
 
     private func makeLane(of user: UInt32?, width: Int) -> SerialLane {
@@ -105,12 +108,12 @@ final class FairWorkQueue: Sendable {
         }
     }
 
-    /// Runs in any case: on another thread if the desk does nothing any more.
+    /// Runs `body` in any case; if the work queue has ended, not on one of its threads.
     func submit(in lane: SerialLane, _ body: @escaping @Sendable () -> Void) {
         enqueue(in: lane) { _ in body() }
     }
 
-    /// Fails if the desk does nothing any more.
+    /// Fails if the work queue has ended.
     func run<Value: Sendable>(
         in lane: SerialLane, on loop: any EventLoop, _ body: @escaping @Sendable () throws -> Value
     ) -> EventLoopFuture<Value> {
@@ -122,14 +125,14 @@ final class FairWorkQueue: Sendable {
         return promise.futureResult
     }
 
-    /// Waits until there is nothing to do, so long at most. Not to be called on the desk or the loop. Returns whether all is
-    /// done.
+    /// Waits at most `time` until all jobs are done, and returns whether they are.
+    ///
+    /// Must not be called on a thread of the work queue or on the loop.
     func finish(on loop: any EventLoop, within time: TimeAmount) throws -> Bool {
         let idle = loop.makePromise(of: Bool.self)
         state.withLock { state in
             if state.lanes.isEmpty { idle.succeed(true) } else { state.waiting.append(idle) }
         }
-        // Whichever comes first.
         let timeout = loop.scheduleTask(in: time) { idle.succeed(false) }
         defer { timeout.cancel() }
         return try idle.futureResult.wait()
@@ -144,7 +147,7 @@ final class FairWorkQueue: Sendable {
         if state.withLock({ $0.add(job, in: lane) }) { takeTurn(of: lane.user) }
     }
 
-    /// Does one job, and then comes behind all others.
+    /// Does one job of a user, and queues the user behind all others.
     private func takeTurn(of user: UInt32?) {
         let threads = user == nil ? serverPool : pool
         threads.submit { [self] state in
@@ -152,7 +155,7 @@ final class FairWorkQueue: Sendable {
             while let (lane, job) = self.state.withLock({ $0.next(of: user) }) {
                 job(isActive)
                 self.state.withLock { $0.finish(lane, of: user) }
-                // What is still there when the desk has ended is done here and now.
+                // Jobs that remain when the work queue has ended run here, without queueing again.
                 if isActive { return takeTurn(of: user) }
             }
         }

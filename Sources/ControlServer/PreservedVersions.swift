@@ -2,20 +2,24 @@
 package import ControlProtocol
 package import LinuxSystem
 
-/// What the socket needs of the store of kept contents.
+/// The store of preserved versions, as the socket uses it.
 ///
-/// Every call names the peer: the store answers only what that peer may read under the rights stored with
-/// the content and those the document has now.
+/// Every call names the peer. The store answers only what the peer may read under two sets of rights: those stored with the
+/// version, and those of the document now.
 package protocol PreservedVersions: Sendable {
-    /// What was kept of documents at or below a path, relative to the mount's root, the newest first.
+    /// The versions of documents at or below a path, relative to the mount's root, the newest first.
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm]
 
-    /// Up to `count` bytes; fewer than that mean the end. With a path, of what was kept of that or below it.
+    /// Reads up to `count` bytes; fewer mean the end.
+    ///
+    /// With a path, the version must be of that document or of one below it.
     func read(
         _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(VersionAccessFailure) -> [UInt8]
 
-    /// Keeps what a file holds now for a client that has an access to write to it. Nil if it holds nothing.
+    /// Preserves the contents of a file for a client that has an access to write it.
+    ///
+    /// Returns the version's id, or nil for an empty file.
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String?
 }
 
@@ -23,11 +27,11 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
     case notFound
     case denied
     case system(Errno)
-    /// It was kept of another path than that which was named.
+    /// The version is of another path than the named path.
     case otherPath([UInt8], than: [UInt8])
-    /// Nothing that has contents, or nothing that lies there.
+    /// There is no file at the path, or it has no contents.
     case notAFile
-    /// Why contents cannot be kept.
+    /// The reason why contents cannot be preserved.
     case notPreserved(String)
 
     var failure: ProtocolFailure {
@@ -44,7 +48,7 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// The path of what was found without its line in the log is lost.
+    /// The quoted path, which is lost for a version without its line in the log.
     private static func name(_ path: [UInt8]) -> String {
         path.isEmpty ? "a path that is not known" : "'\(PathForm(path).path.excerpt)'"
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How one message is told from the next; a connection keeps the one it began with.
+/// How messages are separated; a connection keeps the framing of its first byte.
 package enum Framing: Hashable, Sendable {
     /// One message per line.
     case lines
-    /// The Language Server Protocol's: `Content-Length: 123`, an empty line, the message.
+    /// The framing of the Language Server Protocol: `Content-Length: 123`, an empty line, the message.
     case contentLength
 
-    /// A message begins with a brace; only a header can begin with this letter.
+    /// A message begins with a brace, and a header with this letter.
     init(firstByte: UInt8) {
         let isHeader = firstByte == UInt8(ascii: "C") || firstByte == UInt8(ascii: "c")
         self = isHeader ? .contentLength : .lines
@@ -22,33 +22,33 @@ package enum Framing: Hashable, Sendable {
     }
 }
 
-/// Why a connection cannot go on: after either, nobody knows where the next message begins.
+/// Why a connection cannot go on: it is unknown where the next message begins.
 package enum FramingFault: Error, Hashable, Sendable {
     case oversized(limit: Int)
     case malformedHeader
 }
 
-/// Cuts a stream of bytes into messages, however it was split on the way.
+/// Cuts a stream of bytes into messages, however the stream was split.
 package struct FrameReader: Sendable {
-    /// Nil until the first byte has come.
+    /// Nil before the first byte.
     package private(set) var framing: Framing?
     private let limit: Int
     private var buffer: [UInt8] = []
-    /// Where the first message not handed out yet begins.
+    /// Where the first message begins that was not returned yet.
     private var start = 0
-    /// Up to where no line break was found, so that a long message in small pieces is searched once.
+    /// Up to where there is no line break, so that a long message in small pieces is searched once.
     private var searched = 0
-    /// How many bytes the header of the message at ``start`` has and how many come behind it, once it has been read.
+    /// The lengths of the header of the message at ``start`` and of its body, once the header is complete.
     private var header: (bytes: Int, length: Int)?
 
     private static let headerLimit = 4096
 
-    /// Whether a message has begun and not ended; so it is cut off if nothing more comes.
+    /// Whether a message has begun and not ended; at the end of the stream it is then cut off.
     package var isInMessage: Bool { buffer[start...].contains { !$0.isBlank } }
 
     package init(limit: Int = ProtocolLimits.messageBytes) { self.limit = limit }
 
-    /// Bytes that wait to be cut.
+    /// How many bytes were not returned yet.
     package var pendingBytes: Int { buffer.count - start }
 
     package mutating func append(_ bytes: some Sequence<UInt8>) {
@@ -61,7 +61,7 @@ package struct FrameReader: Sendable {
         if framing == nil, let first = buffer.first { framing = Framing(firstByte: first) }
     }
 
-    /// The next whole message, or nil until more bytes have come.
+    /// The next complete message, or nil until more bytes have come.
     package mutating func next() throws(FramingFault) -> [UInt8]? {
         switch framing {
         case nil: nil
@@ -98,7 +98,7 @@ package struct FrameReader: Sendable {
         return (lines.count + 4, length)
     }
 
-    /// Without the empty one that ends them.
+    /// The header lines without the empty line that ends them.
     private func headerLines() throws(FramingFault) -> ArraySlice<UInt8>? {
         let window = buffer[start...].prefix(Self.headerLimit)
         var index = window.startIndex
@@ -110,9 +110,11 @@ package struct FrameReader: Sendable {
         return nil
     }
 
-    /// Other headers, such as Content-Type, mean nothing to us; a second length would be ambiguous.
+    /// The value of `Content-Length`; a second value would be ambiguous and gives nil.
+    ///
+    /// Other headers, such as Content-Type, are ignored.
     private static func length(in header: ArraySlice<UInt8>) -> Int? {
-        // In other text lines are compared by their normal form, which marks make expensive (``MarkCounter``).
+        // Other text would be compared in its normal form, which combining marks make slow (``MarkCounter``).
         guard header.allSatisfy({ $0 < 0x80 }) else { return nil }
         var length: Int?
         for line in String(decoding: header, as: UTF8.self).split(separator: "\r\n") {
@@ -128,7 +130,7 @@ package struct FrameReader: Sendable {
 }
 
 extension UInt8 {
-    /// What JSON calls white space; other control characters are somebody's mistake, and are answered.
+    /// The white space of JSON; other control characters are errors of the client, and are answered.
     fileprivate var isBlank: Bool {
         switch self {
         case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): true

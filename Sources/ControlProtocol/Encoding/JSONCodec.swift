@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// The one way JSON is written, keys in a fixed order on one line; and what is checked before it is read.
+/// Writes all JSON with sorted keys on one line, and checks JSON before it is decoded.
 package enum JSONCodec {
-    /// Refuses nesting that a recursive decoder might not survive, text in anything but UTF-8, which has no zero
-    /// bytes (the decoder would take it for UTF-16), and text that takes forever to compare.
+    /// Refuses JSON that the decoder handles badly.
+    ///
+    /// - Deep nesting, because the decoder is recursive.
+    /// - Text that is not UTF-8, or has zero bytes and would be read as UTF-16.
+    /// - Text that takes very long to compare.
     static func check(_ bytes: [UInt8]) throws(ProtocolFailure) {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .notJSON() }
         var (depth, isText, isEscaped, isPlain) = (0, false, false, true)
@@ -26,8 +29,9 @@ package enum JSONCodec {
         if !isPlain { try checkMarks(in: text) }
     }
 
-    /// Refuses what takes the decoder long, which is many values and long names, not long texts: a client's message is
-    /// decoded where everybody's are.
+    /// Refuses a client's message with many values or long names, which take long to decode.
+    ///
+    /// All clients' messages are decoded on the same thread. Long texts decode fast.
     static func checkShape(_ bytes: [UInt8]) throws(ProtocolFailure) {
         var (values, textBytes, isText, isEscaped) = (1, 0, false, false)
         for byte in bytes {
@@ -67,15 +71,15 @@ package enum JSONCodec {
     }
 }
 
-/// Counts combining marks that follow one another, written as they are or as `\u0301`.
+/// Counts consecutive combining marks, written as they are or as `\u0301`.
 ///
-/// Strings are compared and hashed by their normal form, and for that the marks after one letter are sorted, in a time
-/// that grows with the square of their number: a megabyte of them takes minutes. Names of members are hashed by the
-/// decoder before we see them.
+/// Strings are compared and hashed in their normal form, for which the marks after a letter are sorted. That time grows with
+/// the square of their number: a megabyte of marks takes minutes. The decoder hashes the names of members before this code sees
+/// them.
 struct MarkCounter {
     private(set) var inARow = 0
     private var isEscaped = false
-    /// Digits of an escape that have still to come, and what they have said.
+    /// The digits of an escape that are still missing, and the value of the digits so far.
     private var (digits, unit): (Int, UInt32) = (0, 0)
     /// The first half of a surrogate pair.
     private var firstHalf: UInt32?
@@ -107,7 +111,7 @@ struct MarkCounter {
     }
 
     private mutating func count(_ scalar: Unicode.Scalar) {
-        // None of the first are marks, and looking one up takes a while.
+        // The code points below are no marks, and a lookup of the properties takes time.
         let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
         inARow = isMark ? inARow + 1 : 0
     }

@@ -2,7 +2,7 @@
 package import Coordination
 
 extension Access {
-    /// As it is called on the wire: `read`, or the write option.
+    /// The name in the protocol: `read`, or the write option.
     package var name: String {
         switch self {
         case .read: "read"
@@ -21,11 +21,11 @@ extension Access {
 
     package static let allNames = ["read"] + WritingOption.allCases.map(\.rawValue)
 
-    /// For the sentence that refuses another name.
+    /// The list of names for an error message.
     static let names = allNames.map { "'\($0)'" }.joined(separator: ", ")
 }
 
-/// The reading options, as they are called on the wire.
+/// The names of the reading options in the protocol.
 extension ReadingOptions {
     private static let named: [(name: String, option: ReadingOptions)] = [
         ("withoutChanges", .withoutChanges),
@@ -52,7 +52,7 @@ extension ReadingOptions {
     }
 }
 
-/// What is to be done with one item.
+/// What a client will do with an item.
 package struct IntentForm: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case access, options }
 
@@ -93,7 +93,9 @@ package struct IntentForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// As a client may ask for it; what it is told may be longer, since directories move.
+    /// Checks the path of a client's request.
+    ///
+    /// A path in a reply may be longer, because directories move.
     func checkedBelowRoot() throws(ProtocolFailure) -> IntentForm {
         var checked = self
         checked.path = try path.checkedBelowRoot()
@@ -103,7 +105,7 @@ package struct IntentForm: Hashable, Sendable, Codable {
 
 /// The parameters of `access/begin` and `access/prepare`.
 package struct AccessBeginParameters: Hashable, Sendable, Codable {
-    /// What exempts an access from others that carry the same.
+    /// What exempts an access from conflicts with accesses that have the same.
     package enum Identity: Hashable, Sendable {
         case purpose(String)
         case presenter(UInt64)
@@ -111,15 +113,15 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 
     private enum Key: String, CodingKey { case intents, purpose, presenter, within, answering, onBehalfOf }
 
-    /// From one to ``ProtocolLimits/intents``; granted together.
+    /// From 1 to ``ProtocolLimits/intents`` intents, which are granted together.
     package var intents: [IntentForm]
-    /// Nil: nobody's but its own.
+    /// Nil for an identity of its own.
     package var identity: Identity?
-    /// Accesses of the same connection that cannot end before this one has.
+    /// Accesses of the same connection that end only after this access.
     package var within: [UInt64] = []
-    /// The request to one of the connection's presenters that cannot be answered before this access has ended.
+    /// The request to a presenter of this connection that is answered only after this access has ended.
     package var answering: MessageID?
-    /// Whose access it is; nil for the client's own.
+    /// The process that the access is for; nil for the client itself.
     package var onBehalfOf: ProcessForm?
 
     package init(_ intents: [IntentForm], as identity: Identity? = nil) {
@@ -154,7 +156,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         do {
             answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
         } catch let failure as ProtocolFailure {
-            // The request itself is in order.
+            // The request itself is valid.
             throw ProtocolFailure.invalidParameters("in 'answering': \(failure.message)")
         }
         onBehalfOf = try container.decodeIfPresent(ProcessForm.self, forKey: .onBehalfOf)
@@ -173,7 +175,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         try container.encodeIfPresent(onBehalfOf, forKey: .onBehalfOf)
     }
 
-    /// As those of `access/prepare`, which asks about items as they are called now.
+    /// Checks the parameters of `access/prepare`, which is for items with their current names.
     func checkedForPreparing() throws(ProtocolFailure) -> Self {
         for intent in intents {
             switch intent.access {
@@ -190,7 +192,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// As what accesses of several programs may have in common.
+    /// Checks a purpose, which several accesses may share.
     func checkedPurpose() throws(ProtocolFailure) -> String {
         guard (1...ProtocolLimits.purposeBytes).contains(utf8.count) else {
             throw .invalidParameters("'purpose' has from 1 to \(ProtocolLimits.purposeBytes) bytes of text")
@@ -199,10 +201,10 @@ extension String {
     }
 }
 
-/// A process, by its number and, lest that be another's by then, the time it was started.
+/// A process, by its id and its start time, because a later process may have the same id.
 package struct ProcessForm: Hashable, Sendable, Codable {
     package var pid: Int32
-    /// Clock ticks since boot, field 22 of `/proc/PID/stat`; nil if the client is sure that it lives.
+    /// Clock ticks since boot, field 22 of `/proc/PID/stat`; nil if the client is sure that the process lives.
     package var started: UInt64?
 
     package init(pid: Int32, started: UInt64? = nil) {
@@ -213,8 +215,9 @@ package struct ProcessForm: Hashable, Sendable, Codable {
 
 package struct AccessBeginResult: Hashable, Sendable, Codable {
     package var access: UInt64
-    /// In the order in which they were asked for, with the paths as they are now: whatever moved while the access
-    /// waited was followed, and so were links that were to be resolved.
+    /// The intents in the order of the request, with their current paths.
+    ///
+    /// Items that moved while the access waited were followed, and so were links to be resolved.
     package var intents: [IntentForm]
 
     package init(access: UInt64, intents: [IntentForm]) {
@@ -263,7 +266,7 @@ package struct MoveParameters: Hashable, Sendable, Codable {
     }
 }
 
-/// The result of a request that has nothing to tell: `{}`.
+/// An empty result: `{}`.
 package struct EmptyResult: Hashable, Sendable, Codable {
     package init() {}
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Up to where somebody has seen what happened in a mount.
+/// The last event that a client has seen of a mount.
 package struct EventPosition: Hashable, Sendable, Codable {
-    /// Names the time since which everything was counted: numbers of another time mean nothing in it.
+    /// The epoch in which events are counted; numbers of another epoch are invalid.
     ///
-    /// A new one begins with the daemon, and when somebody subscribes after nobody was subscribed for
-    /// ``ProtocolLimits/eventSeconds``.
+    /// A new epoch begins with the daemon, and at a subscription after ``ProtocolLimits/eventSeconds`` without subscriptions.
     package var epoch: String
-    /// That of the last event seen.
+    /// The number of the last event seen.
     package var sequence: UInt64
 
     package init(epoch: String, sequence: UInt64) {
@@ -26,9 +25,9 @@ package struct EventPosition: Hashable, Sendable, Codable {
 package struct SubscribeParameters: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case after }
 
-    /// What happens at or below it is told.
+    /// Events at or below this path are sent.
     package var path: PathForm
-    /// What happened since then is told first; nil to begin now.
+    /// The events after this position are sent first; nil to begin now.
     package var after: EventPosition?
 
     package init(path: [UInt8] = [], after position: EventPosition? = nil) {
@@ -52,9 +51,9 @@ package struct SubscribeParameters: Hashable, Sendable, Codable {
 package struct SubscribeResult: Hashable, Sendable, Codable {
     package var subscription: UInt64
     package var epoch: String
-    /// Of the last event before those that are told from now on.
+    /// The number of the last event before those that are sent.
     package var sequence: UInt64
-    /// Something happened after `after` that nobody remembers: the client must look for itself.
+    /// Whether events after `after` are forgotten, so that the client must look at the files itself.
     package var hasGap: Bool
 
     package init(subscription: UInt64, epoch: String, sequence: UInt64, hasGap: Bool) {
@@ -70,22 +69,22 @@ package struct UnsubscribeParameters: Hashable, Sendable, Codable {
     package init(subscription: UInt64) { self.subscription = subscription }
 }
 
-/// What happened to a name in a mount.
+/// A change of a name in a mount.
 package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case appeared
     /// Its contents or attributes were written.
     case changed
-    /// From `path` to `newPath`; one of them is missing if it is outside what was subscribed to.
+    /// From `path` to `newPath`; either is missing if it is outside the subscription.
     case moved
     case deleted
-    /// More happened than the client could be told: it must look for itself.
+    /// More happened than the client was sent; it must look at the files itself.
     case gap
 }
 
 /// The parameters of `events/event`.
 package struct EventForm: Hashable, Sendable, Codable {
     package var subscription: UInt64
-    /// Grows with each event of the mount, whoever hears of it.
+    /// Grows with each event of the mount, even if this client is not sent it.
     package var sequence: UInt64
     package var kind: EventKind
     package var path: String?
@@ -107,7 +106,7 @@ package struct EventForm: Hashable, Sendable, Codable {
         self.cause = cause
     }
 
-    /// Nil if it was not told, or is not base64.
+    /// Nil if there is no path, or if it is not base64.
     package var bytesOfPath: [UInt8]? { path.flatMap { PathForm($0, pathBytes).bytes } }
     package var bytesOfNewPath: [UInt8]? { newPath.flatMap { PathForm($0, newPathBytes).bytes } }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// A path on the wire: text, and the bytes in base64 where the text cannot say them.
+/// A path in the protocol: as text, and in base64 if it is not UTF-8.
 package struct PathForm: Hashable, Sendable, Codable {
     package var path: String
     package var pathBytes: String?
@@ -16,7 +16,7 @@ package struct PathForm: Hashable, Sendable, Codable {
 
     package init(_ path: String, _ pathBytes: String?) { (self.path, self.pathBytes) = (path, pathBytes) }
 
-    /// For a message that carries the two among its own members.
+    /// The two values, for a message that has them among its own members.
     var parts: (String, String?) { (path, pathBytes) }
 
     package init(from decoder: any Decoder) throws {
@@ -25,7 +25,7 @@ package struct PathForm: Hashable, Sendable, Codable {
         pathBytes = try container.decodeIfPresent(String.self, forKey: .pathBytes)
     }
 
-    /// For messages that have to name something: the mount's root is an empty path and not a missing one.
+    /// Decodes the path of a message that must have one; the mount's root is an empty path.
     init(required decoder: any Decoder) throws {
         self = try PathForm(from: decoder)
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -34,15 +34,15 @@ package struct PathForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// What it names; the bytes win over the text. Nil if they are not base64.
+    /// The bytes of the path; `pathBytes` overrides `path`. Nil if they are not base64.
     package var bytes: [UInt8]? {
         guard let pathBytes else { return Array(path.utf8) }
         return Data(base64Encoded: pathBytes).map { Array($0) }
     }
 
-    /// Refuses whatever could lead out of the mount, or mean two things to two readers.
+    /// Refuses a path that could lead out of the mount, or that is ambiguous.
     ///
-    /// The result says in both forms what the bytes say, whatever the text said beside them.
+    /// Both forms of the result come from the bytes, whatever text came with them.
     package func checkedBelowRoot() throws(ProtocolFailure) -> PathForm {
         guard let bytes else { throw .invalidParameters("'pathBytes' is not base64") }
         guard !bytes.contains(0) else { throw .invalidParameters("a path cannot contain a zero byte") }

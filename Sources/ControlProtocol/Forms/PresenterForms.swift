@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names of messages on the wire are those of the cases.
+/// The names of messages in the protocol, which are those of the cases.
 extension PresenterMessages {
     private static let named: [(name: String, message: PresenterMessages)] =
         PresenterRequest.allCases.map { ($0.rawValue, PresenterMessages($0)) }
@@ -27,11 +27,11 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case messages, purpose, serverProcess }
 
     package var path: PathForm
-    /// What the client implements.
+    /// The messages that the client implements.
     package var messages: PresenterMessages
-    /// What accesses carry about which the presenter is neither asked nor told; nil for a purpose of its own.
+    /// Accesses with this purpose cause no questions and notices to the presenter; nil for a purpose of its own.
     package var purpose: String?
-    /// The process that saves for the client, and whose accesses are the presenter's own as the client's are.
+    /// The process that saves for the client; its accesses count as the client's own.
     package var serverProcess: ProcessForm?
 
     package init(
@@ -64,9 +64,11 @@ package struct RegisterResult: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var path: String
     package var pathBytes: String?
-    /// Of what the client implements, what it will be sent: who may not write an item is not asked about it.
+    /// The implemented messages that will be sent.
+    ///
+    /// A user without the right to write an item is not asked about it.
     package var messages: [String]
-    /// Whether the item is a directory that is one file to its user.
+    /// Whether the item is a directory that users see as a single file.
     package var isPackage: Bool
 
     package init(

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who has, wants and shows what: the answer to `why` and `ps`.
+/// The claims and presenters of an item or a mount: the answer to `why` and `ps`.
 package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
     /// The oldest first.
     package var claims: [ClaimForm]
     package var presenters: [PresenterForm]
-    /// There were more than ``ProtocolLimits/listEntries`` of either, or too long ones; the oldest are here.
+    /// Whether only the oldest entries are here: of more than ``ProtocolLimits/listEntries``, or of too long ones.
     package var isTruncated: Bool
-    /// What guests among those have made others among those wait; nil for a whole mount, and where there are no guests.
+    /// How long guests in the snapshot have delayed other users in it.
+    ///
+    /// Nil for a whole mount, and without guests.
     package var delays: [DelayForm]?
 
     package init(
@@ -28,17 +30,17 @@ package struct ClaimForm: Hashable, Sendable, Codable {
     package var access: String
     package var path: String
     package var pathBytes: String?
-    /// What is claimed together with that; nil for nothing.
+    /// The further intents of the claim; nil if there are none.
     package var others: [IntentForm]?
     /// `held`, `suspended` or `waiting`.
     package var state: String
-    /// How a suspended claim came to let others pass.
+    /// Why a claim is suspended.
     package var suspension: String?
-    /// What its user has made another one wait, if it lets others pass because that is enough.
+    /// The delay of another user by the claim's user, if that delay is why the claim is suspended.
     package var exceeded: DelayForm?
-    /// Milliseconds since it began to wait or, if it waits no longer, was granted.
+    /// Milliseconds since it began to wait or, if it no longer waits, since it was granted.
     package var age: UInt64
-    /// Whom a waiting claim waits for, one sentence each, chained to the end.
+    /// The blockers of a waiting claim, in one sentence each, up to the end of the chain.
     package var reasons: [String]
 
     package init(
@@ -63,13 +65,13 @@ package struct PresenterForm: Hashable, Sendable, Codable {
     package var actor: ProcessDescriptionForm
     package var path: String
     package var pathBytes: String?
-    /// What it implements.
+    /// The messages that it implements.
     package var messages: [String]
-    /// What it was asked and has not answered.
+    /// The questions that it has not answered.
     package var owed: [UnansweredQuestionForm]
-    /// It let too many requests go unanswered, and is not asked until it answers.
+    /// Whether it left too many questions unanswered, and is not asked until it answers.
     package var isDemoted: Bool
-    /// It says that it shows changes that are not on the disk; not told by daemons that know of no such thing.
+    /// Whether it reported unsaved changes; missing from older daemons.
     package var isUnsaved: Bool?
 
     package init(
@@ -91,9 +93,9 @@ package struct UnansweredQuestionForm: Hashable, Sendable, Codable {
     package var request: String
     /// Milliseconds since it was asked.
     package var age: UInt64
-    /// Milliseconds until it counts as silent.
+    /// Milliseconds until its deadline.
     package var left: UInt64
-    /// On whose account it was asked.
+    /// The process that caused the question.
     package var actor: ProcessDescriptionForm
 
     package init(request: String, age: UInt64, left: UInt64, actor: ProcessDescriptionForm) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a mount stands, as `status` and `truce status --json` tell it.
+/// The state of a mount, as `status` and `truce status --json` report it.
 package struct StatusForm: Hashable, Sendable, Codable {
     package var mount: MountForm
     package var pid: Int32
     package var version: String
     package var options: OptionsForm
     package var counters: CountersForm
-    /// Missing in what older daemons say.
+    /// Missing from older daemons.
     package var use: ResourceUsageForm?
-    /// Nil in place, where there is no way around the mount.
+    /// Changes out of band; nil for an in-place mount, which has no such changes.
     package var around: SourceWatchForm?
     package var rules: RulesForm?
-    /// What guests have made other users wait; nil where there are no guests.
+    /// How long guests have delayed other users; nil without guests.
     package var delays: [DelayForm]?
-    /// The same of all guests together, where that is more than one may.
+    /// The delays by all guests together, where they exceed what a single guest may cause.
     package var delaysOfAll: [DelayForm]?
     package var waiting: [WaitingClaimForm]
     package var journal: [JournalStepForm]
@@ -53,9 +53,9 @@ package struct OptionsForm: Hashable, Sendable, Codable {
     package var askAgainStat: UInt64 = 0
     package var guestDelay: UInt64 = 0
     package var policy = ""
-    /// What was asked for: `auto` or `daemon`.
+    /// The data path that was asked for: `auto` or `daemon`.
     package var data = ""
-    /// What is in force: `passthrough`, `daemon`, or `undecided` before the first request.
+    /// The data path in use: `passthrough`, `daemon`, or `undecided` before the first request.
     package var dataPath = ""
     package var allowOther = false
     package var readOnly = false
@@ -89,7 +89,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// What the daemon has now.
+/// The resources that the daemon uses now.
 package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package var claims = 0
     package var openFiles = 0
@@ -100,28 +100,28 @@ package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// How changes around the mount are noticed.
+/// How changes out of band are noticed.
 package struct SourceWatchForm: Hashable, Sendable, Codable {
     /// `fanotify`, `inotify`, or `none`.
     package var watch = ""
-    /// Why not everything is noticed, if so.
+    /// Why some changes are not noticed; nil if all are.
     package var shortage: String?
     package var changes: UInt64 = 0
-    /// How often the kernel had more of them than it keeps, so that everything was looked at again.
+    /// How often the kernel's queue overflowed, so that all files were checked again.
     package var losses: UInt64 = 0
 
     package init() {}
 }
 
-/// What a guest has made another user wait in the hour that goes on; times in milliseconds.
+/// How long a guest has delayed another user in the current hour; times in milliseconds.
 package struct DelayForm: Hashable, Sendable, Codable {
     /// Nil for all guests together.
     package var guest: UInt32?
-    /// Nil for programs of which it is not known whose they are.
+    /// Nil for programs of unknown users.
     package var delayed: UInt32?
     package var spent: UInt64
     package var allowed: UInt64
-    /// Until it begins anew.
+    /// Milliseconds until the next hour begins.
     package var left: UInt64
 
     package init(guest: UInt32?, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
@@ -131,12 +131,12 @@ package struct DelayForm: Hashable, Sendable, Codable {
     }
 }
 
-/// The rules about programs, by their names.
+/// The rules about programs.
 package struct RulesForm: Hashable, Sendable, Codable {
     package struct File: Hashable, Sendable, Codable {
-        /// `shipped` for what is part of the program.
+        /// `shipped` for the rules that are part of the program.
         package var path: String
-        /// Why nothing that it says is in force, if so.
+        /// Why no rule of the file is in force; nil if they are.
         package var problem: String?
 
         package init(path: String, problem: String? = nil) {
@@ -146,12 +146,12 @@ package struct RulesForm: Hashable, Sendable, Codable {
     }
 
     package struct Program: Hashable, Sendable, Codable {
-        /// Of ``ProgramTable``.
+        /// The name of a ``ProgramTable``.
         package var table: String
         package var name: String
-        /// No for a program that the table does not apply to.
+        /// False for a program that the table does not apply to.
         package var belongs: Bool
-        /// The path of the file that says so.
+        /// The path of the file with the rule.
         package var from: String
 
         package init(table: String, name: String, belongs: Bool, from: String) {
@@ -162,7 +162,7 @@ package struct RulesForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// The later ones decide before the former.
+    /// The rules of later files decide first.
     package var files: [File]
     package var programs: [Program]
 

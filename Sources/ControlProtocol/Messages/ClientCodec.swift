@@ -2,7 +2,7 @@
 import Coordination
 import FoundationEssentials
 
-/// The client's half of the codec: a request as it is sent.
+/// A request as the client sends it.
 package struct RequestMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params }
 
@@ -39,7 +39,7 @@ package struct RequestMessage: Sendable, Encodable {
     }
 }
 
-/// A notification of a client as it is sent.
+/// A notification as the client sends it.
 package struct NotificationMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, method, params }
 
@@ -55,12 +55,12 @@ package struct NotificationMessage: Sendable, Encodable {
     }
 }
 
-/// A client's answer to a request of the server's, as it is sent.
+/// The client's answer to a request of the server, as the client sends it.
 package struct AnswerMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, result, error }
 
     package let id: MessageID
-    /// Nil if it did what it was asked.
+    /// Nil if the client did what it was asked.
     package let failure: ProtocolFailure?
 
     package init(to id: MessageID, failure: ProtocolFailure? = nil) {
@@ -80,19 +80,19 @@ package struct AnswerMessage: Sendable, Encodable {
     }
 }
 
-/// A message that came from a server, its kind decided.
+/// A message from a server, by its kind.
 package enum IncomingMessage: Hashable, Sendable {
-    /// The reply to a request of ours; what it says, ``ResponseMessage`` tells, which knows what was asked.
+    /// The reply to a request; ``ResponseMessage`` decodes its result.
     ///
-    /// Nil for a message of ours that the server could not read.
+    /// Nil for a message that the server could not read.
     case response(MessageID?)
     case question(MessageID, PresenterQuestion)
     case noticeMessage(PresenterNoticeMessage)
     case event(EventForm)
-    /// Of a later server: a request, which has an id, is to be answered with -32601.
+    /// A message of a later server; a request, which has an id, is to be answered with -32601.
     case unknown(method: String, MessageID?)
 
-    /// The caller has cut it out of the stream with a ``FrameReader``.
+    /// Decodes a message that a ``FrameReader`` has cut out of the stream.
     package init(decoding bytes: [UInt8]) throws {
         try JSONCodec.check(bytes)
         self = try JSONDecoder().decode(Self.self, from: Data(bytes))
@@ -125,7 +125,7 @@ extension IncomingMessage: Decodable {
     }
 }
 
-/// A reply whose result is of the type that the request asked for.
+/// A reply with a result of the type that the request asked for.
 package struct ResponseMessage<Value: Decodable>: Decodable {
     private enum Key: String, CodingKey { case id, result, error }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// What a reply refers to: whatever number or text the request carried.
+/// The id of a request, which its reply repeats: a number or a text.
 package enum MessageID: Hashable, Sendable, Codable {
     case number(Int64)
     case text(String)
@@ -11,9 +11,9 @@ package enum MessageID: Hashable, Sendable, Codable {
         do {
             self = .number(try container.decode(Int64.self))
         } catch {
-            // A fraction is no text either, and fails here for good.
+            // A fraction is no text either, and fails here.
             let text = try container.decode(String.self)
-            // It is remembered as long as the request is served.
+            // The id takes memory as long as the request is served.
             guard text.utf8.count <= ProtocolLimits.idBytes else {
                 throw ProtocolFailure.invalidRequest("an 'id' has at most \(ProtocolLimits.idBytes) bytes")
             }
@@ -30,21 +30,21 @@ package enum MessageID: Hashable, Sendable, Codable {
     }
 }
 
-/// One message as it came in, its kind decided.
+/// A message from a client, by its kind.
 package enum ClientMessage: Sendable {
     case request(MessageID, Result<ClientRequest, ProtocolFailure>)
-    /// Nil for one that means nothing to us.
+    /// Nil for an unknown notification.
     case notification(Result<ClientNotification?, ProtocolFailure>)
     case answer(ClientAnswer)
 }
 
-/// A client's answer to what it was asked.
+/// A client's answer to a request of the server.
 package struct ClientAnswer: Hashable, Sendable {
-    /// Nil if it does not say to what.
+    /// Nil if the answer has no id.
     package let id: MessageID?
-    /// What it says went wrong, shortened; nil if nothing did.
+    /// The client's error message, shortened; nil without an error.
     package let refusal: String?
-    /// What its program calls that.
+    /// The error as the client's program knows it.
     package let origin: OriginForm?
 
     package init(to id: MessageID?, refusal: String? = nil, origin: OriginForm? = nil) {
@@ -57,7 +57,7 @@ package struct ClientAnswer: Hashable, Sendable {
 extension ClientMessage: Decodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params, result, error }
 
-    /// Never fails with anything but the failure to be sent back.
+    /// Decodes a message; the failure it throws is to be sent to the client.
     package init(decoding bytes: [UInt8]) throws(ProtocolFailure) {
         try JSONCodec.check(bytes)
         try JSONCodec.checkShape(bytes)
@@ -94,13 +94,13 @@ extension ClientMessage: Decodable {
         }
     }
 
-    /// An answer is never answered, so whatever is wrong with it must not matter.
+    /// Decodes an answer. Errors in it must not matter, because an answer is never replied to.
     private static func answer(in container: KeyedDecodingContainer<Key>) -> ClientAnswer {
         let id: MessageID?
         do {
             id = try container.decodeIfPresent(MessageID.self, forKey: .id)
         } catch {
-            // Then it belongs to nothing.
+            // The answer then belongs to no question.
             id = nil
         }
         do {
@@ -113,18 +113,18 @@ extension ClientMessage: Decodable {
     }
 }
 
-/// What is sent back for a request.
+/// The reply to a request.
 package struct ReplyMessage: Sendable {
     private let id: MessageID?
     private let outcome: Result<Response, ProtocolFailure>
 
-    /// An `id` of nil stands for a request that could not be read far enough to find its own.
+    /// Makes a reply; an `id` of nil stands for an id that could not be read.
     package init(to id: MessageID?, _ outcome: Result<Response, ProtocolFailure>) {
         self.id = id
         self.outcome = outcome
     }
 
-    /// One line of JSON, without its end.
+    /// The reply as one line of JSON, without the line break.
     package func encoded() throws -> [UInt8] { try JSONCodec.encode(self) }
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a client tells without wanting an answer.
+/// A notification of a client, which is not answered.
 package enum ClientNotification: Hashable, Sendable {
-    /// It is at work on a request that it owes an answer to.
+    /// The client is at work on a question that it has not answered.
     case progress(MessageID)
-    /// One of its presenters shows changes that are not on the disk, or none any more.
+    /// A presenter of the client has unsaved changes, or no longer has any.
     case unsaved(UnsavedParameters)
-    /// Its own request, by the id it gave it, is not wanted any more.
+    /// The client withdraws its own request with this id.
     case cancel(MessageID)
 
     private struct Parameters: Codable {
         var id: MessageID
     }
 
-    /// Nil for a notification that means nothing to us: it is ignored, as JSON-RPC demands.
+    /// Decodes a notification; nil for an unknown method, which JSON-RPC says to ignore.
     static func decode(
         method: String, parameters: (any Decoder)?
     ) -> Result<ClientNotification?, ProtocolFailure> {
@@ -60,7 +60,7 @@ package enum ClientNotification: Hashable, Sendable {
     }
 }
 
-/// Whether a presenter shows changes that are not on the disk.
+/// Whether a presenter has unsaved changes.
 package struct UnsavedParameters: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var isUnsaved: Bool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// Everything a client can ask for.
+/// A request of a client.
 package enum ClientRequest: Hashable, Sendable {
     case initialize(InitializeParameters)
     case status
@@ -51,7 +51,7 @@ package enum ClientRequest: Hashable, Sendable {
         }
     }
 
-    /// Names what is wrong, as far as the decoder says.
+    /// An error message that names the wrong member, if the decoder names it.
     private static func sentence(about error: any Error, in method: String) -> String {
         let path: [any CodingKey]
         switch error {
@@ -68,7 +68,7 @@ package enum ClientRequest: Hashable, Sendable {
             : "'\(name)' of '\(method)' has the wrong form"
     }
 
-    /// Without the message's own `params`.
+    /// The name of a member, without the leading `params`.
     private static func name(of path: [any CodingKey]) -> String {
         path.drop { $0.stringValue == "params" }.map { key in key.intValue.map(String.init) ?? key.stringValue
         }
@@ -85,15 +85,15 @@ package enum ClientRequest: Hashable, Sendable {
     }
 }
 
-/// What a request is answered with.
+/// The result of a request.
 package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
     case register(RegisterResult)
-    /// Of `access/begin` and `access/prepare`.
+    /// The result of `access/begin` and `access/prepare`.
     case beginAccess(AccessBeginResult)
     case subscribe(SubscribeResult)
-    /// Of requests that only want to know that they were carried out.
+    /// The result of requests that only report success.
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
     case listVersions(VersionListResult)
@@ -145,7 +145,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
         `protocol` = Versions(min: ProtocolLimits.version, max: ProtocolLimits.version)
     }
 
-    /// A client that names no versions takes what it gets.
+    /// A client without versions accepts any.
     package var acceptsOurVersion: Bool {
         guard let versions = `protocol` else { return true }
         return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
@@ -153,7 +153,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// As a text of the parameters that means nothing to us, and waits with its request.
+    /// Checks the length of a text, which takes memory while its request waits.
     func checked(_ name: String, _ most: Int) throws(ProtocolFailure) -> String {
         guard utf8.count <= most else {
             throw .invalidParameters("'\(name)' has at most \(most) bytes")
@@ -173,7 +173,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         package var outstandingRequests = ProtocolLimits.outstandingRequests
         package var connectionsPerUser = ProtocolLimits.connectionsPerUser
         package var readBytes = ProtocolLimits.readBytes
-        // Not told by daemons that know no presenters.
+        // Missing from daemons without presenters.
         package var presenters: Int? = ProtocolLimits.presenters
         package var accesses: Int? = ProtocolLimits.accesses
         package var intents: Int? = ProtocolLimits.intents
@@ -197,7 +197,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     }
 }
 
-/// Which mount a socket belongs to.
+/// The mount that a socket belongs to.
 package struct MountForm: Hashable, Sendable, Codable {
     package var mountpoint: String
     package var source: String
@@ -213,7 +213,7 @@ package struct MountForm: Hashable, Sendable, Codable {
 package struct VersionListParameters: Hashable, Sendable, Codable {
     package var path: PathForm
 
-    /// Everything below a path that is relative to the mount's root; all there is for an empty one.
+    /// Lists versions at or below a path relative to the mount's root; an empty path lists all.
     package init(path: [UInt8]) { self.path = PathForm(path) }
 
     package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
@@ -222,7 +222,7 @@ package struct VersionListParameters: Hashable, Sendable, Codable {
 
 package struct VersionListResult: Hashable, Sendable, Codable {
     package var entries: [VersionForm]
-    /// There were more than ``ProtocolLimits/listEntries``, or too long ones; the newest are here.
+    /// Whether there were more than ``ProtocolLimits/listEntries`` versions, or too long entries; the newest are listed.
     package var isTruncated: Bool
 
     package init(entries: [VersionForm], isTruncated: Bool) {
@@ -231,7 +231,7 @@ package struct VersionListResult: Hashable, Sendable, Codable {
     }
 }
 
-/// One kept content.
+/// A preserved version.
 package struct VersionForm: Hashable, Sendable, Codable {
     package var id: String
     package var path: String
@@ -243,7 +243,7 @@ package struct VersionForm: Hashable, Sendable, Codable {
     package var user: UInt32
     package var group: UInt32
     package var mode: UInt32
-    /// The programs that still write to it; missing once its contents stay as they are.
+    /// The programs that still write to the version; missing when it no longer changes.
     package var writers: [String]?
 
     package init(
@@ -267,7 +267,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
     package var id: String
     package var offset: Int64
     package var length: Int
-    /// Of which it must have been kept, or of something below it; nil for any.
+    /// The version must be of this path or of one below it; nil for any path.
     package var path: PathForm?
 
     package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
@@ -307,7 +307,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
 package struct VersionReadResult: Hashable, Sendable, Codable {
     /// Base64.
     package var content: String
-    /// Nothing follows.
+    /// Whether nothing follows.
     package var isAtEnd: Bool
 
     package init(content: [UInt8], isAtEnd: Bool) {
@@ -336,7 +336,7 @@ package struct PreserveResult: Hashable, Sendable, Codable {
     package init(id: String?) { self.id = id }
 }
 
-/// The form of an id, checked before it comes near a path: sixteen hexadecimal digits.
+/// The form of an id: sixteen hexadecimal digits. It is checked before the id becomes part of a path.
 package enum VersionIDFormat {
     package static func isValid(_ id: String) -> Bool {
         let digits = Array("0123456789abcdef".utf8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Every method of a client's, by name: the schema and the description of the protocol have the same.
+/// All methods of a client; the schema and the description of the protocol have the same.
 extension ClientRequest {
     package enum Method: String, Hashable, Sendable, CaseIterable {
         case initialize

@@ -2,13 +2,13 @@
 
 /// A JSON-RPC error object.
 package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
-    /// What a program may want to show besides the sentence.
+    /// Details that a program may show besides the message.
     package struct Details: Hashable, Sendable, Codable {
-        /// Those who were waited for, or who refused.
+        /// The processes that were waited for, or that refused.
         package var holders: [ProcessDescriptionForm]?
-        /// What to do next.
+        /// What the user can do next.
         package var suggestion: String?
-        /// The error of a presenter's program, as that program knows it.
+        /// The error of a presenter's program.
         package var origin: OriginForm?
 
         package init(
@@ -39,18 +39,18 @@ package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
         do {
             data = try container.decodeIfPresent(Details.self, forKey: .data)
         } catch {
-            // Anything may stand there in the errors of other programs.
+            // Errors of other programs may have any data.
             data = nil
         }
     }
 }
 
-/// An error of somebody's own, told from one client to another.
+/// The error of a client's program, as it is sent to another client.
 package struct OriginForm: Hashable, Sendable, Codable {
-    /// Whose errors these are; at most ``ProtocolLimits/excerptScalars`` are told.
+    /// The domain of the error code, cut to ``ProtocolLimits/excerptScalars``.
     package var domain: String
     package var code: Int
-    /// In the words of the program.
+    /// The program's own message.
     package var message: String?
 
     package init(domain: String, code: Int, message: String? = nil) {
@@ -59,7 +59,7 @@ package struct OriginForm: Hashable, Sendable, Codable {
         self.message = message
     }
 
-    /// Short enough to be passed on.
+    /// The error with its texts cut.
     package var excerpt: OriginForm {
         OriginForm(domain: domain.excerpt, code: code, message: message?.excerpt)
     }
@@ -67,7 +67,7 @@ package struct OriginForm: Hashable, Sendable, Codable {
 
 /// The errors of the protocol.
 extension ProtocolFailure {
-    /// The schema and the description of the protocol have the same; the answers of a client may have any.
+    /// The schema and the description of the protocol have the same codes; a client's answers may have any.
     package enum Code: Int, Hashable, Sendable, CaseIterable {
         case notJSON = -32700
         case invalidRequest = -32600
@@ -75,7 +75,7 @@ extension ProtocolFailure {
         case invalidParameters = -32602
         case internalError = -32603
         case denied = -32001
-        /// The Language Server Protocol's for a request before `initialize`.
+        /// The code of the Language Server Protocol for a request before `initialize`.
         case notInitialized = -32002
         case unsupportedVersion = -32003
         case notFound = -32004
@@ -83,7 +83,7 @@ extension ProtocolFailure {
         case timedOut = -32006
         case refused = -32007
         case deadlock = -32008
-        /// The Language Server Protocol's.
+        /// The code of the Language Server Protocol.
         case cancelled = -32800
     }
 
@@ -150,7 +150,7 @@ extension ProtocolFailure {
 }
 
 extension String {
-    /// Short and on one line, for a sentence of ours that quotes what somebody else said.
+    /// The text cut and on one line, for a message that quotes it.
     package var excerpt: String {
         let line = unicodeScalars.prefix(ProtocolLimits.excerptScalars).map { scalar -> Character in
             switch scalar.properties.generalCategory {

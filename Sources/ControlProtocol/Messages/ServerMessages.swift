@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// On whose account a presenter is asked or told.
+/// The program and its access that caused a question or a notice.
 package struct CauseForm: Hashable, Sendable, Codable {
-    /// 0 for somebody who cannot be named.
+    /// 0 if the process is unknown.
     package var pid: Int32
     package var program: String
     package var user: UInt32?
     /// `read`, or the write option.
     package var operation: String
-    /// True for what was done around the mount; missing otherwise.
+    /// True for changes out of band; missing otherwise.
     package var uncoordinated: Bool?
 
     package init(
@@ -23,7 +23,7 @@ package struct CauseForm: Hashable, Sendable, Codable {
     }
 }
 
-/// A request of the server's: `presenter/save` and its like.
+/// A question to a presenter, such as `presenter/save`.
 package struct PresenterQuestion: Hashable, Sendable {
     package var request: PresenterRequest
     package var parameters: Parameters
@@ -33,10 +33,10 @@ package struct PresenterQuestion: Hashable, Sendable {
         package var path: String
         package var pathBytes: String?
         package var turn: UInt64
-        /// Milliseconds from when it was sent.
+        /// Milliseconds from the sending of the question.
         package var deadline: UInt64
         package var cause: CauseForm
-        /// What is to be deleted in the directory; nil for the item itself, or if nobody knows its name.
+        /// The item in the directory that is to be deleted; nil for the presented item itself, or if its name is unknown.
         package var subitem: PathForm?
 
         package init(
@@ -63,23 +63,24 @@ package struct PresenterQuestion: Hashable, Sendable {
     package var method: String { "presenter/\(request.rawValue)" }
 }
 
-/// A notification of the server's: `presenter/didChange` and its like.
+/// A notice to a presenter, such as `presenter/didChange`.
 package struct PresenterNoticeMessage: Hashable, Sendable {
     package var notice: PresenterNotice
     package var parameters: Parameters
 
     package struct Parameters: Hashable, Sendable, Codable {
         package var presenter: UInt64
-        /// What the item is called; before it moved, if that is the news.
+        /// The path of the item; for `didMove`, its former path.
         package var path: String
         package var pathBytes: String?
-        /// Of `didMove` alone.
+        /// For `didMove` only.
         package var newPath: String?
         package var newPathBytes: String?
-        /// What it is about in the directory; the former name of what moved. Nil for the item itself, or if nobody
-        /// remembers the name.
+        /// The item in the directory, by its former name if it moved.
+        ///
+        /// Nil for the presented item itself, or if the name is unknown.
         package var subitem: PathForm?
-        /// Of `subitemDidMove` alone.
+        /// For `subitemDidMove` only.
         package var newSubitem: PathForm?
         package var turn: UInt64
         /// Grows by one with each notice of a connection.
@@ -114,7 +115,7 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
     package var method: String { "presenter/\(notice.rawValue)" }
 }
 
-/// What a server says unasked, as it is sent.
+/// A message that the server sends without a request.
 package enum ServerMessage: Hashable, Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params }
 
@@ -139,6 +140,6 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
         }
     }
 
-    /// One line of JSON, without its end.
+    /// The message as one line of JSON, without the line break.
     package func encoded() throws -> [UInt8] { try JSONCodec.encode(self) }
 }

@@ -3,24 +3,24 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// What the intents of a client come to: documents that are followed, and each item once.
+/// The documents and claim parts that the intents of a client need; each item occurs once.
 struct AccessPlan: Sendable {
     /// One for each intent, in their order.
     private(set) var documents: [PlannedDocument] = []
-    /// Symbolic links that led to some of them.
+    /// Symbolic links that were followed to some of them.
     private var links: [any TrackedDocument] = []
     private(set) var parts: [Coordination.ClaimRequest.Part] = []
     /// One for each part.
     private(set) var claimedDocuments: [PlannedDocument] = []
-    /// The user may only read something that is read, and so keeps nobody out for long.
+    /// Whether the user may only read an item of the plan; the claim is then suspended soon.
     private(set) var isReadOnlyGuest = false
     private var lookups = ProtocolLimits.linkLookups
 
-    /// Everything may block.
+    /// May block.
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }
-            // What is written must not be passed by others because of what is read.
+            // A suspension because of a read would also suspend the writes.
             guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
                 throw .denied("what you may not write, read in an access without writes")
             }
@@ -30,7 +30,7 @@ struct AccessPlan: Sendable {
         }
     }
 
-    /// The document that is written, by what it is called now.
+    /// The document that is written, by its current path.
     func writtenDocument(at path: [UInt8]) -> (any TrackedDocument)? {
         zip(parts, claimedDocuments).first { $0.access.isWrite && $1.path == path }?.1.document
     }
@@ -64,7 +64,7 @@ struct AccessPlan: Sendable {
             at: path)
     }
 
-    /// An access has each item once, with all that is to be done with it.
+    /// Adds a part, or merges it with the part that has the same item.
     private mutating func add(
         _ part: Coordination.ClaimRequest.Part, of document: PlannedDocument, at path: PathForm
     ) throws(ProtocolFailure) {
@@ -85,9 +85,9 @@ struct AccessPlan: Sendable {
 }
 
 extension Access {
-    /// The one access that does what two do; nil if there is none.
+    /// The access that covers both; nil if there is none.
     ///
-    /// Whoever reads and writes has presenters save first, which `forMerging` does.
+    /// An access that reads and writes asks presenters to save first, as `forMerging` does.
     func merged(with other: Access) -> Access? {
         switch (self, other) {
         case (.read(let options), .read(let others)): .read(options.intersection(others))

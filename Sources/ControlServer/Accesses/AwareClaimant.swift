@@ -2,13 +2,13 @@
 import Coordination
 import CoordinationEngine
 
-/// What stands behind an access of a client.
+/// The claimant of a client's access.
 final class AwareClaimant: Claimant {
     let intents: [Intent]
     private let party: Party
     private let documents: [PlannedDocument]
 
-    /// One document for each of the accesses, at least one.
+    /// Takes one document for each of the accesses, at least one.
     init(_ accesses: [Access], to documents: [PlannedDocument], by party: Party) {
         intents = zip(accesses, documents).map { access, document in Intent(access) { document.path } }
         self.documents = documents
@@ -26,7 +26,7 @@ final class AwareClaimant: Claimant {
         for document in documents { document.retarget(from: former, to: item) }
     }
 
-    /// What a client does to its documents is not watched: it says itself when its access is over.
+    /// The file of a client is not watched, because the client ends its access itself.
     func observe() -> Observation {
         intents[0].access.isWrite ? .dirty(stamp: documents[0].item.rawValue) : .reading(position: -1)
     }

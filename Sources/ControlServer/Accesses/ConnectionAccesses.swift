@@ -5,15 +5,15 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// The accesses of one connection, from their beginning to their end. On the event loop only.
+/// The accesses of one connection, from beginning to end. On the event loop only.
 final class ConnectionAccesses {
     private enum ClientAccessState {
         /// The request is answered when it is granted or refused.
         case waiting(MessageID, since: Instant)
-        /// Answered as cancelled; what is decided meanwhile does not matter.
+        /// The request was answered as cancelled; a later decision is ignored.
         case cancelled
         case held
-        /// Its end is asked for.
+        /// The client has asked for its end.
         case ending
     }
 
@@ -26,7 +26,7 @@ final class ConnectionAccesses {
     private let services: SharedServices
     private var accesses: [ClaimID: ClientAccess] = [:]
     private var waiting = 0
-    /// Those that are over, but have something left to be done at the desk.
+    /// Ended accesses that still wait for their cleanup on the work queue.
     private var pendingFinishes = 0
     private static let mostUnfinished = 64
 
@@ -35,7 +35,7 @@ final class ConnectionAccesses {
         self.services = services
     }
 
-    /// Whether somebody waits to be told that an access began.
+    /// Whether a request still waits for its access to begin.
     var hasWaitingAccesses: Bool { waiting > 0 }
 
     func begin(
@@ -62,7 +62,7 @@ final class ConnectionAccesses {
         accesses[claim] = ClientAccess(state: .waiting(id, since: Engine.now), items: intents)
         waiting += 1
         let handleDecision = makeDecisionHandler(of: claim, parameters.intents)
-        // It comes after all that the client has asked for before.
+        // An access comes after all that the client asked for before.
         if !connection.hasQueuedWork, connection.resources.canBeginWithoutBlocking(accessRequest) {
             let result = connection.runInline { resources, process throws(ProtocolFailure) in
                 try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
@@ -73,14 +73,15 @@ final class ConnectionAccesses {
         connection.onWorkQueue { resources, process throws(ProtocolFailure) in
             try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
         } then: { result in
-            // From here on it waits at nobody's cost.
+            // A waiting access is not a request that is being served.
             self.connection.finish()
             self.didBegin(claim, result, parameters.intents)
         }
     }
 
-    /// Each access that waits may have others asked, and each takes room until it ends: so those of a guest's are counted
-    /// over its connections.
+    /// Counts the items of a guest's access over all its connections.
+    ///
+    /// Each waiting access may cause questions to presenters, and each access takes memory until it ends.
     private func reserveSlots(for items: Int) throws(ProtocolFailure) {
         guard services.guest(connection.peer) != nil else { return }
         let user = connection.peer.user
@@ -97,13 +98,11 @@ final class ConnectionAccesses {
         }
     }
 
-    /// It waits no more.
     private func releaseWaitSlots(for items: Int) {
         guard services.guest(connection.peer) != nil else { return }
         services.waitsOfGuests.release(items, of: connection.peer.user)
     }
 
-    /// It is over.
     private func remove(_ claim: ClaimID) {
         guard let access = accesses.removeValue(forKey: claim), services.guest(connection.peer) != nil else {
             return
@@ -121,7 +120,7 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Names of the client's own become ours.
+    /// Replaces the client's names by the engine's ids.
     private func makeAccessRequest(
         _ parameters: AccessBeginParameters, _ nature: Coordination.ClaimRequest.Nature, of claim: ClaimID
     ) throws(ProtocolFailure) -> ClientResources.AccessRequest {
@@ -136,7 +135,7 @@ final class ConnectionAccesses {
         }
         var question: QuestionID?
         if let id = parameters.answering {
-            // It may be over just now: then there is nothing to be in the way of.
+            // The question may have ended a moment ago; the access then blocks no answer.
             question = connection.presenters.question(id)
             guard question != nil || connection.presenters.wasAsked(id) else {
                 throw .notFound("you were not asked the request in 'answering'")
@@ -177,7 +176,7 @@ final class ConnectionAccesses {
         guard let guest = services.guest(connection.peer) else {
             return grant(claim, plan.documents.map(\.path), intents)
         }
-        // It may have been moved to where the user has no right to it, and must not learn of it.
+        // The item may have moved to where the user has no right to it. The user must not learn its new path.
         connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
             try resources.recheckRights(claim, plan, intents, for: guest)
         } then: { result in
@@ -197,7 +196,7 @@ final class ConnectionAccesses {
         tell(id, .success(.beginAccess(result)))
     }
 
-    /// Answers an `access/begin` that came to nothing.
+    /// Answers an `access/begin` that failed.
     private func finish(_ claim: ClaimID, _ result: Result<Response, ProtocolFailure>) {
         guard let access = accesses[claim] else { return }
         remove(claim)
@@ -211,9 +210,9 @@ final class ConnectionAccesses {
         connection.reply(id, result)
     }
 
-    /// Answers the request that waits under an id, and takes the claim back.
+    /// Answers the waiting request with this id as cancelled, and withdraws its claim.
     ///
-    /// A grant may be on its way: it is taken back as well.
+    /// A grant may already be on its way to the loop; it is withdrawn too.
     func cancel(_ id: MessageID) {
         let found = accesses.first { _, access in
             if case .waiting(id, _) = access.state { true } else { false }
@@ -246,7 +245,7 @@ final class ConnectionAccesses {
     }
 
     private func end(_ claim: ClaimID, answering id: MessageID) {
-        // It comes after all that the client has asked for before.
+        // The end comes after all that the client asked for before.
         guard !connection.hasQueuedWork, pendingFinishes < Self.mostUnfinished,
             services.engine.isLightlyLoaded
         else {
@@ -257,15 +256,15 @@ final class ConnectionAccesses {
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         guard ending.isDone else {
             connection.begin(id)
-            // Whoever it was granted to waits to be told, also when this client is gone, and not for what its user asks for
-            // besides: so it is the server's own turn.
+            // Other programs may wait for this end, even when this client has gone. The server's lane does not wait for other
+            // requests of the client's user.
             return services.workQueue.submit(in: services.workQueue.serverLane) {
                 [resources = connection.resources, loopGate = connection.loopGate] in
                 resources.finish(ending, of: claim)
                 loopGate.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
             }
         }
-        // Whoever reads and writes what nobody waits for, waits for no other thread either.
+        // No other program waits for this end, so the client does not wait for another thread.
         pendingFinishes += 1
         services.workQueue.submit(in: connection.lane) {
             [resources = connection.resources, loopGate = connection.loopGate] in
@@ -297,7 +296,7 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Keeps what a file holds for a client that is about to go over it, within an access that writes it: once in each (D212).
+    /// Preserves a file's contents before the client overwrites it, once in each access that writes it (D212).
     func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
         let held = accesses.compactMap { claim, access in
             if case .held = access.state { claim } else { nil }
@@ -315,8 +314,9 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Nothing is answered any more; what is held is given back by the connection's holdings. Returns what gives back the
-    /// room it took, from any thread.
+    /// Ends all answers; ``ClientResources`` ends the held claims.
+    ///
+    /// Returns a closure that releases the slots of a guest, from any thread.
     func close() -> @Sendable () -> Void {
         defer { accesses = [:] }
         guard services.guest(connection.peer) != nil else { return {} }
@@ -339,6 +339,6 @@ extension ProtocolFailure {
 }
 
 extension Peer {
-    /// What accesses of one user's programs have in common; nobody takes part in another user's.
+    /// The purpose that accesses of one user's programs share; another user cannot use it.
     func purpose(named text: String) -> Purpose { Purpose("named:\(user):\(text)") }
 }

@@ -3,7 +3,9 @@ import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// A document that an access is for: while the access waits it may turn out to be another one, if it is meant by its name.
+/// The document that an access is for.
+///
+/// While the access waits, another item may take over the name that the access is for.
 final class PlannedDocument: Sendable {
     private struct State {
         var document: any TrackedDocument
@@ -23,7 +25,7 @@ final class PlannedDocument: Sendable {
     var path: [UInt8] { document.path }
     var place: Place { document.place }
 
-    /// The access goes on with another item.
+    /// Continues the access with another item.
     func retarget(from former: ItemID, to item: ItemID) {
         guard self.item == former, let next = source.follow(item) else { return }
         let unused = state.withLock { state in

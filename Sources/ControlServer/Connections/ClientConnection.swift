@@ -6,15 +6,16 @@ import LinuxSystem
 import NIOCore
 import NIOPosix
 
-/// One client: bytes in, messages out, and no more of either in memory than the limits say.
+/// Reads the requests of one client and writes its replies, within the memory that the limits allow.
 ///
-/// Back-pressure takes the place of errors: while too many requests are being served, or the client does
-/// not read its replies, the next request is not looked at and the socket not read.
+/// Too much input is not an error. The daemon takes no further request and does not read the socket:
+/// - while too many requests are being served, or
+/// - while the client does not read its replies.
 final class ClientConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
 
-    /// What is logged once for a connection, however often it happens.
+    /// Misuses that are logged once for each connection.
     enum ProtocolMisuse { case strayAnswer, strayNotice, badNotification, manyQuestions }
 
     let peer: Peer
@@ -22,9 +23,9 @@ final class ClientConnection: ChannelDuplexHandler {
     let channel: any Channel
     let loopGate: EventLoopGate
     let resources: ClientResources
-    /// Where what the client asks for is done in its order.
+    /// The lane in which the client's requests run in order.
     let lane: FairWorkQueue.SerialLane
-    /// When it was accepted, to tell its process from a later one of the same number.
+    /// When the connection was accepted, to tell the client's process from a later process with the same id.
     let accepted = BootTicks.now
     private(set) lazy var presenters = ConnectionPresenters(of: self, in: services)
     private(set) lazy var accesses = ConnectionAccesses(of: self, in: services)
@@ -34,24 +35,24 @@ final class ClientConnection: ChannelDuplexHandler {
     private var reader = FrameReader()
     private var flow = RequestFlow()
     private(set) var isInitialized = false
-    /// Why this client is sent away, if it is.
+    /// Why this client is refused; nil if it is served.
     var refusal: ProtocolFailure?
     private var isEnding = false
     private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
-    /// Until when it rests; nil if it does not.
+    /// The pause during which the client is not read; nil without a pause.
     private var throttle: (end: Scheduled<Void>, ticket: ReadThrottle.ThrottleTicket)?
     private var isServedSoon = false
     private var queuedJobs = 0
     private var process: ProcessWatch.WatchedProcess?
     private var loggedMisuses: Set<ProtocolMisuse> = []
 
-    /// How long a client that is sent away may take to read why.
+    /// How long the daemon waits for a client to read its last messages.
     private static let closeTimeout = TimeAmount.seconds(10)
-    /// How long one that is refused may take to send its first message.
+    /// How long a refused client may take to send its first message.
     private static let refusalReadTime = TimeAmount.milliseconds(100)
-    /// Not 0: the loop runs all that is due before it looks at sockets again.
+    /// Not 0, because the loop runs all due tasks before it polls the sockets again.
     private static let shortestPause = TimeAmount.microseconds(100)
     private static let cleanupTimeout = TimeAmount.seconds(1)
 
@@ -71,18 +72,20 @@ final class ClientConnection: ChannelDuplexHandler {
         if let refusal {
             send(ReplyMessage(to: nil, .failure(refusal)))
             releaseEverything()
-            // A client that writes at once reads why, and does not just find that its message is not taken.
+            // Closing later lets a client that writes at once read the refusal, and not only a failed write.
             _ = loop.assumeIsolated().scheduleTask(in: Self.refusalReadTime) { self.endAfterWrites() }
         }
         context.fireChannelActive()
     }
 
-    /// From its beginning: a process may leave its own end of the socket in what we do not read, and then nobody hangs up.
+    /// Ends the connection when its process ends.
+    ///
+    /// While an unread message contains the process's own end of the socket, the socket does not close by itself.
     private func endWithProcess() {
         do {
             _ = try watchedProcess()
         } catch {
-            // Who cannot be watched may still look, and is told when it wants more.
+            // A client that cannot be watched may still ask for the state. Other requests are refused.
             if error as? Errno == .noProcess { close(because: "its process has ended") }
         }
     }
@@ -116,9 +119,9 @@ final class ClientConnection: ChannelDuplexHandler {
     }
 }
 
-// What comes in.
+// Reads the client's messages.
 extension ClientConnection {
-    /// Answers of presenters are read even while requests wait, lest everybody waits for everybody.
+    /// Answers are read even while requests wait, or else clients could wait for each other.
     private var mayRead: Bool { !isEnding && outbox.isRead && flow.hasRoom }
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
@@ -146,7 +149,7 @@ extension ClientConnection {
                 break
             }
         }
-        // Empty lines are no messages; and a client whose requests wait goes on with each that is answered.
+        // Two cases reach this line after much input: empty lines, and waiting requests that go on with each answer.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
         if isDrained, hasInputEnded, flow.isIdle, !accesses.hasWaitingAccesses, !isEnding {
             if reader.isInMessage {
@@ -160,11 +163,11 @@ extension ClientConnection {
         }
     }
 
-    /// Lets others go first: what a client sends in one piece may be thousands of messages, and a large one takes a
-    /// hundred times as long as a small one.
+    /// Pauses this connection so that other clients are served.
     ///
-    /// Of several who do, each lets all the others go, and a moment passes besides: timers come before what others have
-    /// sent, so the loop would look at nothing else.
+    /// A client may send thousands of messages at once, and a large message takes a hundred times as long as a small one. Each
+    /// throttled connection lets all the others go first. Without the pause the loop would serve only them, because timers come
+    /// before sockets.
     private func yieldLoop(after bytes: Int, since begin: NIODeadline) {
         let large = bytes >= ProtocolLimits.bytesPerRead
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.shortestPause
@@ -234,13 +237,13 @@ extension ClientConnection {
     }
 }
 
-// What goes out.
+// Sends messages.
 extension ClientConnection {
-    /// Answers at once.
+    /// Answers a request that was not begun.
     func answer(_ id: MessageID, _ failure: ProtocolFailure) { send(ReplyMessage(to: id, .failure(failure))) }
     func answer(_ id: MessageID, _ response: Response) { send(ReplyMessage(to: id, .success(response))) }
 
-    /// A request is being served until it is finished.
+    /// Counts a request as being served until `finish` is called.
     func begin(_ id: MessageID, reserving bytes: Int = 0) {
         flow.begin()
         outbox.reserve(bytes)
@@ -256,19 +259,19 @@ extension ClientConnection {
         finish()
     }
 
-    /// A request is not being served any more, whether or not it is answered.
+    /// Ends the serving of a request, whether or not it has been answered.
     func finish() {
         flow.finish()
         serveSoon()
     }
 
-    /// Answers a request that is not being served.
+    /// Answers a request that no longer counts as being served.
     func reply(_ id: MessageID, _ result: Result<Response, ProtocolFailure>) {
         send(ReplyMessage(to: id, result))
         serveSoon()
     }
 
-    /// Not at once: the caller is not done.
+    /// Serves the next request after the caller has returned.
     private func serveSoon() {
         guard !isServedSoon else { return }
         isServedSoon = true
@@ -278,38 +281,39 @@ extension ClientConnection {
         }
     }
 
-    /// Sends what the client did not ask for; one that does not read it is sent away.
+    /// Sends a message that the client did not ask for; closes a connection that does not read them.
     func push(_ message: ServerMessage) {
         guard !isEnding else { return }
         write { outbox.send(try frame(message.encoded()), isPushed: true) }
         closeIfOverrun()
     }
 
-    /// The same of one that is written as JSON already.
+    /// Sends such a message that is already encoded as JSON.
     func push(encoded message: () throws -> [UInt8]) {
         guard !isEnding else { return }
         write { outbox.send(frame(try message()), isPushed: true) }
         closeIfOverrun()
     }
 
-    /// Whether so much that the client did not ask for waits to be read that what can be left out should be.
+    /// Whether so many pushed messages wait that dispensable ones should be left out.
     var isCrowded: Bool { outbox.isCrowded(telling: presenters.count) }
 
-    /// Runs `body` when all that waits to be sent now has been written.
+    /// Runs `body` when all messages that wait now have been written.
     func whenWritten(_ body: @escaping () -> Void) { if !isEnding { outbox.whenWritten(body) } }
 
-    /// Sends what the client did not ask for if it is still wanted when its turn comes.
+    /// Sends such a message if `isWanted` returns true when the message is next to be written.
     func push(encoded message: () throws -> [UInt8], ifStill isWanted: @escaping () -> Bool) {
         guard !isEnding else { return }
         write { outbox.send(frame(try message()), ifStill: isWanted) }
         closeIfOverrun()
     }
 
-    /// Whether a subscription will be told that its client must look for itself, so that what happens now need not be told.
+    /// Whether a gap for this subscription waits to be sent; further events need not be sent then.
     func hasGap(for subscription: UInt64) -> Bool { outbox.hasGap(for: subscription) }
 
-    /// Sends what a subscription is told; when too much of it waits to be read, `gap` in its place, which
-    /// says that the client must look for itself.
+    /// Sends an event to a subscription.
+    ///
+    /// If too many messages wait, `gap` replaces the waiting events, and the client must look at the files itself.
     func push(
         encoded message: () throws -> [UInt8], about subscription: UInt64, orGap gap: ServerMessage
     ) {
@@ -356,9 +360,9 @@ extension ClientConnection {
     }
 }
 
-// Where work is done that may block.
+// Runs work that may block.
 extension ClientConnection {
-    /// Reads something, in no order that matters, and makes a reply of it, which may be long.
+    /// Runs a query on the read queue, in no particular order, and sends its reply, which may be long.
     func runQuery(
         _ id: MessageID, reserving bytes: Int,
         _ body: @escaping @Sendable (SharedServices, Peer) throws -> Response
@@ -379,10 +383,10 @@ extension ClientConnection {
         }
     }
 
-    /// Has something done in the engine, in order; the process behind the connection is watched from then on.
+    /// Runs `body` on the work queue, in the connection's order, with the client's process being watched.
     ///
-    /// When the connection is gone before, it is done only if it is to be done `inAnyCase`: what others would not learn
-    /// otherwise. `then` is not called when the connection is gone.
+    /// After the end of the connection, `body` runs only with `inAnyCase`, for changes that other programs must learn of.
+    /// `then` does not run then.
     func onWorkQueue<Value: Sendable>(
         inAnyCase: Bool = false,
         _ body:
@@ -407,7 +411,7 @@ extension ClientConnection {
         }
     }
 
-    /// Does the same here and now, for what does not block.
+    /// Runs `body` here, for work that does not block.
     func runInline<Value>(
         _ body: (ClientResources, ProcessWatch.WatchedProcess) throws(ProtocolFailure) -> Value
     ) -> Result<Value, ProtocolFailure> {
@@ -420,10 +424,10 @@ extension ClientConnection {
         }
     }
 
-    /// Whether something that the client asked for has still to be done in the engine.
+    /// Whether jobs of this client still wait or run on the work queue.
     var hasQueuedWork: Bool { queuedJobs > 0 }
 
-    /// Somebody else may have inherited the socket, and keep it open when the process is dead.
+    /// Another process may have inherited the socket, and keep it open after the client's process has ended.
     private func watchedProcess() throws -> ProcessWatch.WatchedProcess {
         if let process { return process }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -440,38 +444,37 @@ extension ClientConnection {
     }
 }
 
-// How it ends.
+// Ends the connection.
 extension ClientConnection {
-    /// Says why, and closes once that has been sent.
+    /// Sends the reason, and closes the connection after that.
     func end(with failure: ProtocolFailure) {
         note("closed: \(failure.message)")
         send(ReplyMessage(to: nil, .failure(failure)))
         endAfterWrites()
     }
 
-    /// At once.
     func close(because reason: String) {
         if !isClosed { note("closed: \(reason)") }
         closeSilently()
     }
 
-    /// At once and without a word: the server ends.
+    /// Closes the connection at once without a log line, when the server ends.
     func closeSilently() {
         releaseEverything()
         channel.close(promise: nil)
     }
 
-    /// A client that reads slowly gets its replies all the same, within bounds.
+    /// Closes the connection when its replies are written, or after a timeout.
     private func endAfterWrites() {
         let channel = channel
-        // Before the client can see its end.
+        // This comes before the client can see the end.
         releaseEverything()
         outbox.finish { channel.close(promise: nil) }
         let timeout = loop.scheduleTask(in: Self.closeTimeout) { channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }
     }
 
-    /// Gives back what the connection has in the engine, after what it began and before anything else.
+    /// Releases what the connection has in the engine, after the jobs that it began.
     private func releaseEverything() {
         isEnding = true
         guard !isClosed else { return }
@@ -482,12 +485,12 @@ extension ClientConnection {
         leaveThrottle()
         let releases = [presenters.close(), accesses.close()]
         events.close()
-        // Also when the desk does nothing else any more. Until then others of its user's do not get the room it took.
+        // This runs even if the work queue has ended. Until then the slots still count for the user's other connections.
         services.workQueue.submit(in: lane) { [resources] in
             resources.close()
             for release in releases { release() }
         }
-        // What it holds is not to wait for what a file system keeps of it.
+        // A file system may block the connection's lane. The server's lane then releases its claims.
         loop.assumeIsolated().scheduleTask(in: Self.cleanupTimeout) {
             [resources, workQueue = services.workQueue] in
             workQueue.submit(in: workQueue.serverLane) { resources.close() }

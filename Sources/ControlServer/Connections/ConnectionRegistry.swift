@@ -5,7 +5,7 @@ import CoordinationEngine
 import LinuxSystem
 import NIOCore
 
-/// Who is connected, and who may be. On the event loop only.
+/// The open connections, and the limits on further ones. On the event loop only.
 final class ConnectionRegistry {
     private let services: SharedServices
     private var connections: [ClientConnection] = []
@@ -13,7 +13,9 @@ final class ConnectionRegistry {
 
     init(of services: SharedServices) { self.services = services }
 
-    /// Why a connection is not served; nil if it is, and then it is counted until it leaves.
+    /// Returns why a connection is refused.
+    ///
+    /// Returns nil if it is served; it then counts until it leaves.
     func admit(_ connection: ClientConnection) -> ProtocolFailure? {
         let peer = connection.peer
         if let refusal = refusal(of: peer) {
@@ -28,15 +30,16 @@ final class ConnectionRegistry {
 
     func leave(_ connection: ClientConnection) { connections.removeAll { $0 === connection } }
 
-    /// Closes everybody; the result is there when everybody is gone.
+    /// Closes all connections; the result succeeds when all have ended.
     func closeAll(on loop: any EventLoop) -> EventLoopFuture<Void> {
         let ends = connections.map(\.channel.closeFuture)
         for connection in connections { connection.closeSilently() }
         return EventLoopFuture.andAllComplete(ends, on: loop)
     }
 
-    /// All guests' together have a quarter of the descriptors at most, two for each: the rest is for files, and for those whose
-    /// mount it is.
+    /// All guests together may use a quarter of the descriptors, two for each connection.
+    ///
+    /// The rest is for files, root and the owner.
     private static var mostOfGuests: Int { max(DescriptorLimit.current / 8, 1) }
 
     private func isGuest(_ peer: Peer) -> Bool { peer.user != 0 && peer.user != services.mount.user }
@@ -55,7 +58,7 @@ final class ConnectionRegistry {
             }
         }
         guard own.count >= ProtocolLimits.connectionsPerUser else { return nil }
-        // Whoever connects and says nothing must not lock out those who have something to say.
+        // A user's connections that sent nothing must not lock out a further connection of that user.
         guard let silent = own.first(where: { !$0.isInitialized }) else {
             return .tooMany("you have \(ProtocolLimits.connectionsPerUser) connections; close one first")
         }

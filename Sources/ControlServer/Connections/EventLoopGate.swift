@@ -2,16 +2,18 @@
 import NIOCore
 import Synchronization
 
-/// The way back to a connection's event loop for other threads, for as long as the connection is there.
+/// Runs closures of other threads on a connection's event loop, until the connection ends.
 ///
-/// Whatever comes later is dropped, so that nothing reaches a loop that has ended.
+/// Later closures are dropped, because the loop may have ended.
 final class EventLoopGate: Sendable {
     private let loop: any EventLoop
     private let isOpen = Mutex(true)
 
     init(to loop: any EventLoop) { self.loop = loop }
 
-    /// Runs `body` on the loop, soon; from any thread, without blocking.
+    /// Runs `body` on the loop soon.
+    ///
+    /// Any thread may call; the call does not block.
     func run(_ body: @escaping @Sendable () -> Void) {
         isOpen.withLock { isOpen in
             if isOpen { loop.execute(body) }

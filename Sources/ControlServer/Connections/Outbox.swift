@@ -2,38 +2,38 @@
 import ControlProtocol
 import NIOCore
 
-/// What a client has still to be sent, in order; each message in a `write(2)` of its own.
+/// The messages that wait to be sent to a client, in order. On the event loop only.
 ///
-/// A request and a reply that arrive in one piece are more than some clients expect: Emacs' `jsonrpc.el` loses
-/// the second. On the event loop only.
+/// Each message has a `write(2)` of its own. Some clients cannot read two messages in a single piece: Emacs' `jsonrpc.el` loses
+/// the second of a request and a reply.
 final class Outbox {
     private struct OutgoingMessage {
         let bytes: [UInt8]
         var isPushed = false
-        /// The subscription that is told of something, and whose client can see for itself if it must.
+        /// The subscription that the message is for; such messages may be replaced by a gap.
         var subscription: UInt64?
-        /// Called when all before it has been written; returns whether it is to be written, too.
+        /// Called when all earlier messages are written; returns whether this message is still to be written.
         var isWanted: (() -> Bool)?
-        /// What says that there was more, to be sent instead if this is the first that is left out.
+        /// Encodes the gap that replaces this message, if it is the first that is left out.
         var gap: (() throws -> [UInt8])?
         var isGap = false
     }
 
     private let channel: any Channel
-    /// Called when there is room again, never in the middle of something else.
+    /// Called when there is room again, never within another call.
     private let hasRoom: () -> Void
     private var queue: CircularBuffer<OutgoingMessage> = []
     private var isWriting = false
-    /// A write may be done before the call that began it returns.
+    /// Whether `writeAll()` runs; a write may complete before the call that began it returns.
     private var isLooping = false
     private var whenEmpty: (() -> Void)?
 
     private var bytes = 0
     private var reserved = 0
-    // Of what the client did not ask for.
+    // Of messages that the client did not ask for.
     private var pushedBytes = 0
     private var pushedMessages = 0
-    /// Subscriptions that will be told that there was more than they are told of.
+    /// Subscriptions for which a gap waits to be sent.
     private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {
@@ -41,33 +41,33 @@ final class Outbox {
         self.hasRoom = hasRoom
     }
 
-    /// Whether work for another reply may begin: the client reads, and replies in the making will fit.
+    /// Whether work for another reply may begin: the waiting and the reserved bytes are below the limit.
     var isOpen: Bool { bytes + reserved < ProtocolLimits.outboxBytes }
 
-    /// Whether the client reads what it is sent, so that it may say more.
+    /// Whether the client reads its messages, so that it may send more.
     var isRead: Bool { bytes < ProtocolLimits.outboxBytes }
 
     /// Whether presenters' messages pile up because the client does not read.
     ///
-    /// Nothing more is written to a full socket before the loop comes round to it, and until then one event may be told to
-    /// each of so many presenters: that says nothing about whether the client reads.
+    /// The loop polls a full socket only later, and until then an event may be sent to each presenter. So the limit grows with
+    /// the number of presenters.
     func isOverrun(telling presenters: Int) -> Bool {
         pushedBytes > ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter
             || pushedMessages
                 > ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter
     }
 
-    /// Whether so much waits that what can be left out should be.
+    /// Whether so many messages wait that dispensable ones should be left out.
     func isCrowded(telling presenters: Int) -> Bool {
         pushedBytes > (ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter) / 2
             || pushedMessages
                 > (ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter) / 2
     }
 
-    /// Whether a subscription will be told that there was more, and so has seen nothing yet of what happens now.
+    /// Whether a gap for this subscription waits to be sent; it covers what happens now.
     func hasGap(for subscription: UInt64) -> Bool { gaps.contains(subscription) }
 
-    /// Runs `body` when all that waits now has been written.
+    /// Runs `body` when all messages that wait now have been written.
     func whenWritten(_ body: @escaping () -> Void) {
         append(
             OutgoingMessage(
@@ -79,30 +79,31 @@ final class Outbox {
         writeAll()
     }
 
-    /// Sends what the client did not ask for if it is still wanted when its turn comes.
+    /// Sends a pushed message if `isWanted` returns true when the message is next to be written.
     func send(_ message: [UInt8], ifStill isWanted: @escaping () -> Bool) {
         append(OutgoingMessage(bytes: message, isPushed: true, isWanted: isWanted))
         writeAll()
     }
 
-    /// Keeps room for a reply in the making.
+    /// Reserves room for a reply that is being made.
     func reserve(_ bytes: Int) { reserved += bytes }
     func release(_ bytes: Int) { reserved -= bytes }
 
-    /// Sends bytes that are framed already. `isPushed`: the client did not ask for them.
+    /// Sends a framed message; `isPushed` says that the client did not ask for it.
     func send(_ message: [UInt8], isPushed: Bool = false) {
         append(OutgoingMessage(bytes: message, isPushed: isPushed))
         writeAll()
     }
 
-    /// Sends what a subscription is told, or what `gap` makes of it if it must be left out.
+    /// Sends an event to a subscription; `gap` encodes the gap that replaces the event if it is left out.
     func send(_ message: [UInt8], about subscription: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
         append(OutgoingMessage(bytes: message, isPushed: true, subscription: subscription, gap: gap))
         writeAll()
     }
 
-    /// Leaves out what a subscription has not been sent, and sends a gap in the place of the first of it, under the number of
-    /// that.
+    /// Drops the waiting events of a subscription, and sends a gap in place of the first of them.
+    ///
+    /// The gap has the number of that event.
     func leaveGap(for subscription: UInt64, orElse gap: () throws -> [UInt8]) throws {
         let first = queue.first { $0.subscription == subscription }
         let bytes = try first?.gap?() ?? gap()
@@ -136,13 +137,15 @@ final class Outbox {
         pushedMessages += sign
     }
 
-    /// Runs `body` when everything has been sent, or can no longer be.
+    /// Runs `body` when all messages are written, or when writing has failed.
+    ///
+    /// ``clear()`` drops `body`.
     func finish(_ body: @escaping () -> Void) {
         whenEmpty = body
         writeAll()
     }
 
-    /// Forgets what was not sent.
+    /// Drops the messages that were not sent.
     func clear() {
         queue.removeAll()
         gaps = []
@@ -172,7 +175,7 @@ final class Outbox {
         let (wasOpen, wasRead) = (isOpen, isRead)
         isWriting = false
         count(message, -1)
-        // It may be read again while there is no room yet for what it asks for.
+        // The client may be read again before there is room for further replies.
         if (isOpen && !wasOpen) || (isRead && !wasRead) {
             channel.eventLoop.assumeIsolated().execute { self.hasRoom() }
         }

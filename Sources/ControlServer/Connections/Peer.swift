@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// Who is at the other end of a connection, as the kernel noted it; nothing a client says about itself matters.
+/// The process at the other end of a connection, as the kernel recorded it.
+///
+/// Claims of a client about itself do not count.
 package struct Peer: Hashable, Sendable {
     package let credentials: PeerCredentials
-    /// Besides the primary group.
+    /// The groups besides the primary group.
     package let supplementaryGroups: [UInt32]
 
     package init(_ credentials: PeerCredentials, supplementaryGroups: [UInt32]) {
@@ -20,6 +22,6 @@ package struct Peer: Hashable, Sendable {
 
     package var pid: Int32 { credentials.pid }
     package var user: UInt32 { credentials.user }
-    /// All of them: the kernel asks whether a file's group is among them, not which one it is.
+    /// All groups, because the kernel checks whether a file's group is among them.
     package var groups: [UInt32] { [credentials.group] + supplementaryGroups }
 }

@@ -4,7 +4,7 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// What each request of a client comes to.
+/// Runs each request of a client.
 extension ClientConnection {
     func start(_ id: MessageID, _ request: ControlProtocol.ClientRequest) {
         switch request {
@@ -46,7 +46,7 @@ extension ClientConnection {
 }
 
 extension ClientConnection {
-    /// Keeps what a file holds for a client that has an access to it.
+    /// Preserves the contents of a file for a client that has an access to it.
     func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
         runQuery(id, reserving: 0) { services, peer in
             let store = try services.store()
@@ -57,7 +57,7 @@ extension ClientConnection {
 }
 
 extension SharedServices {
-    /// What is told of the whole mount names files that not everybody may see.
+    /// Refuses a guest, because the state of the whole mount names files that it may not see.
     fileprivate func checkMaySeeWholeMount(_ peer: Peer) throws(ProtocolFailure) {
         guard guest(peer) != nil else { return }
         throw .denied("only user \(mount.user) and root may ask about the whole mount; ask 'why' of one file")
@@ -68,14 +68,14 @@ extension SharedServices {
         return preservedVersions
     }
 
-    /// A guest is not told what else is claimed: that names files it may not see.
+    /// A guest is not told of other items in the claims, because it may not see those files.
     fileprivate func snapshot(at path: PathForm, isForGuest: Bool) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }
         var snapshot = try CoordinationSnapshotForm(of: document.item, in: engine)
         if isForGuest {
             snapshot.delays = nil
-            // It may have other names.
+            // A guest may not know its other names.
             for index in snapshot.presenters.indices {
                 (snapshot.presenters[index].path, snapshot.presenters[index].pathBytes) = (
                     path.path, path.pathBytes

@@ -8,9 +8,11 @@ import NIOCore
 /// The subscriptions of one connection. On the event loop only.
 final class ConnectionSubscriptions {
     private struct Subscription {
-        /// What happens at or below it is told; empty for the root.
+        /// Events at or below this path are sent; empty for the root.
         let path: [UInt8]
-        /// The last of what happened while too much was being checked: a gap is told in its place, after what is checked.
+        /// The last event while too many were being checked.
+        ///
+        /// A gap replaces it, after the events that are being checked.
         var coalescedEvent: EventFeed.FeedEvent?
 
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
@@ -22,7 +24,7 @@ final class ConnectionSubscriptions {
     private var subscribing = 0
     private var isClosed = false
     private var pendingChecks = 0
-    /// Whether what happens is told as a gap, when its user's share is renewed.
+    /// Whether the user's quota is used up, so that a gap is sent when the quota is renewed.
     private var isOverQuota = false
 
     init(of connection: ClientConnection, in services: SharedServices) {
@@ -52,7 +54,7 @@ final class ConnectionSubscriptions {
             self?.receive(event)
         } then: { [weak self] result in
             guard let self else { return }
-            // The connection is gone then, and what it was told with.
+            // The connection has ended while the feed was starting.
             guard !isClosed else { return services.feed.value.leave(self) }
             let number = services.engine.makeClaimID().rawValue
             conclude(
@@ -83,7 +85,7 @@ final class ConnectionSubscriptions {
         connection.finish(id, .success(.done(EmptyResult())))
     }
 
-    /// Nothing is told any more.
+    /// Ends all subscriptions.
     func close() {
         isClosed = true
         subscriptions = [:]
@@ -113,7 +115,7 @@ final class ConnectionSubscriptions {
         check(event, matching, for: guest)
     }
 
-    /// A guest has been told so much that it is told of the rest as a gap, later.
+    /// Replaces further events of a guest by a gap, which is sent when its quota is renewed.
     private func deferUntilQuotaRenewed(_ matching: [UInt64], _ event: EventFeed.FeedEvent) {
         for number in matching { subscriptions[number]?.coalescedEvent = event }
         guard !isOverQuota else { return }
@@ -124,8 +126,9 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// Each time, since rights change; once for all of the connection's subscriptions; and in order, since the desk does one
-    /// thing after the other.
+    /// Checks once for all subscriptions whether a guest may see an event.
+    ///
+    /// Rights change, so each event is checked; the work queue preserves the order.
     private func check(_ event: EventFeed.FeedEvent, _ matching: [UInt64], for guest: Guest) {
         let isFull = pendingChecks >= ProtocolLimits.checksOfGuest
         let later = matching.filter { isFull || subscriptions[$0]?.coalescedEvent != nil }
@@ -147,7 +150,7 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// What one subscription hears of it, as far as its user may.
+    /// Sends an event to a subscription, with the names that its user may see.
     private func tell(
         _ event: EventFeed.FeedEvent, _ number: UInt64, _ visibility: Guest.Visibility,
         _ newVisibility: Guest.Visibility
@@ -161,7 +164,7 @@ final class ConnectionSubscriptions {
         if seen != nil || newSeen != nil { send(event, number, seen, newSeen) }
     }
 
-    /// By way of the desk, where everything before them is.
+    /// Sends the gaps through the work queue, behind the events that are being checked.
     private func sendCoalescedGaps() {
         guard pendingChecks < ProtocolLimits.checksOfGuest, !isOverQuota else { return }
         for (number, subscription) in subscriptions {

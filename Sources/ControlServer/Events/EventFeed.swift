@@ -5,29 +5,30 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// What happens in the mount, numbered, for those who subscribe; the last of it is remembered for those who come back.
+/// The events of the mount, numbered, for its subscribers. On the event loop only.
 ///
-/// It shows the root as any presenter of a directory does, from the first subscription on and until nobody has been
-/// subscribed for a while: as long as nobody wants to know, nobody pays for it. On the event loop only.
+/// The last events are remembered for clients that subscribe again. The feed registers a presenter of the root at the first
+/// subscription. It removes it after some time without subscriptions, so that a mount without subscribers does no work for
+/// events.
 final class EventFeed {
     struct FeedEvent {
         let sequence: UInt64
         let kind: EventKind
         let path: [UInt8]?
         let newPath: [UInt8]?
-        /// The directories that the names are in: another may have the path of one by now.
+        /// The directories of the names; another directory may have the same path by now.
         var directory: ItemID?
         var newDirectory: ItemID?
         let cause: CauseForm?
         var moment = Engine.now
     }
 
-    /// Where somebody who subscribes begins.
+    /// Where a new subscription begins.
     struct FeedStart {
         let epoch: String
         let sequence: UInt64
         let hasGap: Bool
-        /// What happened after the position that was asked for.
+        /// The events after the requested position.
         let missed: [FeedEvent]
     }
 
@@ -39,7 +40,7 @@ final class EventFeed {
 
     private let engine: Engine
     private let documents: any DocumentSource
-    /// How long everything is remembered when nobody is subscribed.
+    /// How long events are remembered without subscriptions.
     private let retention: TimeAmount
     private let workQueue: FairWorkQueue
     private let loop: any EventLoop
@@ -52,7 +53,7 @@ final class EventFeed {
     private var subscribers: [ObjectIdentifier: (FeedEvent) -> Void] = [:]
     private var waiting: [(Result<Void, ProtocolFailure>) -> Void] = []
     var encoder = EventEncoder()
-    /// How much guests are told in a period, each over all its connections.
+    /// How much each guest has been sent in the current period, over all its connections.
     private var quotas: [UInt32: FeedQuota] = [:]
     private var end: Scheduled<Void>?
     private var isClosed = false
@@ -73,7 +74,7 @@ final class EventFeed {
         String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
-    /// Tells a connection of everything from now on; `then` is told when that has begun.
+    /// Sends a connection all events from now on; `then` is called when that has begun.
     func join(
         _ subscriber: AnyObject, after position: EventPosition?, onEvent: @escaping (FeedEvent) -> Void,
         then: @escaping (Result<FeedStart, ProtocolFailure>) -> Void
@@ -95,7 +96,7 @@ final class EventFeed {
         end = loop.assumeIsolated().scheduleTask(in: retention) { self.stop() }
     }
 
-    /// The server ends.
+    /// Ends the feed with the server.
     func close() {
         isClosed = true
         loopGate.close()
@@ -153,7 +154,7 @@ final class EventFeed {
         state = .off
         mailbox = nil
         recent = []
-        // Nobody saw what happens until the next start.
+        // No events are counted until the next start.
         epoch = Self.makeEpoch()
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.remove(presenter) }
     }
@@ -161,7 +162,7 @@ final class EventFeed {
     private func collect() {
         for message in mailbox?.take() ?? [] { receive(message) }
         guard let mailbox, mailbox.isPaused else { return }
-        // More happened than anybody could tell; that there was more is told next.
+        // More events happened than the mailbox holds. The next message is a gap.
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.resume(mailbox) }
     }
 
@@ -191,7 +192,7 @@ final class EventFeed {
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
-        // What nobody remembers the name of has to be looked for.
+        // The name is unknown, so clients must look for the change themselves.
         guard let kind else { return gap }
         let isMove = kind == .moved
         return FeedEvent(
@@ -202,17 +203,18 @@ final class EventFeed {
     }
 }
 
-// How much guests are told: each of their subscriptions costs everybody's daemon a moment.
+// Quotas of guests, because each of their subscriptions costs the daemon time that it shares with other users.
 extension EventFeed {
     private struct FeedQuota {
         var told = 0
         let end: Scheduled<Void>
-        /// Those who were told nothing since it is used up.
+        /// Called for the subscriptions that were sent nothing since the quota was used up.
         var waiting: [() -> Void] = []
     }
 
-    /// Counts what a guest's subscriptions are told. Returns false if the share is used up; what happened is told as a gap when
-    /// it is renewed.
+    /// Counts what a guest's subscriptions are sent.
+    ///
+    /// Returns false if the quota is used up; a gap is then sent when it is renewed.
     func chargeQuota(of user: UInt32, _ count: Int) -> Bool {
         if quotas[user] == nil {
             let period = TimeAmount.seconds(ProtocolLimits.eventsOfGuestSeconds)
@@ -222,7 +224,7 @@ extension EventFeed {
         return (quotas[user]?.told ?? 0) <= ProtocolLimits.eventsOfGuest
     }
 
-    /// Runs `body` when the share is renewed.
+    /// Runs `body` when the quota is renewed.
     func whenRenewed(_ user: UInt32, _ body: @escaping () -> Void) { quotas[user]?.waiting.append(body) }
 
     private func renew(_ user: UInt32) {
@@ -231,7 +233,7 @@ extension EventFeed {
 }
 
 extension Party {
-    /// Nobody's program; `truce ps` shows it by this name.
+    /// The feed has no process; `truce ps` shows this name.
     fileprivate static var feed: Party {
         var party = Party(process: nil, ancestors: [])
         party.program = Array("subscribers".utf8)

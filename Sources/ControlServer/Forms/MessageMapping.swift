@@ -4,7 +4,7 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// The engine's messages and failures in the words of the wire.
+/// Converts the engine's messages and failures to the forms of the protocol.
 extension CauseForm {
     init(_ cause: Cause) {
         self.init(
@@ -38,7 +38,7 @@ extension ProtocolFailure {
 
     static let peerIsGone = denied("the process that opened this connection is gone")
 
-    /// Whose process cannot be watched registers and begins nothing.
+    /// A client that cannot be watched may register and begin nothing.
     static func unwatched(_ error: any Error) -> ProtocolFailure {
         let isGone = error as? Errno == Errno.noProcess
         return isGone ? .peerIsGone : .internalError("your process cannot be watched: \(error)")
@@ -55,7 +55,7 @@ extension ProtocolFailure {
         case .system(let number):
             let error = Errno(rawValue: number)
             let sentence = "'\(shown)' cannot be reached: \(error)"
-            // To somebody who may not look there, that is no word about whether anything is there.
+            // A user without the right to search there must not learn whether the file exists.
             self = error == .noAccess ? .denied(sentence) : .notFound(sentence)
         }
     }
@@ -70,7 +70,7 @@ extension ProtocolFailure {
         }
     }
 
-    /// After a wait that ran out: those who were in the way then, chained to the end.
+    /// The failure of a wait that timed out, with the chain of its blockers.
     static func timedOut(_ explanation: Explanation) -> ProtocolFailure {
         let why = explanation.sentences
         return .timedOut(
@@ -78,7 +78,7 @@ extension ProtocolFailure {
             waitingFor: distinct(explanation.actors))
     }
 
-    /// It waited for somebody who waited for it.
+    /// The failure of a claim that was part of a deadlock.
     static func deadlock(_ explanation: Explanation) -> ProtocolFailure {
         let cycle = explanation.sentences
         return .deadlock(
@@ -95,7 +95,7 @@ extension ProtocolFailure {
         return .refused(why, by: holders, origin: origin)
     }
 
-    /// More names than anybody reads are left out.
+    /// The distinct processes, at most 16, because readers do not read more.
     private static func distinct(_ actors: [ProcessDescription]) -> [ProcessDescriptionForm] {
         var seen: Set<ProcessDescriptionForm> = []
         return Array(actors.map { ProcessDescriptionForm($0) }.filter { seen.insert($0).inserted }.prefix(16))

@@ -3,11 +3,11 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// The engine's census in the words of the wire: a mirror image, with no decision in it but where to cut.
+/// Converts the engine's snapshot to the form of the protocol, and only decides where to cut its lists.
 extension CoordinationSnapshotForm {
     init(of item: ItemID?, in engine: Engine) throws {
         let limit = ProtocolLimits.listEntries
-        // One more tells whether there are more.
+        // An extra entry shows whether the list is cut.
         let snapshot = engine.snapshot(of: item, atMost: limit + 1)
         let now = Engine.now
         var budget = ReplyBudget()

@@ -4,12 +4,12 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// A client who is neither root nor the user whose mount it is: the kernel is asked what it may do, each time.
+/// A client that is neither root nor the owner of the mount; the kernel is asked for its rights each time.
 struct Guest: Sendable {
     let user: FileUser
     var source: any SourceInspector
 
-    /// What the user may do with what it wants to access.
+    /// Returns the user's rights, if they suffice for an access. May block.
     func checked(_ access: Access, at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         let (needed, what): (Rights, String) =
@@ -27,15 +27,14 @@ struct Guest: Sendable {
         return rights
     }
 
-    /// Refuses whoever may not even read it.
+    /// Returns the user's rights, if it may read the path. May block.
     func checkedToLook(at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         guard rights.contains(.read) else { throw .denied("you may not read '\(path.path.excerpt)'") }
         return rights
     }
 
-    /// What a document is called now, as far as the user may know: a file of several names was asked for by one of them; may
-    /// block.
+    /// The document's current path if the user may read it, or else the path that the user named. May block.
     func name(of document: any TrackedDocument, lookedFor path: PathForm) -> [UInt8] {
         let name = document.path
         return present(at: name).contains(.read) ? name : path.bytes ?? []
@@ -49,9 +48,10 @@ struct Guest: Sendable {
         }
     }
 
-    /// Of what a presenter implements, what it is sent.
+    /// The implemented messages that a presenter is sent.
     ///
-    /// Whoever is asked can delay others, so that takes the right to write; or to delete, for questions of that.
+    /// A question delays other programs, so it requires the right to write, or the right to delete for questions about
+    /// deletion.
     func permitted(_ messages: PresenterMessages, with rights: Rights) -> PresenterMessages {
         var permitted = messages
         if !rights.contains(.write) {
@@ -62,23 +62,24 @@ struct Guest: Sendable {
     }
 }
 
-// What presenters of guests are sent.
+// The messages that presenters of guests are sent.
 extension Guest {
     enum MessageVerdict: Sendable {
-        /// With the paths that were looked at.
+        /// Sends the message with the paths that were checked.
         case deliver(at: [UInt8], MessagePaths)
-        /// That something happened, and not what: nobody can say any more whether the user could have seen it.
+        /// Sends a gap, because it is no longer known whether the user could have seen the change.
         case deliverGap(at: [UInt8])
-        /// It is not asked, and stands in nobody's way.
+        /// The question is not sent and blocks no claim.
         case consent(QuestionID)
         case drop
     }
 
-    /// Whether the user may still be sent a message; may block.
+    /// Decides whether the user may still be sent a message. May block.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in services: SharedServices
     ) -> MessageVerdict {
-        // Of the same event the kernel is asked once. But whether others wait for the guest, it is asked each time.
+        // All notices of an event share an answer of the kernel. A question delays other programs, so its rights are checked
+        // each time.
         if case .notice = message.content {
             return recent(since: message.moment, in: services).assess(
                 at: message, about: document, in: services)
@@ -86,7 +87,7 @@ extension Guest {
         return assess(at: message, about: document, in: services)
     }
 
-    /// The same guest, of whom is known what the kernel has said since a moment.
+    /// The same guest, with the kernel's answers since a moment from the cache.
     func recent(since moment: Instant, in services: SharedServices) -> Guest {
         Guest(user: user, source: services.rightsCache.since(moment))
     }
@@ -98,17 +99,17 @@ extension Guest {
         switch message.content {
         case .request(let question, let request, _, let deadline):
             let mayBeAsked = mayBeAsked(request, at: path, names.now, in: services)
-            // That is no consent: nobody waits for one any more.
+            // This is not a consent: no claim waits any longer.
             guard Engine.now < deadline else { return .drop }
             guard mayBeAsked else { return .consent(question) }
             return .deliver(at: path, names)
         case .notice(.reacquire, _):
-            // It ends what was asked, and says nothing else.
+            // The notice ends a question and says nothing else.
             return .deliver(at: path, names)
         case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path, names) : .drop
         case .notice(_, let subitem?):
             guard present(at: path).contains(.read) else { return .drop }
-            // Where it was is told as well, if it was moved.
+            // The notice of a move also has the former name.
             var visibilities = [
                 visibility(of: names.now, in: subitem.place.directory, by: services.documents)
             ]
@@ -121,18 +122,18 @@ extension Guest {
         }
     }
 
-    /// Whether the user may hear of something.
+    /// Whether the user may know of a change.
     enum Visibility: Sendable {
         case allowed
         case denied
-        /// The directory that it was in is not there any more, or another has its name.
+        /// The directory of the change no longer exists, or another directory has its path.
         case unknown
     }
 
-    /// Whether a name in a directory is one that the user could list; may block.
+    /// Whether a name is in a directory that the user may list. May block.
     ///
-    /// The path is that of a moment ago, and whoever may not see one directory may make another in its place: so it has to be the
-    /// directory that was looked at.
+    /// The path may be outdated, and a user could put a directory of its own there. So the directory must be the same as that
+    /// of the change.
     func visibility(of path: [UInt8]?, in directory: ItemID?, by documents: any DocumentSource) -> Visibility
     {
         guard let path else { return .unknown }
@@ -163,7 +164,7 @@ extension Guest {
 }
 
 extension SharedServices {
-    /// Nil for root and for the user whose mount it is.
+    /// The guest of a connection; nil for root and for the owner of the mount.
     func guest(_ peer: Peer) -> Guest? {
         guard peer.user != 0, peer.user != mount.user else { return nil }
         return Guest(
@@ -172,7 +173,7 @@ extension SharedServices {
             source: source)
     }
 
-    /// What a symbolic link leads to; nil for a path that leads to none.
+    /// The path that a symbolic link leads to; nil if the path is not a link. May block.
     func target(
         of path: PathForm, for guest: Guest?, within lookups: inout Int
     ) throws(ProtocolFailure) -> PathForm? {

@@ -2,14 +2,14 @@
 import CoordinationEngine
 import Synchronization
 
-/// How much the connections of each guest have of what costs others, together.
+/// A limit on what all connections of a guest use together.
 final class GuestQuota: Sendable {
     private let counts = Mutex<[UInt32: Int]>([:])
     private let limit: Int
 
     init(limit: Int) { self.limit = limit }
 
-    /// Takes room for so many more, if there is as much.
+    /// Takes `count` slots, if there are as many, and returns whether it did.
     func take(_ count: Int, of user: UInt32) -> Bool {
         counts.withLock { counts in
             let sum = counts[user, default: 0] + count
@@ -27,10 +27,10 @@ final class GuestQuota: Sendable {
     }
 }
 
-/// Keeps guests from filling the log with what is said of their connections.
+/// Limits the log lines about connections of guests.
 final class GuestLogLimiter: Sendable {
     private let log = Mutex(LogRateLimiter(lines: 1))
 
-    /// What to add to a line about one of a user's connections; nil if there is to be none.
+    /// The text to add to a log line about a user's connection; nil if the line is to be left out.
     func note(_ user: UInt32) -> String? { log.withLock { $0.note(user, at: Engine.now) } }
 }

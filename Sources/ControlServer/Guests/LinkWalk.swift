@@ -2,7 +2,7 @@
 package import CoordinationEngine
 package import LinuxSystem
 
-// Where links lead.
+// Resolves symbolic links.
 extension SourceTree {
     package func target(
         of path: [UInt8], as user: FileUser?, within lookups: inout Int
@@ -34,19 +34,18 @@ extension SourceTree {
     }
 }
 
-/// Follows links in any part of a path, as the kernel would if the mount were the whole world.
+/// Follows links in any part of a path as the kernel does, but only inside the mount.
 ///
-/// Each name is looked up in the directory it has come to, so a path takes as many looks as it has names; after `..`
-/// that directory is walked to anew, for another process may have moved it. Others wait for the walk, so the sum of
-/// all looks of an access is bounded.
+/// Each name takes a lookup in the directory reached so far. After `..` the walk starts again at the root, because another
+/// process may have moved the directory. Other requests wait for the walk, so the lookups of an access are bounded.
 private struct LinkWalk: ~Copyable {
-    /// As many links as the kernel follows.
+    /// The limit of the kernel.
     private static let longestChain = 40
 
-    /// The way from the root that was come to, free of links as far as anything is there.
+    /// The path reached from the root, without links as far as it exists.
     private(set) var names: [NameBytes] = []
     private let tree: SourceTree
-    /// The directory come to; nil if it is missing, or has to be walked to.
+    /// The directory reached; nil if it is missing or must be opened again from the root.
     private var directory: OwnedDescriptor?
     private var isMissing = false
     private var links = 0
@@ -64,7 +63,7 @@ private struct LinkWalk: ~Copyable {
     }
 
     mutating func follow(_ path: [NameBytes]) throws(Errno) {
-        // The next name is the last.
+        // The next name is at the end.
         var rest = Array(path.reversed())
         while let name = rest.popLast() {
             switch name.bytes {
@@ -77,7 +76,7 @@ private struct LinkWalk: ~Copyable {
         }
     }
 
-    /// Above the root is somebody else's world.
+    /// Goes up a directory; above the root is outside the mount.
     private mutating func leave() throws(Errno) {
         guard names.popLast() != nil else { throw .crossDevice }
         depart()
@@ -88,7 +87,7 @@ private struct LinkWalk: ~Copyable {
         isMissing = false
     }
 
-    /// Goes on to a name, unless it is a link: then returns what that says.
+    /// Goes on to a name. If it is a link, returns its target and stays.
     private mutating func enter(_ name: NameBytes) throws(Errno) -> [UInt8]? {
         try Self.take(1, of: &lookups)
         do throws(Errno) {
@@ -107,7 +106,7 @@ private struct LinkWalk: ~Copyable {
         return nil
     }
 
-    /// Takes the directory come to, walking there if need be; nil if it is missing.
+    /// Takes the directory reached, opening it again if needed; nil if it is missing.
     private mutating func found() throws(Errno) -> OwnedDescriptor? {
         if let known = directory.take() { return known }
         if isMissing { return nil }
@@ -128,7 +127,7 @@ private struct LinkWalk: ~Copyable {
 }
 
 extension OwnedDescriptor {
-    /// What a link in this directory says; nil for what is none.
+    /// The target of a link in this directory; nil if the name is not a link.
     fileprivate borrowing func link(at name: NameBytes) throws(Errno) -> [UInt8]? {
         let item = try name.withName { (name) throws(Errno) in try path(of: name) }
         return try item.status().isSymbolicLink ? try item.linkTarget() : nil

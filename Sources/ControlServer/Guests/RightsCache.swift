@@ -4,10 +4,10 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// What the kernel said last that guests may do, for what others of their presenters and subscriptions are told of the same.
+/// The kernel's recent answers about rights of guests, shared by all presenters and subscriptions of a user.
 ///
-/// A look answers for everything that was decided before it began, since the user could see it then; and for a moment only,
-/// since rights change.
+/// An answer is used for events that were decided before its query began, because the user could see them then. It is used for
+/// at most a second, because rights change.
 final class RightsCache: Sendable {
     private struct RightsQuery: Hashable {
         let user: FileUser
@@ -35,7 +35,7 @@ final class RightsCache: Sendable {
 
     var count: Int { answers.withLock { $0.count } }
 
-    /// The directory below the mount, for what was decided at a moment.
+    /// The directory below the mount, with cached answers of queries that began after `moment`.
     func since(_ moment: Instant) -> any SourceInspector { CachedSource(moment: moment, answers: self) }
 
     private struct CachedSource: SourceInspector {

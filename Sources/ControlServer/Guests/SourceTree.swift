@@ -7,35 +7,37 @@ package struct Rights: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// To read its contents or, of a directory, to list and look into it.
+    /// The right to read contents or, for a directory, to list and search it.
     package static let read = Self(rawValue: 1)
-    /// To write its contents or, if it does not exist, to make it.
+    /// The right to write contents or, if the item does not exist, to create it.
     package static let write = Self(rawValue: 2)
-    /// To take its name away.
+    /// The right to remove its name.
     package static let rename = Self(rawValue: 4)
 }
 
-/// What the socket asks about the directory below the mount, on behalf of clients. Everything may block.
+/// Questions about the directory below the mount, asked on behalf of clients. All calls may block.
 package protocol SourceInspector: Sendable {
-    /// What the kernel lets a user do with what a path leads to.
+    /// What the kernel lets a user do with the item at a path.
     func rights(of user: FileUser, at path: [UInt8]) throws(LookupFailure) -> Rights
 
-    /// The directory at a path, if a user can list it and look into it; nil if not. Fails if there is none.
+    /// The directory at a path, if a user may list and search it; nil if not.
+    ///
+    /// Throws if there is no such directory.
     func listableDirectory(_ path: [UInt8], by user: FileUser) throws(LookupFailure) -> FileStatus?
 
-    /// Where a symbolic link leads, through as many links as it takes; nil if the path leads to none.
+    /// The final target of a symbolic link; nil if the path is not a link.
     ///
-    /// Looked at with the rights of `user`; nil for the daemon's own. `lookups` is how many names may be looked up, and then
-    /// how many are left; ELOOP if they do not suffice.
+    /// Links are followed with the rights of `user`, or with the daemon's own for nil. `lookups` is how many names may be
+    /// looked up, and afterwards how many are left. Throws ELOOP if they do not suffice.
     func target(
         of path: [UInt8], as user: FileUser?, within lookups: inout Int
     ) throws(LookupFailure) -> [UInt8]?
 }
 
-/// The directory below the mount, walked from its own descriptor, never through the mount.
+/// The directory below the mount, opened by its own descriptor and never through the mount.
 package final class SourceTree: SourceInspector {
     let root: OwnedDescriptor
-    /// Where links that begin with a slash lead into the mount.
+    /// The names of the mountpoint; absolute links that begin with them lead into the mount.
     let mountpoint: [[UInt8]]
 
     package init(_ root: consuming OwnedDescriptor, mountedAt mountpoint: String) {
@@ -49,7 +51,7 @@ package final class SourceTree: SourceInspector {
                 try rights(of: user.user, at: Self.names(in: path))
             }
         } catch .noAccess {
-            // On the way.
+            // On the way to the item.
             return []
         } catch {
             throw LookupFailure(error)
@@ -69,7 +71,7 @@ package final class SourceTree: SourceInspector {
         }
     }
 
-    /// Those of the calling thread.
+    /// The rights of the calling thread.
     private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
         guard let last = names.last else { return try contentRights(to: root) }
         let directory = try directory(names.dropLast())
@@ -78,7 +80,7 @@ package final class SourceTree: SourceInspector {
             let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
             let isStuck = try Self.isStuck(item, in: directory, for: user)
             let mayRename = mayChangeNames && !isStuck
-            // A link has no contents to be written: it is made anew.
+            // A link's contents cannot be written; the link is replaced.
             var rights =
                 try item.status().isSymbolicLink
                 ? (mayRename ? [.read, .write] : .read) : contentRights(to: item)
@@ -97,7 +99,7 @@ package final class SourceTree: SourceInspector {
         return rights
     }
 
-    /// In a directory with the sticky bit only the owners may take a name away.
+    /// With the sticky bit, only the owners of directory and item may remove the name.
     private static func isStuck(
         _ item: borrowing OwnedDescriptor, in directory: borrowing OwnedDescriptor, for user: UInt32
     ) throws(Errno) -> Bool {

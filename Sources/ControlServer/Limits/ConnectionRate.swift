@@ -2,12 +2,12 @@
 package import ControlProtocol
 package import Coordination
 
-/// How often guests connect: what a connection costs before it has said anything, it costs everybody.
+/// Limits how often guests connect, because each connection costs the daemon time before its first message.
 ///
-/// A user may make some at once, and then so many a second; all guests together likewise, since one may have many users' numbers
-/// (subuid(5)).
+/// A user may open `burst` connections at once and then `perSecond`. All guests together are limited too, because a single
+/// person may have many user ids (subuid(5)).
 package struct ConnectionRate: Sendable {
-    /// So many at once, and so many a second later on.
+    /// How many connections at once, and then how many a second.
     package struct Limit: Hashable, Sendable {
         package var burst: Int
         package var perSecond: Int
@@ -20,7 +20,7 @@ package struct ConnectionRate: Sendable {
         fileprivate var interval: TimeSpan {
             TimeSpan(nanoseconds: 1_000_000_000 / UInt64(max(perSecond, 1)))
         }
-        /// How far the moment at which all that was taken has come back may be ahead.
+        /// How far in the future the whole burst may become available, if a connection is admitted now.
         fileprivate var reach: TimeSpan {
             TimeSpan(nanoseconds: interval.nanoseconds * UInt64(max(burst - 1, 0)))
         }
@@ -32,12 +32,12 @@ package struct ConnectionRate: Sendable {
         burst: ProtocolLimits.connectionsAtOnce, perSecond: ProtocolLimits.connectionsPerSecond)
     package static let ofGuests = Limit(
         burst: 4 * ProtocolLimits.connectionsAtOnce, perSecond: 4 * ProtocolLimits.connectionsPerSecond)
-    /// Of more users than this no more is noted than of all together.
+    /// The number of users counted separately; further users count only toward the limit of all guests.
     private static let users = 1024
 
     private let ofUser: Limit
     private let ofGuests: Limit
-    /// When all that a user has taken will have come back.
+    /// When each user's whole burst will be available again.
     private var restored: [UInt32: Instant] = [:]
     private var allRestored = Instant(nanoseconds: 0)
 
@@ -46,7 +46,7 @@ package struct ConnectionRate: Sendable {
         self.ofGuests = ofGuests
     }
 
-    /// Counts a connection that is admitted, and no other.
+    /// Decides about a connection, and counts it only if it is admitted.
     package mutating func admit(_ user: UInt32, at now: Instant) -> ConnectionVerdict {
         let own = max(restored[user] ?? now, now)
         guard own.since(now) <= ofUser.reach else { return .tooManyOfUser }
@@ -60,7 +60,7 @@ package struct ConnectionRate: Sendable {
         return .admitted
     }
 
-    /// What a user is told that is not admitted.
+    /// The failure sent to a user that is not admitted.
     package func refusal(_ verdict: ConnectionVerdict) -> ProtocolFailure? {
         switch verdict {
         case .admitted: nil

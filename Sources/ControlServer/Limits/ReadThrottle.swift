@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import NIOCore
 
-/// Connections that have said much at once and rest, and how long each had the loop before. On the event loop only.
+/// The connections that pause after much input, and how long each occupied the loop before. On the event loop only.
 ///
-/// Each lets go first all others of its user's that do the same, and one of each other user's: so it costs a user's programs
-/// nothing how many another one has.
+/// A pause lasts as long as all other such connections of the same user need, and a single connection of each other user. So a
+/// user's programs do not suffer from the number of another user's connections.
 final class ReadThrottle {
-    /// Of one that rests; to be given back once.
+    /// The ticket of a connection that pauses; to be returned once.
     struct ThrottleTicket {
         fileprivate let user: UInt32
         fileprivate let turn: TimeAmount
@@ -15,8 +15,9 @@ final class ReadThrottle {
     private static let longest = TimeAmount.seconds(1)
     private var turns: [UInt32: [TimeAmount]] = [:]
 
-    /// How long a connection is to rest after so long a turn: long enough that the loop is idle for as long as it serves such
-    /// connections, and `least` at least.
+    /// Returns how long a connection pauses after it occupied the loop for `turn`.
+    ///
+    /// The loop is then idle for as long as it serves such connections. The limits are `least` and a second.
     func enter(for turn: TimeAmount, of user: UInt32, least: TimeAmount) -> (
         ticket: ThrottleTicket, rest: TimeAmount
     ) {

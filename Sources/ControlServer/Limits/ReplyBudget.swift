@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 
-/// What room is left for the lists of one reply.
+/// The bytes that are left for the lists of a reply.
 ///
-/// How long a name is in JSON, its bytes do not tell: there are six for a control character, and twice as many as it
-/// should have for a name that is no text. So each entry is encoded to be measured.
+/// The length of a name in JSON differs from its length in bytes: a control character takes six bytes, and a name that is not
+/// UTF-8 is sent twice. So each entry is encoded to be measured.
 struct ReplyBudget {
     private var left = ProtocolLimits.listBytes
 
-    /// The first ones, as many as have room.
+    /// The first entries, as many as fit.
     mutating func fill<Entry: Encodable>(with entries: some Sequence<Entry>) throws -> [Entry] {
         try take(from: entries, keeping: 0)
     }
 
-    /// The same, for a list that another comes after.
+    /// The first entries that fit into half of the rest; another list follows.
     mutating func half<Entry: Encodable>(of entries: some Sequence<Entry>) throws -> [Entry] {
         try take(from: entries, keeping: left / 2)
     }
@@ -23,7 +23,7 @@ struct ReplyBudget {
     ) throws -> [Entry] {
         var found: [Entry] = []
         for entry in entries {
-            // And a comma.
+            // A comma follows each entry.
             let bytes = try JSONCodec.encode(entry).count + 1
             guard left - bytes >= rest else { break }
             left -= bytes

@@ -4,12 +4,12 @@ import Coordination
 import CoordinationEngine
 import NIOCore
 
-/// The presenters of one connection, what they are told and what they answer. On the event loop only.
+/// The presenters of one connection, the messages to them and their answers. On the event loop only.
 final class ConnectionPresenters {
     private struct ClientPresenter {
         let document: any TrackedDocument
         let purpose: Purpose
-        /// What the client knows the document by.
+        /// The path by which the client knows the document.
         var path: [UInt8]
     }
 
@@ -20,34 +20,41 @@ final class ConnectionPresenters {
     private var questions: QuestionTable
     private var lastSequence: UInt64 = 0
 
-    /// Registrations that are not answered yet; and messages that came for them, or for presenters removed.
+    /// Registrations that are not answered yet, and the messages for their presenters.
     private var registering = 0
     private var earlyMessages: [PresenterMessage] = []
-    /// How many presenters are counted, if the client is a guest.
+    /// How many presenters of the client are counted, if it is a guest.
     private var reservedSlots = 0
-    /// Messages for a guest that are being checked; and who gets a gap in place of those for which there was no room.
+    /// How many messages to a guest are being checked.
     private var pendingChecks = 0
-    /// The last one that the client was told of. Their numbers grow, and they are told of in the order of their registrations.
+    /// The last presenter that the client was told of.
+    ///
+    /// The numbers grow, and the client is told of presenters in the order of their registration.
     private var lastAdded = PresenterID(0)
+    /// The latest notice of each kind that had no room to be checked; a gap replaces it.
     private var coalescedNotices: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
-    /// Messages that the desk looks at next, all in one job.
+    /// Messages that the next job on the work queue checks.
     private var nextChecks: [(message: PresenterMessage, document: any TrackedDocument)] = []
     private var encoder = NoticeEncoder()
-    /// Nil if the client gets on with what happens in the directories that it shows.
+    /// The current pause; nil if the client keeps up with changes in the directories that it presents.
     private var pause: NoticePause?
     private var shortPauseDeadline = NIODeadline.uptimeNanoseconds(0)
 
-    /// While the client has more to read than it should: it is told of no names until it has, and then that there was more.
+    /// A pause of notices about names, because too many messages wait for the client.
+    ///
+    /// Afterwards the client is told that there were more changes.
     private final class NoticePause {
-        /// Presenters that something was kept from.
+        /// Presenters with notices that were left out.
         var presentersWithGap: Set<PresenterID> = []
-        /// Whether it lasts longer than the client takes to read, so that what waits to tell of it would come too early.
+        /// Whether the pause outlasts the client's reading, so that gaps in the outbox would come too early.
         var isLong = false
     }
 
-    /// How long a pause is, for each presenter, if there was another one just before: to begin and to end one costs others something.
+    /// The length of a pause for each presenter, if another pause ended just before.
+    ///
+    /// Beginning and ending a pause costs other clients time.
     private static let pausePerPresenter = TimeAmount.microseconds(500)
-    /// Messages to a guest that are looked at in one go.
+    /// How many messages to a guest are checked in one job.
     private static let checksAtOnce = 64
 
     init(of connection: ClientConnection, in services: SharedServices) {
@@ -65,7 +72,7 @@ final class ConnectionPresenters {
         return known.purpose
     }
 
-    /// What a request of ours asks that is not answered.
+    /// The engine's question behind a request that is not answered yet.
     func question(_ id: MessageID) -> QuestionID? { questions.question(id)?.id }
 
     func wasAsked(_ id: MessageID) -> Bool { questions.wasAsked(id) }
@@ -98,7 +105,7 @@ final class ConnectionPresenters {
         }
     }
 
-    /// What many have to be told of costs everybody, so a guest's presenters are counted over its connections.
+    /// Counts a guest's presenters over all its connections, because each event is sent to all of them.
     private func reserveSlots() -> Bool {
         guard services.guest(connection.peer) != nil else { return true }
         guard services.presentersOfGuests.take(1, of: connection.peer.user) else { return false }
@@ -146,7 +153,9 @@ final class ConnectionPresenters {
         }
     }
 
-    /// An answer to nothing, a second answer and one that is far too late change nothing.
+    /// Passes an answer to the engine.
+    ///
+    /// An answer without a question and a second or very late answer change nothing.
     func take(_ answer: ClientAnswer) {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
             return connection.logOnce(.strayAnswer, "it answered a question nobody asked")
@@ -154,7 +163,7 @@ final class ConnectionPresenters {
         if let words = answer.refusal {
             services.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
         }
-        // What a guest cannot do stops nobody: others may wait for the same answer who need not ask it.
+        // A guest's refusal must not stop other programs; claims that need not ask the guest may wait for the same answer.
         let isRefused = answer.refusal != nil && services.guest(connection.peer) == nil
         services.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }
@@ -163,12 +172,12 @@ final class ConnectionPresenters {
         guard let question = questions.question(id) else {
             return connection.logOnce(.strayAnswer, "it is at work on a question nobody asked")
         }
-        // A guest has the time that it has, and no more.
+        // A guest cannot extend its deadline.
         guard services.guest(connection.peer) == nil else { return }
         services.engine.progress(question.id)
     }
 
-    /// At once, so that it is in order with the answers: who has saved says so first.
+    /// Notes at once whether a presenter has unsaved changes, so that the order with its answers stays.
     func noteUnsaved(_ parameters: UnsavedParameters) {
         let presenter = PresenterID(parameters.presenter)
         guard presented[presenter] != nil else {
@@ -179,10 +188,11 @@ final class ConnectionPresenters {
         services.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
     }
 
-    /// Nothing is sent any more; what the connection owes is taken care of by its holdings.
-    /// Returns what gives back the room it took, from any thread.
+    /// Ends all messages; ``ClientResources`` settles the unanswered questions.
+    ///
+    /// Returns a closure that releases the slots of a guest, from any thread.
     func close() -> @Sendable () -> Void {
-        // It holds us.
+        // The mailbox refers to this object.
         mailbox = nil
         presented = [:]
         (earlyMessages, nextChecks) = ([], [])
@@ -193,16 +203,16 @@ final class ConnectionPresenters {
     }
 }
 
-// What goes out.
+// Sends messages to the presenters.
 extension ConnectionPresenters {
     private func deliver() {
         for message in mailbox?.take() ?? [] { deliver(message) }
         checkNext()
-        // So many came at once that no more are told.
+        // The engine has paused the mailbox because it was full.
         if pause == nil, mailbox?.isPaused ?? false { _ = beginPause() }
     }
 
-    /// In the order in which they came, after the reply that tells the client who they are for.
+    /// Delivers early messages in their order, after the reply that tells the client the presenter's number.
     private func deliverEarly() {
         let messages = earlyMessages
         earlyMessages = []
@@ -222,7 +232,7 @@ extension ConnectionPresenters {
         queueCheck(at: message, about: known.document, for: guest)
     }
 
-    /// To one that is being registered, or was removed: that owes nothing, though the engine may not have heard of it yet.
+    /// Handles a message to a presenter that is being registered, or that was removed and owes no answer.
     private func deliverToUnknown(_ message: PresenterMessage) {
         if registering > 0, message.presenter > lastAdded { return earlyMessages.append(message) }
         if case .request(let question, _, _, _) = message.content {
@@ -230,7 +240,7 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Returns whether the presenter is told that there was something, and not what it was.
+    /// Leaves out a notice during a pause, and returns whether it did.
     private func replaceByGap(_ message: PresenterMessage, _ known: ClientPresenter) -> Bool {
         let isTooMuch = connection.isCrowded || pendingChecks >= ProtocolLimits.checksOfGuest
         guard let pause = pause ?? (isTooMuch ? beginPause() : nil) else { return false }
@@ -239,7 +249,7 @@ extension ConnectionPresenters {
             services.guest(connection.peer) == nil,
             case .notice(let notice, _) = message.content
         else { return true }
-        // In its place, so that what comes after it does. What a guest may hear is looked at when the pause is over.
+        // The gap takes the place of the notice, before later notices. A guest's rights are checked after the pause.
         let gap = {
             try self.encoder.encode(
                 notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,
@@ -251,13 +261,13 @@ extension ConnectionPresenters {
         return true
     }
 
-    /// What happens in directories from now on is not even noted for the client.
+    /// Begins a pause; the engine then notes no changes in directories for this client.
     private func beginPause() -> NoticePause? {
         guard let mailbox else { return nil }
         let pause = NoticePause()
         self.pause = pause
         services.engine.pause(mailbox)
-        // Gaps come behind this, and so after the end: what happens then is told anew.
+        // Gaps follow this callback; later changes are reported again.
         connection.whenWritten { [weak self] in self?.endPause() }
         return pause
     }
@@ -274,7 +284,7 @@ extension ConnectionPresenters {
 
     private func resume() {
         guard let pause, let mailbox else { return }
-        // What was decided before the pause is old news now.
+        // Messages from before the pause are outdated.
         for message in mailbox.take() { deliver(message) }
         checkNext()
         self.pause = nil
@@ -284,7 +294,9 @@ extension ConnectionPresenters {
             told: pause.isLong ? [] : pause.presentersWithGap)
     }
 
-    /// What there is no room for, is told as a gap; what a presenter is asked then, it need not do.
+    /// Queues a message to a guest for a check.
+    ///
+    /// Without room, a notice becomes a gap, and a question is answered with consent.
     private func queueCheck(
         at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest
     ) {
@@ -295,7 +307,7 @@ extension ConnectionPresenters {
             guard !isCrowded else { return services.engine.consent(question, of: message.presenter) }
             check(message, about: document, for: guest)
         case .notice(.reacquire, _):
-            // It ends a turn, so it comes after what happened in that.
+            // The notice ends an access session, so it follows the notices of that session.
             checkCoalesced(of: message.presenter, for: guest)
             check(message, about: document, for: guest)
         case .notice(let notice, _) where isCrowded:
@@ -304,7 +316,9 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Each time, since rights change; and in order, since the desk does one thing after the other.
+    /// Checks a message to a guest on the work queue, which keeps the order.
+    ///
+    /// Rights change, so each message is checked.
     private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         pendingChecks += 1
         nextChecks.append((message, document))
@@ -340,7 +354,7 @@ extension ConnectionPresenters {
         }
     }
 
-    /// After everything that came before them.
+    /// Checks the gaps of a presenter, behind all earlier messages.
     private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
         guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
         else {
@@ -349,7 +363,7 @@ extension ConnectionPresenters {
         for notice in Self.order { gaps[notice].map { check($0, about: known.document, for: guest) } }
     }
 
-    /// As they are told in a turn.
+    /// The order in which an access session reports its changes.
     private static let order: [PresenterNotice] = [
         .didMove, .didChange, .subitemDidAppear, .subitemDidMove, .subitemDidChange,
     ]
@@ -363,12 +377,12 @@ extension ConnectionPresenters {
                 id: question, presenter: message.presenter, deadline: deadline)
             ask(request, asked, message, path, names.now)
         case .notice(.didMove, _):
-            // Back where it was, or told before.
+            // The move is undone, or was reported before.
             guard path != known.path else { return }
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
         case .notice(let notice, let subitem?): tell(notice, of: subitem, names, message, path)
-        // Where it is by now, a guest may not be allowed to know.
+        // A guest may not be allowed to know the current path.
         case .notice(.reacquire, _) where services.guest(connection.peer) != nil:
             tell(.reacquire, message, known.path)
         case .notice(let notice, nil): tell(notice, message, path)
@@ -381,7 +395,7 @@ extension ConnectionPresenters {
     ) {
         let now = Engine.now
         guard let id = questions.ask(question, at: now) else {
-            // It is not let go: that would be its consent. Its time runs out, and what is unsaved is kept.
+            // No answer means no consent here: the question times out, and unsaved contents are preserved.
             return connection.logOnce(
                 .manyQuestions, "it owes answers to \(ProtocolLimits.questions) requests, and is sent no more"
             )
@@ -393,7 +407,7 @@ extension ConnectionPresenters {
         connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
     }
 
-    /// What happened to something in a directory that is presented.
+    /// Sends a notice about an item in a presented directory.
     private func tell(
         _ notice: PresenterNotice, of subitem: Notice.Subitem, _ names: MessagePaths,
         _ message: PresenterMessage,
@@ -418,13 +432,13 @@ extension ConnectionPresenters {
 }
 
 extension PresenterMessage {
-    /// Whether it says what happened to a name below what is presented.
+    /// Whether the message is about a name below the presented item.
     fileprivate var concernsSubitem: Bool {
         if case .notice(_, .some) = content { true } else { false }
     }
 }
 
-/// What is below a presented directory, by its names when a message about it was looked at.
+/// The paths below a presented directory, as they were when a message about it was checked.
 struct MessagePaths: Sendable {
     var now: [UInt8]?
     var before: [UInt8]?

@@ -2,10 +2,10 @@
 import ControlProtocol
 import Coordination
 
-/// Writes what presenters are told as JSON, as ``ServerMessage`` does.
+/// Encodes notices as JSON, as ``ServerMessage`` does.
 ///
-/// One event may be told to a thousand presenters of a client, and its messages differ by a number or two: what they have in
-/// common is written once.
+/// An event may be sent to a thousand presenters of a client, and these messages differ by a few numbers. So their common parts
+/// are encoded once.
 struct NoticeEncoder {
     private var cause: (of: Cause, bytes: [UInt8])?
     private var path: (of: [UInt8], bytes: [UInt8])?
@@ -15,7 +15,7 @@ struct NoticeEncoder {
         _ notice: PresenterNotice, presenter: UInt64, at path: [UInt8], movedTo newPath: [UInt8]?,
         turn: UInt64, sequence: UInt64, _ cause: Cause, subitem: [UInt8]?, newSubitem: [UInt8]?
     ) throws -> [UInt8] {
-        // In the order of their names, as everywhere.
+        // The members are sorted by name, as in all messages.
         let method = "presenter/\(notice.rawValue)"
         var json = Array("{\"jsonrpc\":\"2.0\",\"method\":\"\(method)\",\"params\":{\"cause\":".utf8)
         json += try bytes(of: cause)
@@ -44,7 +44,7 @@ struct NoticeEncoder {
         return bytes
     }
 
-    /// `"path":…`, and `"pathBytes":…` if it is no text.
+    /// `"path":…`, and `"pathBytes":…` if the path is not UTF-8.
     private mutating func members(of path: [UInt8]) throws -> [UInt8] {
         if let known = self.path, known.of == path { return known.bytes }
         let bytes = Array(try JSONCodec.encode(PathForm(path)).dropFirst().dropLast())
@@ -60,7 +60,9 @@ struct NoticeEncoder {
     }
 }
 
-/// Writes events as JSON, as ``ServerMessage`` does. For subscriptions that are told the same, all but their number is written once.
+/// Encodes events as JSON, as ``ServerMessage`` does.
+///
+/// The same event for several subscriptions is encoded once, except for the subscription's number.
 struct EventEncoder {
     private struct Subject: Equatable {
         let sequence: UInt64
@@ -69,7 +71,7 @@ struct EventEncoder {
     }
 
     private var known: (subject: Subject, beginning: [UInt8])?
-    /// `0}}`, where the number is the last that is said.
+    /// The length of `0}}`: the subscription's number is the last member.
     private static let end = 3
 
     mutating func encode(

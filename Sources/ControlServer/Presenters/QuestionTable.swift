@@ -2,7 +2,7 @@
 import ControlProtocol
 import Coordination
 
-/// Which request of ours asks which question of the engine's, on one connection.
+/// Maps the requests sent on one connection to the engine's questions.
 struct QuestionTable {
     struct SentQuestion: Hashable {
         let id: QuestionID
@@ -12,14 +12,14 @@ struct QuestionTable {
 
     private var asked: [Int64: SentQuestion] = [:]
     private var next: Int64 = 1
-    /// How long after its deadline an answer is still understood: it shows that the presenter is back.
+    /// How long after its deadline an answer is accepted; it shows that the presenter works again.
     private let lateAnswerGrace: TimeSpan
 
     init(lateAnswerGrace: TimeSpan) { self.lateAnswerGrace = lateAnswerGrace }
 
     var count: Int { asked.count }
 
-    /// The id to ask under; nil if the client owes too many answers.
+    /// Returns the id of the request to send; nil if the client owes too many answers.
     mutating func ask(_ question: SentQuestion, at now: Instant) -> Int64? {
         if asked.count >= ProtocolLimits.questions {
             asked = asked.filter { now < $0.value.deadline + lateAnswerGrace }
@@ -30,19 +30,19 @@ struct QuestionTable {
         return next
     }
 
-    /// Nil if it was never asked, is answered, or was forgotten.
+    /// Nil if it was never sent, is answered, or was forgotten.
     func question(_ id: MessageID) -> SentQuestion? {
         guard case .number(let number) = id else { return nil }
         return asked[number]
     }
 
-    /// Whether it was asked at some time.
+    /// Whether a request with this id was ever sent.
     func wasAsked(_ id: MessageID) -> Bool {
         guard case .number(let number) = id else { return false }
         return (1..<next).contains(number)
     }
 
-    /// What an answer is to; no other answer to it counts.
+    /// Takes the question that an answer is for; a second answer finds none.
     mutating func takeAnswered(_ id: MessageID) -> SentQuestion? {
         guard case .number(let number) = id else { return nil }
         return asked.removeValue(forKey: number)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// Why no socket could be made.
+/// The reason why no socket could be made.
 package struct ControlSocketError: Error, Sendable {
     package let message: String
 }
 
-/// The listening sockets of one mount, made before the mount so that they are never looked for below it.
+/// The listening sockets of one mount, made before the mount so that their paths never lead through it.
 ///
-/// The kernel has all who connect to a socket stand in one line. So a mount that serves other users has two: one that everybody
-/// may connect to, and one for its owner and root, who need not wait behind them.
+/// The kernel queues all connections to a socket together. So a shared mount has two sockets: one for all users, and one for
+/// its owner and root, which need not wait behind others.
 ///
-/// Their directory is held open: afterwards the daemon touches no absolute path.
+/// The directory of the sockets stays open, so that the daemon later uses no absolute path.
 package struct ControlSocket: ~Copyable, Sendable {
-    /// What the served attribute `user.truce.socket.owner` of the mount's root says: the socket of the owner and root.
+    /// The path in the attribute `user.truce.socket.owner` of the mount's root: the socket of the owner and root.
     package let path: String
-    /// What `user.truce.socket` says, if the mount serves other users as well.
+    /// The path in the attribute `user.truce.socket`, if the mount serves other users too.
     package let sharedPath: String?
     private let directory: OwnedDescriptor
     private let own: BoundListener
     private let shared: BoundListener?
 
-    /// A socket with its name.
+    /// A listening socket and its name.
     private final class BoundListener: Sendable {
         let name: String
         let inode: UInt64
@@ -44,7 +44,7 @@ package struct ControlSocket: ~Copyable, Sendable {
             }
         }
 
-        /// Takes the name away, unless another socket has it by now.
+        /// Removes the name, unless another socket has it now.
         func remove(from directory: borrowing OwnedDescriptor) throws(Errno) {
             do throws(Errno) {
                 guard try Self.inode(of: name, in: directory) == inode else { return }
@@ -52,16 +52,16 @@ package struct ControlSocket: ~Copyable, Sendable {
                     try directory.remove(name, isDirectory: false)
                 }
             } catch .noEntry {
-                // It was tidied up before.
+                // The name was removed before.
                 return
             }
         }
     }
 
-    /// Tries one place after the other.
+    /// Makes the sockets in the first place that works.
     ///
-    /// The places are those of ``SocketDirectory/candidates(user:runtimeDirectory:)``, save in tests. `isShared` says that other users
-    /// are served.
+    /// The places are those of ``SocketDirectory/candidates(user:runtimeDirectory:)``, except in tests. `isShared` says that
+    /// other users are served.
     package static func make(
         mountpoint: String, user: UInt32, places: [SocketDirectory.Candidate], isShared: Bool = false
     ) throws(ControlSocketError) -> ControlSocket {
@@ -92,9 +92,9 @@ package struct ControlSocket: ~Copyable, Sendable {
         self.directory = directory
     }
 
-    /// A name that follows from the mountpoint, so that the next daemon takes the place of a dead one.
+    /// Finds a name that follows from the mountpoint, so that the next daemon replaces the socket of a dead daemon.
     ///
-    /// A live one of the same name serves the same path in another mount namespace, and keeps it.
+    /// A live socket of this name serves the same path in another mount namespace, and keeps its name.
     private static func freeStem(
         for mountpoint: String, in directory: borrowing OwnedDescriptor
     ) throws(Errno) -> String {
@@ -110,23 +110,23 @@ package struct ControlSocket: ~Copyable, Sendable {
         throw .exists
     }
 
-    /// FNV-1a: Swift's own hashes differ from process to process.
+    /// FNV-1a, because Swift's own hashes differ between processes.
     private static func fingerprint(_ bytes: [UInt8]) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// A second descriptor of the owner's listener, for whoever accepts connections.
+    /// A second descriptor of the owner's listener, for the code that accepts connections.
     package borrowing func duplicateListener() throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor.duplicating(own.listener.rawValue)
     }
 
-    /// The same of the listener that everybody may connect to, if there is one.
+    /// A second descriptor of the listener for all users, if there is such a listener.
     package borrowing func duplicateSharedListener() throws(Errno) -> OwnedDescriptor? {
         guard let shared else { return nil }
         return try OwnedDescriptor.duplicating(shared.listener.rawValue)
     }
 
-    /// Takes the names away, unless other sockets have them by now.
+    /// Removes the names, unless other sockets have them now.
     package consuming func remove() throws(Errno) {
         try own.remove(from: directory)
         try shared?.remove(from: directory)

@@ -5,22 +5,22 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Accepts the connections that everybody may make, on a thread of its own.
+/// Accepts the connections of all users, on a thread of its own.
 ///
-/// The kernel has all who connect stand in one line, whoever they are, and so the line has to be short. A guest that comes too
-/// often is sent away here. That takes microseconds, and the event loop, which serves all others, has no work with it.
+/// The kernel queues all connections together, so the queue has to be short. This thread refuses a guest that connects too
+/// often. That takes microseconds, and the event loop, which serves all clients, has no work with it.
 final class SharedSocketAcceptor: Sendable {
     private let listener: OwnedDescriptor
     private let isClosed = Atomic<Bool>(false)
-    /// Held by the thread as long as it admits anybody.
+    /// Held by the thread while it may admit connections.
     private let running = Mutex<Void>(())
     private let isGuest: @Sendable (UInt32) -> Bool
     private let admit: @Sendable (CInt) -> Void
     private let log: @Sendable (String) -> Void
-    /// How long to accept nothing when there are no descriptors left.
+    /// How long accepting pauses when there are no descriptors left.
     private static let pause = TimeSpan.milliseconds(200)
 
-    /// `admit` is given a descriptor to keep, on the entrance's thread.
+    /// `admit` owns the descriptor that it is given; it runs on the acceptor's thread.
     init(
         _ listener: consuming OwnedDescriptor, isGuest: @escaping @Sendable (UInt32) -> Bool,
         log: @escaping @Sendable (String) -> Void, admit: @escaping @Sendable (CInt) -> Void
@@ -35,14 +35,16 @@ final class SharedSocketAcceptor: Sendable {
         try JoinableThread { [self] in running.withLock { _ in run(AcceptState(rate)) } }.detach()
     }
 
-    /// Clients that connect from now on are refused. When it returns, all who came in before have been admitted.
+    /// Refuses further connections.
+    ///
+    /// When it returns, all earlier connections have been admitted or refused.
     func close() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         UnixSocket.refuseAll(on: listener)
         running.withLock { _ in }
     }
 
-    /// What the thread knows.
+    /// The state of the thread.
     private struct AcceptState {
         var rate: ConnectionRate
         var refusals = LogRateLimiter(lines: 1)
@@ -82,7 +84,7 @@ final class SharedSocketAcceptor: Sendable {
         do {
             try socket.sendNow(Framing.lines.frame(ReplyMessage(to: nil, .failure(refusal)).encoded()))
         } catch {
-            // It has gone already: there is nobody to be told.
+            // The client has gone already, so nothing is sent.
             return
         }
     }

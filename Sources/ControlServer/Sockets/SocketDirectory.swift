@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// Where sockets may lie, in the order in which places are tried.
+/// The directories for sockets, in the order in which they are tried.
 package enum SocketDirectory {
     package struct Candidate: Hashable, Sendable {
         package var path: String
-        /// The directory above must belong to the user too, or be the system's.
+        /// Whether the parent directory must belong to the user; otherwise it is the system's.
         package var needsOwnedParent: Bool
         package var mode: UInt32
         package var socketMode: UInt32
@@ -18,9 +18,9 @@ package enum SocketDirectory {
         }
     }
 
-    /// Pure, so that the order can be read and tested.
+    /// The directories to try; pure, so that tests can check the order.
     ///
-    /// A root without rights over `/run`, as in a user namespace, goes on as a user.
+    /// Root without rights in `/run`, as in a user namespace, uses a user's directories.
     package static func candidates(user: UInt32, runtimeDirectory: String?) -> [Candidate] {
         var candidates: [Candidate] = []
         if user == 0 {
@@ -39,7 +39,9 @@ package enum SocketDirectory {
         return candidates
     }
 
-    /// Opens the directory, made if need be, and only if nobody else can change what is in it.
+    /// Opens the directory, and creates it if needed.
+    ///
+    /// Throws if another user can change what is in it.
     static func open(_ candidate: Candidate, user: UInt32) throws(Errno) -> OwnedDescriptor {
         if candidate.needsOwnedParent {
             let parent = String(candidate.path.dropLast("/truce".count))
