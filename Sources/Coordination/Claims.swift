@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One access that is claimed.
+/// The request for a claim.
 public struct ClaimRequest: Hashable, Sendable {
-    /// What stands behind a claim, and with it how long the claim lasts and for whom it waits.
+    /// The origin of a claim; it decides how long the claim lasts and for which claims it waits.
     public enum Nature: String, Hashable, Sendable, CaseIterable {
-        /// An open handle of an unmodified program: ends with the handle, and yields when contested.
+        /// An open handle of an unmodified program. It ends with the handle, and yields in contention.
         case handle
-        /// A request that changes contents without a handle (`truncate(2)`): waits like an open and
-        /// ends with the request.
+        /// A request that changes contents without a handle (`truncate(2)`). It waits like an open and ends with the
+        /// request.
         case request
-        /// A request that changes names (`unlink(2)`, `rename(2)`): passes claims that are held through
-        /// handles and those queued beside them, and ends with the request.
+        /// A request that changes names (`unlink(2)`, `rename(2)`). It does not wait for claims that are held through
+        /// handles, nor for those queued beside them. It ends with the request.
         case nameChange
-        /// A name that its party vacated in the middle of a save: granted like a name change, and ends
-        /// when the name is filled again or its window closes.
+        /// A name that its party vacated in the middle of a save. It is granted like a name change. It ends when the
+        /// name is filled again or the time of the save runs out.
         case pendingSave = "episode"
-        /// An access that was asked for over the control socket: ends when its holder says so or dies, and is
-        /// waited for by everybody, changes of names included.
+        /// An access over the control socket. It ends when its holder ends it or dies. All other claims wait for it,
+        /// name changes included.
         case aware
-        /// A batch is prepared over the control socket: presenters are asked, nothing is held, and the accesses of
-        /// the same purpose that follow need not ask again until it ends.
+        /// A batch that is prepared over the control socket. Presenters are asked, but no lock is held. Later
+        /// accesses of the same purpose need not ask again until it ends.
         case batch
     }
 
@@ -39,18 +39,18 @@ public struct ClaimRequest: Hashable, Sendable {
         }
     }
 
-    /// What lets two handles of one item be held beside each other, though one of them writes.
+    /// How a handle uses its file; some handles may be held beside a writer of the same item.
     public struct AccessPattern: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// It only makes the item longer: what others have read or appended stays as it is.
+        /// The handle only makes the item longer; contents that others have read or appended do not change.
         public static let appends = Self(rawValue: 1)
-        /// Its program locks the file itself, or may be expected to.
+        /// The program of the handle locks the file itself, or is expected to.
         public static let locks = Self(rawValue: 2)
     }
 
-    /// What few requests have.
+    /// Properties that few requests have.
     private struct Extra: Hashable, Sendable {
         var rest: [Part] = []
         var within: [ClaimID] = []
@@ -59,28 +59,28 @@ public struct ClaimRequest: Hashable, Sendable {
 
     public let claim: ClaimID
     public let nature: Nature
-    /// Of a handle.
+    /// The pattern of a handle; empty for other claims.
     public let accessPattern: AccessPattern
     public let first: Part
-    // One or none; in an array, because nearly all requests have none and are copied often.
+    // Empty or one element: an array, because nearly all requests have none and are copied often.
     private var extra: [Extra] = []
 
-    /// Granted together with the first or not at all.
+    /// The other parts; all parts are granted together.
     public var rest: [Part] { extra.first?.rest ?? [] }
 
-    /// Accesses that cannot end before this one has, because it is made inside them.
+    /// Accesses that cannot end before this one ends, because it is made inside them.
     public var within: [ClaimID] {
         get { extra.first?.within ?? [] }
         set { change { $0.within = newValue } }
     }
 
-    /// The request to a presenter that cannot be answered before this access has ended.
+    /// The question that a presenter cannot answer before this access has ended.
     public var answering: QuestionID? {
         get { extra.first?.answering }
         set { change { $0.answering = newValue } }
     }
 
-    /// Whether it has one part and no ties.
+    /// Whether the request has one part and depends on no other claim or question.
     public var isSimple: Bool { extra.isEmpty }
 
     public init(
@@ -107,32 +107,34 @@ public struct ClaimRequest: Hashable, Sendable {
     public var parts: [Part] { [first] + rest }
 }
 
-/// What was seen when a contested holder was looked at.
+/// The result of an observation of a holder in contention.
 public enum Observation: Hashable, Sendable {
-    /// A writer under which nothing has changed since its grant, and that has nothing to lose: it only appends, or the file that its
-    /// program locks is empty.
+    /// A writer that has changed nothing since its grant and has nothing to lose. It only appends, or the file that
+    /// its program locks is empty.
     case clean
-    /// A writer under which nothing has changed since its grant. A position above zero shows that it has read; one that cannot
-    /// be seen is always the same, and is not.
+    /// A writer that has changed nothing since its grant.
+    ///
+    /// A position above zero shows that it has read. A position that cannot be observed is always the same and not
+    /// above zero.
     case unchanged(position: Int64)
     /// A writer that created or truncated the file and has written nothing since.
     case emptied
     /// A writer that has changed the file; equal stamps mean no change in between.
     case dirty(stamp: UInt64)
-    /// A reader that has read everything, and has had the time to find out that it has.
+    /// A reader that has read everything, and has had the time to find that out.
     case atEnd
-    /// A reader that has come to the end of the data, and may not have found out yet that there is no more.
+    /// A reader at the end of the data that may not have found out yet that there is no more.
     case atEndUnconfirmed(position: Int64)
-    /// A reader in the middle of the file. A position that cannot be seen is always the same.
+    /// A reader in the middle of the file. A position that cannot be observed is always the same.
     case reading(position: Int64)
 }
 
-/// Why a claim was granted, and over whom.
+/// Why a claim was granted, and which claims it preempted.
 public struct Grant: Hashable, Sendable {
-    /// A held write claim of somebody else that a write went over.
+    /// A held write claim of another party that a write has preempted.
     public struct Preemption: Hashable, Sendable {
         public let claim: ClaimID
-        /// Nothing was ever seen to have changed under it.
+        /// No observation ever found a change by this claim.
         public let isClean: Bool
         public init(claim: ClaimID, isClean: Bool) {
             self.claim = claim
@@ -141,20 +143,21 @@ public struct Grant: Hashable, Sendable {
     }
 
     public enum Basis: String, Hashable, Sendable {
-        /// Nobody was in the way.
+        /// No other claim was in conflict.
         case free
-        /// It waited, and everybody in the way ended or yielded.
+        /// The claim waited until all its blockers ended or yielded.
         case waited
-        /// Its wait ran out under policy `proceed`, or it was forced.
+        /// The wait reached its limit under policy `proceed`, or the claim was forced.
         case proceeded
     }
 
     public let basis: Basis
-    /// Empty for reads. Whoever carries the grant out keeps the contents first if this is not empty.
+    /// The preempted write claims; empty for reads. If there are any, the contents must be preserved before the
+    /// write.
     public let preempted: [Preemption]
-    /// Whether there are more than are listed: nothing is known of those.
+    /// Whether more claims were preempted than are listed.
     public let preemptsMore: Bool
-    /// Presenters that refused or were silent, and that a write goes ahead over. Empty for reads.
+    /// Presenters that refused or did not answer, so that the write goes ahead without them. Empty for reads.
     public let unanswered: [PresenterID]
 
     public init(
@@ -168,31 +171,31 @@ public struct Grant: Hashable, Sendable {
 }
 
 public enum Refusal: String, Hashable, Sendable {
-    /// The wait ran out under policy `fail`.
+    /// The wait reached its limit under policy `fail`.
     case busy
     case withdrawn
     /// A presenter answered an aware access with an error.
     case presenterFailed
-    /// It waited for somebody who waits for it; the cycle is told beforehand (``Effect/deadlock(_:)``).
+    /// The claim was part of a deadlock; ``Effect/deadlock(_:)`` with the cycle comes first.
     case deadlock
 }
 
-/// How a contested claim let others pass.
+/// Why others no longer wait for a held claim in contention.
 public enum Suspension: String, Hashable, Sendable {
-    /// It had nothing to lose: a clean writer, a reader at the end of the file or of a background
-    /// program. Nobody is forced.
+    /// The holder had nothing to lose: a clean writer, or a reader at the end of the file or of a background program.
+    /// It is not forced.
     case yielded
-    /// A reader that stood still.
+    /// A reader was idle.
     case readerStalled = "stoodStill"
-    /// A writer that has changed nothing yet: readers pass, writers wait on.
+    /// A writer has changed nothing yet: readers no longer wait for it, writers still do.
     case unchanged
-    /// A dirty writer that did not change the file for `idle`: readers pass, writers wait on.
+    /// A dirty writer did not change the file for `idle`: readers no longer wait for it, writers still do.
     case idle
-    /// `hold` ran out: everybody passes.
+    /// The claim reached `hold`: no other claim waits for it.
     case held
-    /// Its program waits for somebody who waits for it: everybody passes.
+    /// The claim's program was part of a deadlock: no other claim waits for it.
     case deadlocked
 
-    /// Whether only readers pass.
+    /// Whether writers still wait for the claim.
     public var isForReaders: Bool { self == .idle || self == .unchanged }
 }

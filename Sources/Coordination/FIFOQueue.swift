@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// First come, first served.
+/// A queue in order of arrival.
 package struct FIFOQueue<Element: Sendable>: Sendable {
     private var elements: [Element] = []
-    /// Elements before this index were taken; their places are dropped in bulk.
+    /// Elements before this index were removed; their storage is freed in bulk.
     private var taken = 0
 
     package init() {}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How numbers that we give ourselves are spread over the buckets of dictionaries.
+/// Hash values of the numbers that Truce assigns itself.
 package enum Numbering {
-    /// Without the secret that dictionaries mix in: nobody else can choose the numbers.
+    /// The hash of a number, without the random seed of dictionaries: only Truce chooses these numbers.
     ///
-    /// Thirty-two that follow each other stay together, so that claims which are made one after another lie beside each
-    /// other in memory and cost nearly the same however many there are (with eight it was a third more beside 100,000 of
-    /// them); these are spread, because a dictionary that is filled without gaps is slow to remove from.
+    /// Thirty-two numbers in sequence stay together, so that claims made one after another are neighbors in memory.
+    /// Their cost is then nearly the same for any number of claims. With groups of eight it was a third higher beside
+    /// 100,000 claims. The groups are spread, because removal from a dictionary without gaps is slow.
     @inlinable
     package static func hash(_ number: UInt64) -> Int {
         let spread = (number >> 5) &* 0x9E37_79B9_7F4A_7C15
@@ -14,10 +14,10 @@ package enum Numbering {
     }
 }
 
-/// Names one document or directory to the arbiter.
+/// The number of a document or directory in the arbiter.
 ///
-/// Follows the document through safe saves: the file that replaces it under its name takes the number
-/// over, and the replaced file gets a fresh one. Never used twice while a mount lives.
+/// It follows the document through safe saves: the file that replaces the document takes its number over, and the
+/// replaced file gets a new number. A number is never used again in the same mount.
 public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -26,9 +26,9 @@ public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public func _rawHashValue(seed: Int) -> Int { Numbering.hash(rawValue) }
 }
 
-/// Names one claim for its whole life.
+/// The number of a claim for its whole life.
 ///
-/// Larger numbers were made later.
+/// Later claims have larger numbers.
 public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -38,14 +38,14 @@ public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public func _rawHashValue(seed: Int) -> Int { Numbering.hash(rawValue) }
 }
 
-/// A moment of the monotonic clock, in nanoseconds; always handed in, never asked for.
+/// A moment of the monotonic clock, in nanoseconds; always a parameter, never read from the clock here.
 public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let nanoseconds: UInt64
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     public static func < (one: Self, other: Self) -> Bool { one.nanoseconds < other.nanoseconds }
 
-    /// Later by a span that is not negative.
+    /// The moment that is later by a span.
     public static func + (moment: Self, span: TimeSpan) -> Self {
         Self(nanoseconds: moment.nanoseconds &+ span.nanoseconds)
     }
@@ -58,7 +58,7 @@ public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
     public var description: String { "\(nanoseconds / 1_000_000) ms" }
 }
 
-/// A length of time that is never negative, in nanoseconds.
+/// A length of time in nanoseconds, never negative.
 public struct TimeSpan: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let nanoseconds: UInt64
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A process for as long as it lives: its number may be reused, the pair may not.
+/// A process for its whole life: a pid may be reused, a pair of pid and start time is not.
 public struct ProcessID: Hashable, Sendable, CustomStringConvertible {
-    /// Thread-group id.
+    /// The thread-group id.
     public let number: Int32
-    /// Clock ticks since boot, field 22 of `/proc/PID/stat`.
+    /// The start time in clock ticks since boot, field 22 of `/proc/PID/stat`.
     public let started: UInt64
 
     public init(number: Int32, started: UInt64) {
@@ -15,24 +15,25 @@ public struct ProcessID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(number)" }
 }
 
-/// How a program is treated when its reads meet somebody's writes.
+/// How a program is treated when its reads meet writes of another program.
 public enum ProgramClass: String, Hashable, Sendable, CaseIterable {
     case ordinary
-    /// Backup, sync and indexing: yields to writers, asks nobody to save.
+    /// Backup, sync and indexing programs; they yield to writers and ask no presenter to save.
     case background
-    /// Compilers in watch mode, language servers, thumbnailers: asks nobody to save.
+    /// Compilers in watch mode, language servers, thumbnailers; they ask no presenter to save.
     case watcher
 }
 
-/// What makes accesses of programs that know about Truce one another's own, whoever makes them.
+/// A name for related accesses over the control socket: accesses of one purpose do not wait for each other, in any
+/// process.
 public struct Purpose: Hashable, Sendable {
     public let rawValue: String
     public init(_ rawValue: String) { self.rawValue = rawValue }
 }
 
-/// Who acts: a process with the ancestors that count as itself.
+/// The process that acts, with the ancestors that count as itself.
 public struct Party: Hashable, Sendable {
-    /// What all threads of a process have in common.
+    /// The properties that all threads of a process share.
     private struct Common: Hashable, Sendable {
         let process: ProcessID?
         let ancestors: [ProcessID]
@@ -43,7 +44,7 @@ public struct Party: Hashable, Sendable {
         var terminals: [Int32]
     }
 
-    /// There may be ten thousand of them, each of which waits: see ``shareStorage(with:)``.
+    /// Shared storage: ten thousand claims of one process may wait, see ``shareStorage(with:)``.
     private final class Box: Sendable {
         let common: Common
         init(_ common: Common) { self.common = common }
@@ -57,12 +58,12 @@ public struct Party: Hashable, Sendable {
         set { box = Box(newValue) }
     }
 
-    /// Nil for nobody: a thread that is gone, the kernel, or another pid namespace's.
+    /// Nil for an unknown process: its thread is gone, it is the kernel, or it is in another pid namespace.
     public var process: ProcessID? { box.common.process }
     /// From the parent upwards, without pid 1 and service managers.
     public var ancestors: [ProcessID] { box.common.ancestors }
     public var programClass: ProgramClass { box.common.programClass }
-    /// What `/proc/PID/comm` says; empty if it was not looked up.
+    /// The contents of `/proc/PID/comm`; empty if it was not read.
     public var program: [UInt8] {
         get { box.common.program }
         set { common.program = newValue }
@@ -71,7 +72,7 @@ public struct Party: Hashable, Sendable {
         get { box.common.user }
         set { common.user = newValue }
     }
-    /// POSIX session id; the process's own id if its session cannot be seen, 0 if it was not looked up.
+    /// The POSIX session id; the process's own id if its session is not visible, 0 if it was not read.
     public var session: Int32 {
         get { box.common.session }
         set { common.session = newValue }
@@ -81,16 +82,17 @@ public struct Party: Hashable, Sendable {
         get { box.common.terminals }
         set { common.terminals = newValue }
     }
-    /// The thread that acts, 0 if nobody knows: what one thread of a program holds is not held up by another's wait.
+    /// The thread that acts, 0 if unknown. A claim of one thread does not depend on the wait of another thread.
     public var thread: Int32 = 0
     /// Set for accesses over the control socket only.
     public var purpose: Purpose?
-    /// A second process whose accesses are this party's: the client that acts for this process, or the server that saves for it.
+    /// A second process with accesses that are this party's: the client that acts for this process, or the server
+    /// that saves for it.
     public var partner: Party? {
         get { second.map { Party(box: $0) } }
         set { second = newValue?.box }
     }
-    /// Took no turn, because it did not come through the mount.
+    /// The party changed a file out of band, so it had no claim.
     public private(set) var isOutOfBand = false
 
     public init(
@@ -122,25 +124,25 @@ public struct Party: Hashable, Sendable {
         box === other.box || box.common == other.box.common
     }
 
-    /// Keeps in one place what both say of their process, if they say the same.
+    /// Shares the storage of another party if both describe the same process.
     public mutating func shareStorage(with other: Party) {
         if hasCommon(with: other) { box = other.box }
     }
 
-    /// Somebody who cannot be named, and so is exempt from nobody.
+    /// An unknown party, exempt from no other party.
     public static let nobody = Party(process: nil, ancestors: [])
 
-    /// Somebody who changed a file without the mount, and was seen by what they left.
+    /// A party that changed a file out of band and was detected by the change.
     public static let outOfBand: Party = {
         var party = nobody
         party.isOutOfBand = true
         return party
     }()
 
-    /// Whether two parties never wait for each other: one process, or one an ancestor of the other.
+    /// Whether two parties never wait for each other: both are one process, or one is an ancestor of the other.
     ///
-    /// Between two accesses over the control socket only purposes count: threads of one program may well need to
-    /// keep out of each other's way.
+    /// Between two accesses over the control socket only purposes count: threads of one program may need to exclude
+    /// each other.
     public func isExempt(from other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         return isRelated(to: other)
@@ -166,7 +168,7 @@ public struct Party: Hashable, Sendable {
         }
     }
 
-    /// Whether another party is one of this one's processes, or was started by one.
+    /// Whether another party is one of this party's processes, or a descendant of one.
     public func includes(_ other: Party) -> Bool {
         anyIdentity { one in
             guard let process = one.process else { return false }
@@ -180,10 +182,10 @@ public struct Party: Hashable, Sendable {
         return partner.map(body) ?? false
     }
 
-    /// Whether this is a presenter's own process, or works for it: a child of an editor is the editor.
+    /// Whether this is a presenter's own process, or works for it: a child of an editor counts as the editor.
     ///
-    /// Not if a process on the way has a controlling terminal other than the presenter's: whatever runs in an
-    /// editor's terminal pane is somebody else's.
+    /// A process on the way with a controlling terminal other than the presenter's breaks the relation: a program in
+    /// an editor's terminal pane acts for itself.
     public func works(for presenter: Party) -> Bool {
         if second == nil, presenter.second == nil { return worksItself(for: presenter) }
         return anyIdentity { one in presenter.anyIdentity { one.worksItself(for: $0) } }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names one of the names of an item that has several.
+/// The number of one name of an item with several names.
 public struct LinkID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -8,19 +8,19 @@ public struct LinkID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public var description: String { "l\(rawValue)" }
 }
 
-/// Where an item is reached: in which directory, and by which of its names.
+/// The name by which an item is reached: its directory, and which of its names.
 public struct Place: Hashable, Sendable {
-    // One number each: a claim has a place, and there are very many claims.
+    // Numbers in place of optionals save memory: each of very many claims has a place.
     private var directoryNumber: UInt64
     private var linkNumber: UInt64
     private static let none = UInt64.max
 
-    /// Nil for the root, for what has no name, and where nobody has said so.
+    /// Nil for the root, for an item without a name, and where the directory is unknown.
     public var directory: ItemID? {
         get { directoryNumber == Self.none ? nil : ItemID(directoryNumber) }
         set { directoryNumber = newValue?.rawValue ?? Self.none }
     }
-    /// Nil for an item with one name: contents are the item's, but names are moved and deleted one by one.
+    /// Nil for an item with one name. Contents belong to the item, but names are moved and deleted one by one.
     public var link: LinkID? {
         get { linkNumber == Self.none ? nil : LinkID(linkNumber) }
         set { linkNumber = newValue?.rawValue ?? Self.none }
@@ -37,11 +37,11 @@ public struct Place: Hashable, Sendable {
     }
 }
 
-/// What has to be known of a directory.
+/// The properties of a directory that the arbiter needs.
 public struct DirectoryInfo: Hashable, Sendable {
     /// Nil for the root.
     public var parent: ItemID?
-    /// One file to its user: whoever accesses something in it accesses all of it.
+    /// A package: an access to an item in it is an access to all of it.
     public var isPackage: Bool
 
     public init(in parent: ItemID?, isPackage: Bool = false) {
@@ -50,15 +50,15 @@ public struct DirectoryInfo: Hashable, Sendable {
     }
 }
 
-/// What became of a name.
+/// A change of a name.
 public struct Move: Hashable, Sendable {
     public var from: Place
     public var to: Place
-    /// Stands for the former name from now on; nil if nobody can be waiting for it.
+    /// The item that has the former name from now on; nil if no claim can wait for it.
     public var placeholder: ItemID?
-    /// The document whose name it takes and that goes on under it: a file renamed over a document in a save.
+    /// The document that goes on under the new name: a save has renamed a file over it.
     public var over: ItemID?
-    /// Of an exchange: what had the new name has taken the former one already.
+    /// The second half of an exchange: the item that had the new name already has the former name.
     public var isSecondHalf: Bool
 
     public init(

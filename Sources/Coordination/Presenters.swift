@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Names one presenter for its whole life.
+/// The number of a presenter for its whole life.
 public struct PresenterID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -8,7 +8,7 @@ public struct PresenterID: Hashable, Comparable, Sendable, CustomStringConvertib
     public var description: String { "p\(rawValue)" }
 }
 
-/// Names one request to a presenter, until it is answered or forfeited.
+/// The number of a question, until it is answered or forfeited.
 public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -16,10 +16,11 @@ public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertibl
     public var description: String { "?\(rawValue)" }
 }
 
-/// Names one turn: what one program does with a presented item, as its presenter hears of it.
+/// The number of an access session: all accesses of one program to a presented item, as its presenter is told of
+/// them.
 ///
-/// All accesses of one process that follow each other closely are one turn, so that a save in several steps is
-/// one relinquishment, one change and one reacquisition.
+/// Accesses of one process without a longer pause are one session. So a save in several steps is one relinquishment,
+/// one change and one reacquisition.
 public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -27,7 +28,7 @@ public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConve
     public var description: String { "t\(rawValue)" }
 }
 
-/// What a presenter is asked, and has to answer in time.
+/// A question to a presenter, to be answered in time.
 ///
 /// The names and their meaning are NSFilePresenter's.
 public enum PresenterRequest: String, Hashable, Sendable, CaseIterable {
@@ -35,30 +36,30 @@ public enum PresenterRequest: String, Hashable, Sendable, CaseIterable {
     case relinquishToWriter
     case save
     case accommodateDeletion
-    /// The same for something in the directory that is presented.
+    /// The same for an item in the presented directory.
     case accommodateSubitemDeletion
 
     public var isRelinquishment: Bool { self == .relinquishToReader || self == .relinquishToWriter }
     public var isDeletion: Bool { self == .accommodateDeletion || self == .accommodateSubitemDeletion }
 }
 
-/// What a presenter is told, with no answer expected.
+/// A notice to a presenter, without an answer.
 public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
-    /// The turn it relinquished to is over.
+    /// The access session for which it relinquished the item is over.
     case reacquire
     /// Contents or attributes were written.
     case didChange
-    /// The item, or a directory above it, has another name.
+    /// The item, or a directory above it, has a new name.
     case didMove
-    /// Something new is in the directory that is presented, at any depth.
+    /// A new item is in the presented directory, at any depth.
     case subitemDidAppear
-    /// Contents or attributes of something in it were written, or it is gone: the cause says which.
+    /// Contents or attributes of an item in the directory were written, or it was deleted; the cause tells which.
     case subitemDidChange
-    /// Something in it has another name, which may be outside.
+    /// An item in the directory has a new name, which may be outside the directory.
     case subitemDidMove
 }
 
-/// The messages that a presenter implements; those it does not count as consent and are not sent.
+/// The messages that a presenter implements; others are not sent and count as consent.
 public struct PresenterMessages: OptionSet, Hashable, Sendable {
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -98,17 +99,17 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
     }
 }
 
-/// A registration by a connection for an item.
+/// A registration of a connection for an item.
 public struct Presenter: Hashable, Sendable {
     public let id: PresenterID
-    /// Nil as long as what it shows does not exist.
+    /// Nil while the presented item does not exist.
     public let item: ItemID?
-    /// The name by which it shows the item.
+    /// The name by which it presents the item.
     public let place: Place
-    /// Whose process shows the item; its own accesses and its children's are not put to it.
+    /// The party of the presenter; its own accesses and its children's cause no questions to it.
     public let party: Party
     public let messages: PresenterMessages
-    /// To whose share it counts what the presenter hears of; nil if that is not counted.
+    /// The guest that is charged for the presenter's events; nil if they are not counted.
     public let guest: UInt32?
 
     public init(
@@ -124,14 +125,14 @@ public struct Presenter: Hashable, Sendable {
     }
 }
 
-/// How a presenter answered.
+/// The answer of a presenter.
 public enum Answer: String, Hashable, Sendable {
     case done
-    /// It could not do what it was asked: aware callers fail, unmodified programs go ahead.
+    /// The presenter could not do it: aware accesses fail, accesses of unmodified programs go ahead.
     case failed
 }
 
-/// Who did or wants to do what, for those who are asked and told.
+/// The party and the access that caused a question or notice.
 public struct Cause: Hashable, Sendable {
     public let party: Party
     public let access: Access
@@ -142,17 +143,17 @@ public struct Cause: Hashable, Sendable {
     }
 }
 
-/// One request to a presenter.
+/// A question to a presenter.
 public struct Question: Hashable, Sendable {
     public let id: QuestionID
     public let presenter: PresenterID
     public let accessSession: AccessSessionID
     public let request: PresenterRequest
-    /// What is to be deleted in the directory that is presented.
+    /// The item in the presented directory that is to be deleted.
     public let subitem: ItemID?
     public let cause: Cause
     public let asked: Instant
-    /// Moves with the presenter's progress.
+    /// Later after each progress of the presenter.
     public var deadline: Instant
 
     public init(
@@ -170,14 +171,14 @@ public struct Question: Hashable, Sendable {
     }
 }
 
-/// One thing a presenter is told.
+/// A notice to a presenter.
 public struct Notice: Hashable, Sendable {
-    /// What happened to something in a directory that is presented.
+    /// The item in a presented directory that a notice is about.
     public struct Subitem: Hashable, Sendable {
         public let item: ItemID
-        /// Its name now, or the last it had.
+        /// Its present name, or its last one.
         public let place: Place
-        /// The name it had before it was moved.
+        /// Its name before the move.
         public let former: Place?
 
         public init(_ item: ItemID, at place: Place, from former: Place? = nil) {

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// From when on not all claims are looked at for one event.
+/// Limits of the work that the arbiter does for one event.
 ///
-/// One user may have a hundred thousand of them. What an event takes must not grow with them, since each request waits for it.
+/// One user may have a hundred thousand claims. The time for an event must not grow with them, since each request
+/// waits for it.
 public struct WorkLimits: Hashable, Sendable {
-    /// If claims of more programs wait, cycles are looked for at whole seconds only (D5).
+    /// If claims of more programs wait, deadlocks are searched at whole seconds only (D5).
     public var programs = 64
-    /// If more wait for one thing, and until half as many do, none passes them but by what its own program holds there (Q5).
+    /// If more claims wait in one lock queue, a claim goes before them only because of its own program's claims there
+    /// (Q5). This lasts until half as many wait.
     public var queue = 256
-    /// How many writers a grant lists (G5). Each of them is looked at before it is passed.
+    /// How many preempted writers a grant lists (G5). Each of them is observed before it is preempted.
     public var preempted = 16
-    /// If more hold one thing, alike ones are looked at as one, and so many of them at most have a contest (Y11).
+    /// If more claims hold one resource, similar ones are treated as one, and at most this many are in contention
+    /// (Y11).
     public var holders = 64
-    /// How many alarms one tick deals with (T5).
+    /// How many timers one tick handles (T5).
     public var timers = 512
-    /// What may be looked at for cycles until the next whole second, and then again (D5).
+    /// How many search steps for deadlocks are allowed until the next whole second (D5).
     public var steps = 20_000
-    /// And of that from each claim on which something hangs, before all of them have had their turn (D5).
+    /// How many of these steps each claim with dependents gets, before the search has visited all such claims (D5).
     public var stepsPerRoot = 512
 
     public init() {}

@@ -4,42 +4,42 @@ package import Coordination
 package import LinuxSystem
 import Synchronization
 
-/// The one place where the arbiter meets threads.
+/// Connects the arbiter, which has no threads, with the threads of the daemon.
 ///
-/// **Lock rule.** The mutex covers the arbiter, the table of claims and the order of the journal, and
-/// nothing else. Effects run after it is released, because answering the kernel or looking at a process
-/// can come back here on the same thread. Nothing is let go of under it either: a claimant may own the last
-/// reference to a file.
+/// **Lock rule.** The mutex covers the arbiter, the engine's tables and the order of the journal, and nothing else.
+/// Effects run after it is released, because an answer to the kernel or a lookup in `/proc` can return here on the
+/// same thread. No object is released under it: a claimant may own the last reference to a file.
 package final class Engine: Sendable {
     package enum Decision: Sendable { case granted(Grant), refused(Refusal, Explanation) }
     package enum Admission: Sendable { case granted(Grant), waiting }
     package typealias DecisionHandler = @Sendable (Decision) -> Void
 
-    /// Where a claim stands, as far as the claimant has to be told.
+    /// The state of a claim, as far as the claimant must be told.
     enum ClaimPhase {
         case waiting(since: Instant)
         case waitingWithHandler(since: Instant, DecisionHandler)
-        /// Decided before the claimant said whom to tell.
+        /// Decided before the claimant has set a handler.
         case decided(Decision)
         case held
     }
 
     struct ClaimRecord {
         let claimant: any Claimant
-        /// When it was made, or granted.
+        /// When the claim was made, or granted.
         var since: Instant
         var phase: ClaimPhase
-        /// Whom it waited for first.
+        /// The first blocker of the claim.
         var blocker: (any Claimant)?
         var delayLimit = DelayLimitState.notReached
     }
 
-    /// What becomes of a guest's reader when its user has made another one wait long enough.
+    /// The treatment of a guest's reader when its user has made another user wait for too long.
     enum DelayLimitState: Sendable {
         case notReached
-        /// Its user may write the file as well, so it is looked at like all others; and then asked for its rights again.
+        /// Its user may also write the file, so it is observed like other readers. Its rights are checked again after
+        /// that.
         case exemptAsWriter
-        /// It lets others pass.
+        /// Other claims do not wait for it.
         case suspended(DelayLedger.Account)
     }
 
@@ -48,32 +48,33 @@ package final class Engine: Sendable {
         var claims: [ClaimID: ClaimRecord] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
         var unsaved = UnsavedDocuments()
-        /// Of names below what guests' presenters show (N14).
+        /// For notices about subitems of guests' presenters (N14).
         var subitemQuota = DeliveryQuota()
-        /// Of what they show, and of requests (N15).
+        /// For questions, and notices about their own items (N15).
         var itemQuota = DeliveryQuota()
         /// By the access that is to end; see ``whenClosed(_:tell:)``.
         var closeWaiters: [ClaimID: CloseWaiter] = [:]
         /// By the access within which they happened; see ``UndecidedDeletion``.
         var undecidedDeletions: [ClaimID: [UndecidedDeletion]] = [:]
         var observations = ObservationQueue()
-        /// Guests whose answers are waited for, and when it was counted last for how long.
+        /// Guests that have not answered, and when the delay was last counted.
         var answersChargedAt: [UInt32: Instant] = [:]
-        /// Empty between two events; kept for its storage.
+        /// Empty between two events; a property so that its storage is reused.
         var effects: [Effect] = []
-        /// Of the event that is being handled.
+        /// The context of the current event.
         var eventContext = EventContext()
         var messageBatch = MessageBatch()
-        /// How many presenters were removed since memory was given back for them.
+        /// The number of presenters removed since memory was last given back.
         var removed = 0
     }
 
     package let bounds: Bounds
     package let delays: DelayLedger
     package let counters = LiveCounters()
-    /// Programs may run into each other again and again, and on purpose; the counter and the journal have all of it.
+    /// Limits log lines: programs may cause deadlocks again and again, also on purpose. The counter and the journal
+    /// have all of them.
     let deadlockLogLimiter = Mutex(LogRateLimiter(lines: 10))
-    /// Of whom it is not known which user's it is.
+    /// User id used when the owner of a process is unknown.
     static let unknownUser = UInt32.max
     package let journal = Journal()
     package let timers: Timers
@@ -86,8 +87,8 @@ package final class Engine: Sendable {
     let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
 
-    /// `log` gets one line for every long wait and every forced step; it is called on any thread. `owner` is the mount's, if other users
-    /// than that one and root may use it.
+    /// `log` gets one line for every long wait and every forced step; it is called on any thread. `owner` is the
+    /// owner of a mount that guests may use.
     package init(
         bounds: Bounds, timers: Timers, workers: WorkerPool, sharedBy owner: UInt32? = nil,
         log: @escaping @Sendable (String) -> Void
@@ -106,11 +107,11 @@ package final class Engine: Sendable {
         ClaimID(nextClaim.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Asks for access without ever blocking.
+    /// Asks for access; never blocks.
     ///
-    /// If the claim waits, ``onDecision(_:tell:)`` must follow. The two are apart so that the
-    /// closure, and whatever it keeps alive, is made only for those that wait. A claim may have waited, and presenters may
-    /// have answered it, before this returns: the basis of its grant is `free` only if it never waited.
+    /// If the claim waits, ``onDecision(_:tell:)`` must follow. The calls are separate so that only claims that wait
+    /// allocate the closure. A claim may wait and be granted before this returns, even after questions to presenters.
+    /// So the basis of a grant is `free` only if the claim never waited.
     package func claim(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
@@ -130,12 +131,13 @@ package final class Engine: Sendable {
         return admission(of: request.claim)
     }
 
-    /// Asks for access if it is to be had at once. If not, nothing is left of it: it does not wait, and no presenter is asked.
+    /// Asks for access without a wait. If it is not granted at once, the claim ends, and no presenter is asked.
     package func tryClaim(_ request: ClaimRequest, by claimant: any Claimant) -> Bool {
         let now = Self.now
         let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
-            // It may be granted all the same, and waits to be told behind what another thread has still to carry out.
+            // The grant may exist already, behind effects that another thread has not carried out yet. It is given
+            // up, too.
             if grant == nil { state.arbiter.handle(.ended(request.claim), at: now, into: &state.effects) }
             return (grant != nil, dropped)
         }
@@ -144,7 +146,7 @@ package final class Engine: Sendable {
         return isGranted
     }
 
-    /// The grant, if there is one, and a step that leaves the journal, to be let go of after the lock.
+    /// Returns the grant, if there is one, and a step that leaves the journal, to be released after the lock.
     private func begin(
         _ request: ClaimRequest, by claimant: any Claimant, at now: Instant, in state: inout State
     ) -> (Grant?, JournalEntry?) {
@@ -152,8 +154,8 @@ package final class Engine: Sendable {
         if request.nature == .aware || request.nature == .batch {
             activeClientsFlag.store(true, ordering: .relaxed)
         }
-        // The normal case: one effect, the grant. A new claim is the last in its queue, so nothing
-        // else can follow from it.
+        // The normal case: one effect, the grant. A new claim is the last in its queue, so there are no other
+        // effects.
         guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
             return (nil, nil)
         }
@@ -162,7 +164,7 @@ package final class Engine: Sendable {
         return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
     }
 
-    /// What became of a claim while its first effects were carried out.
+    /// The state of a claim after its first effects were carried out.
     private func admission(of claim: ClaimID) -> Admission {
         let admission: Admission = state.withLock { state in
             guard case .decided(.granted(let grant)) = state.claims[claim]?.phase else {
@@ -176,8 +178,8 @@ package final class Engine: Sendable {
         return admission
     }
 
-    /// `outcome` runs exactly once: at once if the claim was decided meanwhile, otherwise on
-    /// whichever thread decides it.
+    /// Sets the handler of a decision. It runs exactly once: at once if the claim is already decided, otherwise on
+    /// the thread that decides it.
     package func onDecision(_ claim: ClaimID, tell outcome: @escaping DecisionHandler) {
         let (decision, former): (Decision?, ClaimRecord?) = state.withLock { state in
             guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }
@@ -199,20 +201,20 @@ package final class Engine: Sendable {
         if let decision { outcome(decision.told) }
     }
 
-    /// How many presenters and claims there may be for one event to be handled in a moment, whatever it is.
+    /// With at most this many presenters and claims, any event is handled quickly.
     private static let few = 256
 
-    /// Whether so little is going on that a thread which serves many may hand events to the arbiter.
+    /// Whether the load is so low that a thread that serves many clients may hand events to the arbiter.
     ///
-    /// Not while another thread has still to carry out what was decided: that may block.
+    /// False while another thread still has to carry out effects, as these may block.
     package var isLightlyLoaded: Bool {
         state.withLock { $0.effects.isEmpty && $0.presenters.count + $0.claims.count <= Self.few }
     }
 
-    /// The access is over. What the claimant must do before, see ``suspendedWriter(beside:)``.
+    /// Ends an access. For the duty of the claimant before this call, see ``suspendedWriter(beside:)``.
     package func end(_ claim: ClaimID) { finish(endWithoutBlocking(claim)) }
 
-    /// The same for a thread that must not block: what may block, ``finish(_:)`` does elsewhere.
+    /// The same for a thread that must not block: effects that may block are left to ``finish(_:)``.
     package func endWithoutBlocking(_ claim: ClaimID) -> ClaimTeardown {
         let now = Self.now
         let ending = state.withLock { state in
@@ -220,7 +222,7 @@ package final class Engine: Sendable {
             state.observations.cancel(claim)
             var ending = ClaimTeardown(state.claims.removeValue(forKey: claim))
             ending.closeWaiters = state.takeCloseWaiters(claim)
-            // Whoever ends a claim before it answers ends it again when all is done.
+            // The claim may have been ended already: some callers end it before their answer, and again after it.
             guard let entry = ending.entry else { return ending }
             ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
             state.decideDeletions(within: claim, at: now)
@@ -238,27 +240,27 @@ package final class Engine: Sendable {
         return ending
     }
 
-    /// Does what follows from the end of an access, and lets go of what was kept for it.
+    /// Carries out the remaining effects of the end of an access, and releases its objects.
     package func finish(_ ending: borrowing ClaimTeardown) {
         if !ending.isDone { dispatch(nil) }
     }
 
-    /// What is left of an access that is over; moved and never copied, since nearly every request ends one.
+    /// The remains of an ended access; never copied for speed, since nearly every request ends an access.
     package struct ClaimTeardown: ~Copyable, Sendable {
-        /// May own a file's last reference, as may the others.
+        /// May own a file's last reference, like the other properties.
         fileprivate let entry: ClaimRecord?
         fileprivate var step: JournalEntry?
         fileprivate var eventContext = EventContext()
         fileprivate var deferredEffects: [DeferredEffect] = []
         fileprivate var closeWaiters: [CloseWaiter] = []
-        /// Whether nothing follows from it that others wait for.
+        /// Whether no effects remain.
         package fileprivate(set) var isDone = true
 
         fileprivate init(_ entry: consuming ClaimRecord?) { self.entry = entry }
     }
 
-    /// The claimant no longer waits. If the grant was faster the access is over at once; otherwise the
-    /// outcome is told `refused(.withdrawn)`.
+    /// Ends a claim, because the caller no longer waits. If it was granted meanwhile, the access ends at once.
+    /// Otherwise the decision is `refused(.withdrawn)`.
     package func withdraw(_ claim: ClaimID) {
         let isWaiting = state.withLock { state in
             switch state.claims[claim]?.phase {
@@ -266,24 +268,25 @@ package final class Engine: Sendable {
             case .decided, .held, nil: false
             }
         }
-        // Between the two a grant may come; the second event then finds a claim that is held.
+        // A grant may come between the two; then the second event ends a held claim.
         if isWaiting { submit(.withdrawn(claim)) }
         end(claim)
     }
 
-    /// The claimant cannot wait any longer and is let through.
+    /// Grants a claim, because its caller cannot wait any longer.
     package func force(_ claim: ClaimID) { submit(.forced(claim)) }
 
-    /// The wait of a claim is over, if it waits: the policy says what becomes of it.
+    /// Ends the wait of a claim, if it waits: the policy decides the outcome.
     package func endWait(of claim: ClaimID) { submit(.overdue(claim)) }
 
-    /// The program of a handle was seen to lock its file, or is expected to; see `ArbiterEvent.locked`.
+    /// The program of a handle was observed to lock its file, or is expected to; see `ArbiterEvent.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 
-    /// A contested holder was looked at, unasked, and others may change its file: it has nothing to lose.
+    /// Reports, without a request of the arbiter, that a holder in contention has nothing to lose. Others may change
+    /// its file.
     package func noteNothingToLose(by claim: ClaimID) { submit(.observed(claim, .clean)) }
 
-    /// Says who made a claim, unasked.
+    /// Reports the party of a claim, without a request of the arbiter.
     package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
 
     /// A name was vacated in the middle of a save; see `ArbiterEvent.vacated`.
@@ -301,10 +304,10 @@ package final class Engine: Sendable {
     /// Whether an item was placed as a directory.
     package func isDirectory(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isDirectory(item) } }
 
-    /// Whether an item was placed as a directory that is one file to its user.
+    /// Whether an item was placed as a package.
     package func isPackage(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPackage(item) } }
 
-    /// Whether a directory, or one above it, is one file to its user.
+    /// Whether a directory, or one above it, is a package.
     package func isInPackage(_ item: ItemID, at place: Place) -> Bool {
         state.withLock { $0.arbiter.isInPackage(item, at: place) }
     }
@@ -315,7 +318,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
     }
 
-    /// Whether a claim is suspended so that writers pass it, too.
+    /// Whether a claim is suspended for writers, too.
     package func letsWritersPass(_ claim: ClaimID) -> Bool {
         state.withLock { state in state.arbiter.suspension(of: claim).map { !$0.isForReaders } ?? false }
     }
@@ -328,7 +331,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }
 
-    /// The objects behind so many of them at most.
+    /// The claimants of up to `limit` suspended writers.
     package func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [any Claimant] {
         state.withLock { state in
             state.arbiter.suspendedWriters(beside: claim, atMost: limit)
@@ -340,7 +343,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasWriter(besides: claim, and: other) }
     }
 
-    /// Whether a claim is granted and has not ended; whoever made it may not have been told yet.
+    /// Whether a claim is granted and has not ended; its claimant may not have been told yet.
     package func isGranted(_ claim: ClaimID) -> Bool {
         state.withLock { state in
             switch state.claims[claim]?.phase {
@@ -350,7 +353,7 @@ package final class Engine: Sendable {
         }
     }
 
-    /// Who stands behind a claim that is still alive.
+    /// The claimant of a claim that has not ended.
     package func claimant(of claim: ClaimID) -> (any Claimant)? {
         state.withLock { $0.claims[claim]?.claimant }
     }
@@ -358,12 +361,12 @@ package final class Engine: Sendable {
 
 extension Engine.State {
     mutating func noteBlocker(of claim: ClaimID) {
-        // The first one stays: to replace it might be to let go of it.
+        // The first blocker stays: a replacement could release its last reference under the lock.
         guard let index = claims.index(forKey: claim), claims.values[index].blocker == nil else { return }
         claims.values[index].blocker = blocker(of: claim)
     }
 
-    /// Whom a claim waits for now.
+    /// The claimant that a claim waits for now.
     func blocker(of claim: ClaimID) -> (any Claimant)? {
         arbiter.blocker(of: claim).flatMap { claims[$0]?.claimant }
     }
@@ -375,7 +378,7 @@ extension Engine.State {
 }
 
 extension Engine {
-    /// Another object stands behind a claim from now on: its thread came back with a new request.
+    /// Replaces the claimant of a claim: its thread has made the request again.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
         let former: ClaimRecord? = state.withLock { state in
             guard let former = state.claims[claim] else { return nil }

@@ -4,7 +4,7 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// What is decided about a claim: noted, and on its way to whoever is to be told.
+// Decisions about claims: recorded, and delivered to their claimants.
 
 extension Engine {
     func recordDecision(
@@ -30,7 +30,7 @@ extension Engine {
         }
     }
 
-    /// What a claim that is refused has waited for.
+    /// Explains a refusal by the blockers of the claim.
     func explanation(
         of refusal: Refusal, to claim: ClaimID, at now: Instant, in state: State
     ) -> Explanation {
@@ -45,7 +45,7 @@ extension Engine {
         return explanation
     }
 
-    /// A step of the journal; what that lets go of is kept until the lock is released.
+    /// Notes a step in the journal. The step that leaves the journal is released after the lock.
     func note(
         _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
         _ detail: String = "", in state: inout State
@@ -54,7 +54,7 @@ extension Engine {
         state.eventContext.droppedSteps.append(dropped)
     }
 
-    /// How many of those over whom a claim was granted the journal names.
+    /// The number of preempted claims that a journal step names.
     private static let listed = 8
 
     private func note(
@@ -77,7 +77,7 @@ extension Engine {
         }
     }
 
-    /// Every wait over a second and every step over somebody's claim is one line of the log.
+    /// Logs every wait over one second and every preemption in one line.
     private func logNotableDecision(_ decision: Decision, of entry: ClaimRecord, waiting span: TimeSpan) {
         let what: String
         switch decision {
@@ -86,7 +86,7 @@ extension Engine {
         case .refused(.busy, _): what = "was refused after waiting \(span)"
         default: return
         }
-        // Not asked here who they are, under the lock.
+        // The processes are identified later: this runs under the lock.
         let (claimant, blocker) = (entry.claimant, entry.blocker)
         workers.run { [self] in
             logAction(
@@ -95,7 +95,7 @@ extension Engine {
     }
 }
 
-// What the log says.
+// Text of the log.
 extension Engine {
     func words(for suspension: Suspension) -> String {
         switch suspension {
@@ -117,7 +117,7 @@ extension Engine {
         }
     }
 
-    /// Writes one line to the log: who, what, and the path.
+    /// Writes one line to the log: process, action and path.
     package func logAction(_ what: String, _ attribution: Attribution) {
         log("\(Self.name(of: attribution)) \(what): \(String(decoding: attribution.path(), as: UTF8.self))")
     }

@@ -2,43 +2,44 @@
 package import Coordination
 package import LinuxSystem
 
-/// Something the journal can tell about when it is read.
+/// The subject of a journal step, which describes itself when the journal is read.
 package protocol JournalSubject: AnyObject, Sendable {
     var attribution: Attribution { get }
 }
 
-/// What stands behind a claim, for the questions the arbiter cannot answer itself.
+/// The object behind a claim, which answers what the arbiter does not know.
 ///
-/// Asked on any thread, never under a lock.
+/// Called on any thread, never under a lock.
 package protocol Claimant: JournalSubject {
-    /// What the claim is about, one for each of its parts; the first is that of the account.
+    /// The intents of the claim, one for each part; the first is that of the attribution.
     var intents: [Intent] { get }
-    /// Who made the claim, or ``Coordination/Party/nobody``.
+    /// The party of the claim, or ``Coordination/Party/nobody``.
     func identify() -> Party
-    /// What the holder has done to its file.
+    /// Observes what the holder has done to its file.
     func observe() -> Observation
-    /// The user that has opened it, where that is known without the process. It is at hand, and so is asked under the lock, too.
+    /// The user that has opened the file, if known without the process. Never blocks, and so is also read under the
+    /// lock.
     var opener: UInt32? { get }
-    /// Whether its user may also write what it reads. May block.
+    /// Whether its user may also write the file that it reads. May block.
     func userMayWrite() -> Bool
-    /// Who looks at its file, if that may take longer than a look at what is at hand; nil for the engine's workers.
+    /// The threads for observations that may take long; nil for the engine's workers.
     var observationThreads: LazyWorkerPool? { get }
-    /// What it waits for is another item now; whoever keeps names of items learns of it before it is granted.
+    /// The claim waits for another item now. A claimant that stores names of items is told before the grant.
     func retarget(from former: ItemID, to item: ItemID)
 }
 
 extension Claimant {
-    /// Most of them go by handles, or by what they are called in a request, and never wait for anything else.
+    /// Most claimants use handles or the names of a request, and never wait for another item.
     package func retarget(from former: ItemID, to item: ItemID) {}
     package var observationThreads: LazyWorkerPool? { nil }
     package var opener: UInt32? { nil }
     package func userMayWrite() -> Bool { true }
 }
 
-/// One item that is claimed, and what for.
+/// A claimed item, and the access to it.
 package struct Intent: Sendable {
     package let access: Access
-    /// Relative to the source; made when somebody asks.
+    /// Relative to the source; made on demand.
     package let path: @Sendable () -> [UInt8]
 
     package init(_ access: Access, to path: @escaping @Sendable () -> [UInt8]) {
@@ -47,18 +48,18 @@ package struct Intent: Sendable {
     }
 }
 
-/// Who and where, as far as it was known when it happened.
+/// The process, user and path of an action, as far as known when it happened.
 package struct Attribution: Sendable {
-    /// Thread id, 0 if nobody's.
+    /// The thread id, 0 if unknown.
     package let thread: Int32
-    /// When the thread did it: a younger one that has its number is somebody else.
+    /// When the thread acted: a thread that started later with the same number is another one.
     package let acted: Instant
-    /// The process and its program's name, if they were looked at while it lived.
+    /// The process and its program's name, if they were read while it lived.
     package let process: Int32?
     package let program: [UInt8]?
     /// The process's user, if known without the process.
     package let user: UInt32?
-    /// Relative to the source; made when somebody asks, because most accounts are never read.
+    /// Relative to the source; made on demand, because most attributions are never read.
     package let path: @Sendable () -> [UInt8]
 
     package init(
@@ -73,14 +74,14 @@ package struct Attribution: Sendable {
         self.path = path
     }
 
-    /// Of somebody who was looked at before; whatever was not seen then is not asked for now.
+    /// The attribution of a party that was identified before; its unknown properties are not looked up now.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,
             user: party.user, path: path)
     }
 
-    /// Of something that nobody in particular did.
+    /// An attribution without a process.
     package init(path: @escaping @Sendable () -> [UInt8]) {
         self.init(thread: 0, at: Engine.now, path: path)
     }

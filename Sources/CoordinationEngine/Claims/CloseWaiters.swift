@@ -4,19 +4,20 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// The end of an access within which files were written: a program closes its file and then says that it is done, but
-// the kernel tells of the first whenever it likes, and so often later. What was written through the handle is known
-// when it is told.
+// The end of an access within which files were written. A program closes its file and then ends the access, but the
+// kernel often sends the release of the handle later. Only after the release are the handle's writes known.
 
 extension Engine {
-    /// Whoever waits for handles that are as good as closed.
+    /// A callback that waits for the release of handles.
     struct CloseWaiter {
         var handles: Set<ClaimID>
         let tell: @Sendable () -> Void
     }
 
-    /// Tells when the program of an aware access has closed what it opened within it, or after `trailing`: it may mean to
-    /// keep it open. Returns false, and tells nobody, if there is nothing of the kind.
+    /// Calls `tell` when the program of an aware access has closed the handles it opened within it.
+    ///
+    /// Also called after `trailing`, as the program may leave them open. Returns false, without a call, if there are
+    /// no such handles.
     package func whenClosed(_ claim: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
         let isOpen = state.withLock { state in
             let handles = state.arbiter.handles(within: claim)
@@ -32,7 +33,7 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// A claim is over. Returns whoever waited for that alone.
+    /// Removes an ended claim. Returns the waiters that waited for nothing else.
     mutating func takeCloseWaiters(_ claim: ClaimID) -> [Engine.CloseWaiter] {
         if closeWaiters.isEmpty { return [] }
         var over: [Engine.CloseWaiter] = []

@@ -4,10 +4,10 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// What follows from an event: decided under the lock, done after it.
+// Effects of an event: decided under the lock, carried out after it.
 
 extension Engine {
-    /// Something to do once the lock is released.
+    /// An action to carry out after the lock is released.
     enum DeferredEffect {
         case tell(DecisionHandler, Decision)
         case identify(ClaimID, any Claimant)
@@ -16,24 +16,26 @@ extension Engine {
         case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
-        /// The same of a request to a guest, whose answer is waited for so long and no longer. An earlier task may have woken the mailbox.
+        /// Delivers a question to a guest and counts how long others wait for its answer. The mailbox is nil if an
+        /// earlier effect delivers it.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
     }
 
-    /// A line for the log; put into words after the lock, because that reads `/proc`.
+    /// A line for the log; formatted after the lock, because that reads `/proc`.
     struct DeferredLogLine {
         let what: String
         let subject: any JournalSubject
     }
 
-    /// Hands an event to the arbiter and does what follows, including what follows from that.
+    /// Hands an event to the arbiter and carries out all effects.
     ///
-    /// With no event, it does what an earlier one left undone.
+    /// Without an event, it carries out the effects that an earlier event has left.
     ///
-    /// `isTrue` is asked under the lock: an event of which it says no is not handled. Returns whether it was. `renamed` is called under
-    /// the lock before a move is told, and after what is told of names before it (N13).
+    /// `isTrue` is called under the lock; if it returns false, the event is not handled. Returns whether the event
+    /// was handled. `renamed` is called under the lock before the notice of a move, and after the notices before it
+    /// (N13).
     @discardableResult
     func dispatch(_ event: ArbiterEvent?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool
     {
@@ -59,10 +61,11 @@ extension Engine {
         return isHandled
     }
 
-    /// What so many effects take is kept for those of the next event.
+    /// Storage for up to this many effects is reused for the next event.
     private static let reusableCapacity = 1024
 
-    /// What the effects come to, which are none any more then. `before` is told of each, and says whether names have changed.
+    /// Takes all effects from the state and converts them. `before` is called with each, and returns whether names
+    /// have changed.
     func takeDeferredEffects(
         at now: Instant, in state: inout State, before: (Effect) -> Bool = { _ in false }
     ) -> [DeferredEffect] {
@@ -74,7 +77,7 @@ extension Engine {
                 if before(effect) { state.messageBatch.paths.forget() }
                 deferredEffect(for: effect, at: now, in: &state).map { deferredEffects.append($0) }
             }
-            // To pause presenters tells nobody anything, but may ask for a wake.
+            // The pause of presenters sends no messages, but may need a wake.
             deferredEffects += pauseOverQuota(at: now, in: &state)
             guard state.effects.isEmpty, effects.capacity <= Self.reusableCapacity else { continue }
             effects.removeAll(keepingCapacity: true)
@@ -84,7 +87,7 @@ extension Engine {
         return deferredEffects
     }
 
-    /// What an event says by itself, whatever follows from it.
+    /// Notes an event in the journal by itself, whatever its effects are.
     private func note(_ event: ArbiterEvent, at now: Instant, in state: inout State) {
         switch event {
         case .answered(let question, let presenter, let answer):
@@ -96,10 +99,10 @@ extension Engine {
         }
     }
 
-    /// Does what was decided, in order. What follows from it on this thread is done after it and not inside
-    /// it: ten thousand opens that end each other's waits must not nest.
+    /// Carries out effects in order. Effects that follow from them on this thread are queued and not nested.
+    /// Otherwise ten thousand opens that end each other's waits would overflow the stack.
     func run(_ deferredEffects: [DeferredEffect]) {
-        // Before all else: whoever is told may block, and time goes on meanwhile.
+        // Timers come first: a callback below may block while time passes.
         for case .wake(let moment) in deferredEffects {
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
         }
@@ -113,10 +116,10 @@ extension Engine {
         while let deferredEffect = effectQueue.next() { perform(deferredEffect) }
     }
 
-    /// Runs something after all that follows from what this thread has reported.
+    /// Runs a closure after all effects of what this thread has reported.
     package func runAfterEffects(_ body: @escaping @Sendable () -> Void) { run([.call(body)]) }
 
-    /// The tasks of one thread, while it does them.
+    /// The pending effects of one thread, while it carries them out.
     private final class EffectQueue {
         var deferredEffects: [DeferredEffect]
         private var first = 0
@@ -161,7 +164,8 @@ extension Engine {
         }
     }
 
-    /// So many of an event's messages are noted: those to very many presenters would leave nothing else in the journal.
+    /// The number of an event's messages that are noted. More would fill the journal if there are very many
+    /// presenters.
     private static let notedMessages = 64
 
     private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> DeferredEffect? {
@@ -188,7 +192,7 @@ extension Engine {
         return isForced ? .logAction(DeferredLogLine(what: words(for: suspension), subject: claimant)) : nil
     }
 
-    /// The next effect says what is done about it.
+    /// Notes a deadlock; the next effect ends it.
     private func note(_ deadlock: Deadlock, at now: Instant, in state: inout State) -> DeferredEffect {
         counters.deadlocks.count()
         let explanation = state.explanation(of: deadlock, at: now)
@@ -243,7 +247,7 @@ extension Engine {
         case .observe(let claim, let claimant, let kind): scheduleObservation(claim, claimant, kind)
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
-        // It was scheduled before the first of them.
+        // It was scheduled before the first of the effects.
         case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
         case .deliverAndCharge(let mailbox, let question):
@@ -264,7 +268,7 @@ extension Engine {
 }
 
 extension Effect {
-    /// Whether it is only said to presenters, or kept in mind for later: to carry it out never blocks.
+    /// Whether the effect only posts a message or sets a timer, and so never blocks.
     var neverBlocks: Bool {
         switch self {
         case .ask, .tell, .wake: true
@@ -273,18 +277,18 @@ extension Effect {
     }
 }
 
-/// What is noted while one event is handled: what its effects need to be explained, and what is let go of.
+/// The context of one event: facts that explain its effects, and objects to release after the lock.
 struct EventContext {
-    /// Let go of after the lock.
+    /// Claims to release after the lock.
     var dropped: [Engine.ClaimRecord] = []
-    /// The same.
+    /// Journal steps to release after the lock.
     var droppedSteps: [JournalEntry] = []
     /// The presenter that could not do what it was asked.
     var refuser: PresenterID?
-    /// The last cycle, and whom something is done to about it.
+    /// The last deadlock, and the claim that is changed to end it.
     var deadlock: (ClaimID, Explanation)?
 
-    /// Gives all of it away, and begins anew.
+    /// Returns the context, and resets it.
     mutating func end() -> EventContext {
         let eventContext = self
         self = EventContext()
@@ -292,20 +296,20 @@ struct EventContext {
     }
 }
 
-/// The messages that are posted while one event is handled.
+/// The messages that are posted during one event.
 struct MessageBatch {
-    /// How many notices there were.
+    /// The number of notices.
     var told = 0
     var paths = SubitemPathCache()
     var delivered: Set<ObjectIdentifier> = []
-    /// Mailboxes that are too full.
+    /// Mailboxes with too many messages.
     var overfull: [Mailbox] = []
 
     var isUnused: Bool { delivered.isEmpty }
 }
 
 extension Effect {
-    /// Whether presenters above are told that what an event has moved has another name.
+    /// Whether this effect tells a presenter of a directory above that the item of a move has a new name.
     fileprivate func tellsOfMove(in event: ArbiterEvent?) -> Bool {
         guard case .moved(let item, _, _, _) = event, case .tell(let notice) = self else { return false }
         return notice.subitem?.item == item && notice.kind != .subitemDidChange

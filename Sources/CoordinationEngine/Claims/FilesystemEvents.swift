@@ -3,17 +3,17 @@ import Arbitration
 package import Coordination
 import Synchronization
 
-// What the file system reports of directories, names and contents.
+// Reports of the file system about directories, names and contents.
 extension Engine {
-    /// Whether anybody presents anything or claims anything over the socket: what the fast paths ask.
+    /// Whether there is a presenter or a claim over the socket. The fast paths read it.
     package var hasAwareClients: Bool { activeClientsFlag.load(ordering: .relaxed) }
 
-    /// Whether what happens to an item at a place concerns a presenter: of it, above it or below it.
+    /// Whether an event of an item at a place concerns a presenter: of the item, above it or below it.
     package func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
         state.withLock { $0.arbiter.hasInterestedPresenter(of: item, at: place) }
     }
 
-    /// Whether presenters of a directory above would be asked if a program deleted an item.
+    /// Whether presenters of a directory above must be asked before a program deletes an item.
     package func mustAskPresentersAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party)
         -> Bool
     {
@@ -23,12 +23,12 @@ extension Engine {
             }
     }
 
-    /// Whether a program works for a presenter that what happens to an item at a place concerns.
+    /// Whether a program works for a presenter that an event of an item at a place concerns.
     package func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
         state.withLock { $0.arbiter.hasInterestedPresenter(of: item, at: place, by: party) }
     }
 
-    /// Whether an aware access to an item is meant for its name, and stays with that when the item is moved.
+    /// Whether an aware access to an item belongs to its name, and stays with the name when the item is moved.
     package func awaitsReplacement(_ item: ItemID) -> Bool {
         hasAwareClients && state.withLock { $0.arbiter.awaitsReplacement(item) }
     }
@@ -40,44 +40,45 @@ extension Engine {
         state.withLock { $0.arbiter.isPresented(item, by: party) }
     }
 
-    /// Whether anything in a directory is presented.
+    /// Whether any item in a directory is presented.
     package func isAnythingPresented(in directory: ItemID) -> Bool {
         hasAwareClients && state.withLock { $0.arbiter.isAnythingPresented(in: directory) }
     }
 
-    /// Those behind the claims on an item, the oldest of them.
+    /// The claimants of an item, the oldest first.
     package func claimants(on item: ItemID, atMost limit: Int) -> [any Claimant] {
         state.withLock { state in
             state.arbiter.claims(on: item, atMost: limit).compactMap { state.claims[$0]?.claimant }
         }
     }
 
-    /// Whether a party works for a presenter of an item that owes somebody an answer.
+    /// Whether a party works for a presenter that has not answered a question about an item.
     package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         state.withLock { $0.arbiter.owesAnswer(party, about: item) }
     }
 
-    /// A directory is there, its parent was placed before; or its being a package has changed.
+    /// A directory exists, after its parent, or has become or ceased to be a package.
     package func place(_ item: ItemID, _ directory: DirectoryInfo) { submit(.placed(item, directory)) }
 
-    /// Nobody will name a directory again, nor anything in it.
+    /// No later call names a directory or an item in it.
     package func forget(_ directory: ItemID) { submit(.forgotten(directory)) }
 
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
-        // There was another one under its name, and that is not there any more.
+        // The name belonged to another item, which is gone.
         if let (former, access) = takeDeletion(of: item) {
             submit(.deleted(item, at: former.place, by: former.party, under: access))
         }
         submit(.created(item, at: place, by: party, under: claim))
     }
 
-    /// Contents or attributes were written; see `ArbiterEvent.changed`, and `ArbiterEvent.written` of programs that go on.
+    /// Contents or attributes were written; see `ArbiterEvent.changed`, and `ArbiterEvent.written` for programs that
+    /// go on.
     ///
-    /// A file is closed without a lock of its directory, and may get another name at the same time. `isThere` is asked under the engine's
-    /// lock whether it still has this one, and takes no lock but those of nodes: so nothing is told of a name that was told to be
-    /// gone. Returns whether it has it.
+    /// A file is closed without a lock of its directory, so it may be renamed at the same time. `isThere` is called
+    /// under the engine's lock and returns whether the file still has this name. It takes no locks but those of
+    /// nodes. So no notice names a path after the notice of its end. Returns the result of `isThere`.
     @discardableResult
     package func noteChange(
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
@@ -92,9 +93,10 @@ extension Engine {
         return dispatch(event, if: isThere)
     }
 
-    /// The item is called something else now, or is elsewhere.
+    /// An item has a new name or place.
     ///
-    /// `told` is called under the engine's lock before its new name is told, maybe more than once. It takes no lock but those of nodes.
+    /// `told` is called under the engine's lock before the notice of the new name, maybe more than once. It takes no
+    /// locks but those of nodes.
     package func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil, told: () -> Void = {}
     ) {
@@ -110,21 +112,23 @@ extension Engine {
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 
-    /// What was vacated like a document that is saved turned out to be deleted.
+    /// The name of an item was vacated as in a save, but the item was deleted.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
         let (party, claim) = author(party, nil, of: item, at: place)
         if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.lost(item, at: place, by: party))
     }
 
-    /// What a program removed a moment ago, within no access, is put to presenters. `isUndecided` is asked under the engine's lock,
-    /// and takes no other but its own: so nothing is told to be gone after something else was told to have its name.
+    /// Reports the deletion of an item that a program removed a moment ago, within no access.
+    ///
+    /// `isUndecided` is called under the engine's lock, and takes no other lock but its own. So the notice of the
+    /// deletion never follows a notice of a new item with that name.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party, if isUndecided: () -> Bool) {
         dispatch(.lost(item, at: place, by: party), if: isUndecided)
     }
 
-    /// What a program does while it holds an access that it asked for over the socket is part of that access: those who
-    /// show the item are told so, other presenters of the same program included.
+    /// The party and claim to report for a change. Changes by a program that holds an aware access belong to that
+    /// access. The presenters of the item are told so, other presenters of the same program included.
     private func author(
         _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
     ) -> (Party, ClaimID?) {
@@ -133,12 +137,12 @@ extension Engine {
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 
-    /// Whether a program does something to an item while it holds an access to write it that it asked for over the socket.
+    /// Whether a program changes an item while it holds an access over the socket to write it.
     package func isWithinAccess(_ party: Party, of item: ItemID, at place: Place) -> Bool {
         author(party, nil, of: item, at: place).1 != nil
     }
 
-    /// A symbolic link leads elsewhere now.
+    /// The target of a symbolic link has changed.
     package func noteLinkTarget(of link: ItemID, to item: ItemID, at place: Place) {
         submit(.relinked(link, to: item, at: place))
     }

@@ -2,15 +2,17 @@
 import Coordination
 import LinuxSystem
 
-/// Which holders are looked at, and which ones next (D207).
+/// The order in which holders are observed (D207).
 ///
-/// A look goes through all that a process has open, and others wait for the same threads. So each user has so many looks under way in one
-/// pool of threads, and so have all guests together. The others wait in their user's line, and the users take turns.
+/// An observation reads all open files of a process, and others wait for the same threads. So the number of
+/// observations under way is limited in each pool of threads, for each user and for all guests together. Others wait
+/// in their user's queue, and the users take turns.
 struct ObservationQueue: Sendable {
     enum ObservationKind: Sendable {
-        /// What the holder has done to its file.
+        /// Observe what the holder has done to its file.
         case fileState
-        /// Whether its user may write the file. That is quick, and goes first: another user waits until it is known.
+        /// Check whether its user may write the file. That is quick and comes first, because another user waits for
+        /// the result.
         case rights
     }
 
@@ -21,7 +23,7 @@ struct ObservationQueue: Sendable {
         let threads: LazyWorkerPool?
     }
 
-    /// Whose look it is: that of a guest, or of root or the mount's owner.
+    /// The user of an observed holder: a guest, or root or the mount's owner.
     struct HolderUser: Sendable {
         let user: UInt32?
         let isGuest: Bool
@@ -29,7 +31,7 @@ struct ObservationQueue: Sendable {
 
     private enum ObservationStage: Sendable { case waiting(ObservationKind), underWay(ObservationKind) }
 
-    /// Where a look is, and whose.
+    /// An observation that waits or is under way, and its user.
     private struct QueuedObservation: Sendable {
         var stage: ObservationStage
         let holderUser: HolderUser
@@ -39,10 +41,10 @@ struct ObservationQueue: Sendable {
     private var entries: [ClaimID: QueuedObservation] = [:]
     private var pools: [ObjectIdentifier?: ObservationPool] = [:]
 
-    /// How many there are, under way or not.
+    /// The number of observations, waiting and under way.
     var count: Int { entries.count }
 
-    /// Whether a holder is to be looked at that is not in a line for that already.
+    /// Whether a holder is not yet in a queue for this observation.
     func needs(_ claim: ClaimID, _ kind: ObservationKind) -> Bool {
         switch entries[claim]?.stage {
         case nil: true
@@ -61,10 +63,10 @@ struct ObservationQueue: Sendable {
         pools[pool, default: ObservationPool(threads: threads)].enter(claim, kind, of: holderUser)
     }
 
-    /// Looks that may begin now, of all pools.
+    /// Returns the observations of all pools that may begin now.
     mutating func takeDue() -> [ObservationRequest] {
         var due: [ObservationRequest] = []
-        // Of its own, so that nothing is copied when a pool changes.
+        // A copy of the keys, so that a change of a pool does not copy the dictionary.
         for pool in Array(pools.keys) {
             while let (claim, kind) = pools[pool]?.next(where: { [entries] in
                 Self.isWaiting($0, for: $1, in: entries)
@@ -77,14 +79,14 @@ struct ObservationQueue: Sendable {
         return due
     }
 
-    /// A look is over.
+    /// An observation has finished.
     mutating func end(_ claim: ClaimID) {
         guard let entry = entries[claim], case .underWay(let kind) = entry.stage else { return }
         entries[claim] = nil
         pools[entry.pool]?.ended(kind, of: entry.holderUser)
     }
 
-    /// A claim is over: nothing needs to be looked at. What is under way goes on.
+    /// A claim has ended and needs no observation. An observation under way goes on.
     mutating func cancel(_ claim: ClaimID) {
         if entries.isEmpty { return }
         guard let entry = entries[claim], case .waiting(let kind) = entry.stage else { return }
@@ -101,10 +103,10 @@ struct ObservationQueue: Sendable {
     }
 }
 
-/// The lines of one pool of threads.
+/// The queues of one pool of threads.
 private struct ObservationPool: Sendable {
     let threads: LazyWorkerPool?
-    /// The first ones before the later ones. A pool has eight threads: whatever guests have there, one is left to the others.
+    /// In order of priority. A pool has eight threads, and guests use at most seven.
     private var lines = [
         UserQueues(most: (each: 8, all: 8)), UserQueues(most: (each: 8, all: 16)),
         UserQueues(most: (each: 1, all: 2)), UserQueues(most: (each: 3, all: 5)),
@@ -149,11 +151,11 @@ private struct ObservationPool: Sendable {
     }
 }
 
-/// Lines of users that take turns.
+/// Queues of users that take turns.
 private struct UserQueues: Sendable {
     private struct UserQueue: Sendable {
         var claims = FIFOQueue<ClaimID>()
-        /// Places of claims that need no look any more.
+        /// Entries of claims that need no observation any more.
         var stale = 0
         var underWay = 0
         /// Whether its user is in the order.
@@ -162,7 +164,7 @@ private struct UserQueues: Sendable {
 
     private let most: (each: Int, all: Int)
     private var lines: [UInt32?: UserQueue] = [:]
-    /// Users with somebody in their line, the next one first.
+    /// Users with claims in their queue, the next one first.
     private var order = FIFOQueue<UInt32?>()
     private var underWay = 0
 
@@ -181,7 +183,8 @@ private struct UserQueues: Sendable {
         order.append(user)
     }
 
-    /// The next one that may begin, of the first user that may have one. Users that have enough under way are few.
+    /// Returns the next claim that may begin, in the order of users. Few users have reached their limit, so the loop
+    /// is short.
     mutating func next(where isWaiting: (ClaimID) -> Bool) -> ClaimID? {
         var left = order.count
         while left > 0, underWay < most.all, let user = order.popFirst() {
@@ -214,7 +217,7 @@ private struct UserQueues: Sendable {
         forgetIfUnused(user)
     }
 
-    /// One of a line needs no look any more. Places like that are dropped when they are the half.
+    /// A claim in a queue needs no observation any more. Such entries are removed once they are half of the queue.
     mutating func left(_ user: UInt32?, where isWaiting: (ClaimID) -> Bool) {
         guard let line = lines[user] else { return }
         lines[user]?.stale += 1
@@ -223,7 +226,7 @@ private struct UserQueues: Sendable {
         lines[user]?.stale = 0
     }
 
-    /// One that is in the order is forgotten when its turn comes.
+    /// Removes an unused queue. A user that is still in the order is removed when its turn comes.
     private mutating func forgetIfUnused(_ user: UInt32?) {
         guard let line = lines[user], line.claims.isEmpty, line.underWay == 0, !line.isInOrder else { return }
         lines[user] = nil

@@ -4,7 +4,7 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// A document was deleted within an access that may yet announce that it was moved (P15): it is not told of as deleted before that
+/// A deletion within an access that may still announce a move of the document (P15). It is reported only when that
 /// access ends.
 struct UndecidedDeletion {
     var item: ItemID
@@ -15,21 +15,22 @@ struct UndecidedDeletion {
 }
 
 extension Engine {
-    /// Whether it is not to be told yet that an item was deleted; `claim` is the access within which that happened.
+    /// Whether the notice of a deletion must wait; `claim` is the access within which it happened.
     func postponeDeletion(
         of item: ItemID, at place: Place, by party: Party, within claim: ClaimID?
     ) -> Bool {
         guard let claim else { return false }
         return state.withLock { state in
             guard state.arbiter.mayMove(claim, item) else { return false }
-            // An access has few items, and each is here once.
+            // An access has few items, and each is listed once.
             state.undecidedDeletions[claim, default: []].removeAll { $0.item == item }
             state.undecidedDeletions[claim]?.append(UndecidedDeletion(item: item, place: place, party: party))
             return true
         }
     }
 
-    /// The undecided deletion of an item that was moved after all, or made again, and within which access it happened.
+    /// Takes the undecided deletion of an item that was moved or created again, and the access within which it
+    /// happened.
     func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
         guard hasAwareClients else { return nil }
         return state.withLock { state in
@@ -44,7 +45,7 @@ extension Engine {
         }
     }
 
-    /// Another file is the document, and goes by the number of either.
+    /// Another file is the document now; the deletion may name either item.
     func noteRestoration(of document: ItemID, or incoming: ItemID) {
         guard hasAwareClients else { return }
         state.withLock { state in
@@ -62,7 +63,7 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// An access is about to end: what is still deleted was deleted in earnest.
+    /// An access is about to end: its undecided deletions are final.
     mutating func decideDeletions(within claim: ClaimID, at now: Instant) {
         if undecidedDeletions.isEmpty { return }
         for deletion in undecidedDeletions.removeValue(forKey: claim) ?? [] where !deletion.isRestored {

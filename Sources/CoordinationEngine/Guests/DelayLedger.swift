@@ -2,26 +2,28 @@
 package import Coordination
 import Synchronization
 
-/// How long guests have made other users wait, and which presenters of theirs do not answer.
+/// Counts how long guests have made other users wait, and which guests do not answer.
 ///
-/// A guest is a user who is neither root nor the mount's owner. Whoever may read a file may keep its writers waiting, and whoever may
-/// write it may show it and answer late: so one user could delay another for ever, with one file after the other. Of all that a guest
-/// makes another user wait in an hour, so much is waited as `guestDelay` says; then the guest's programs have a moment each.
+/// A guest is a user that is neither root nor the mount's owner. A user that may read a file can delay its writers. A
+/// user that may write a file can present it and answer late. So a user could delay another for ever, with one file
+/// after the other. In one hour, others wait for a guest no longer than `guestDelay`. After that they wait for each
+/// of its programs only a moment.
 package final class DelayLedger: Sendable {
     package static let period = TimeSpan.seconds(3600)
-    /// Pairs of users that are remembered; beyond that those with the least delays are forgotten.
+    /// The number of pairs of users that are remembered; beyond that the pair with the least delay is removed.
     package static let most = 1024
-    /// A user may have very many user numbers: so all guests together may make another user wait so many times as long as one.
+    /// A person may have very many user ids. So all guests together may delay another user this many times as long as
+    /// a single guest.
     package static let guestsTogether: UInt64 = 4
-    /// The user of a program that is not known.
+    /// The user id of an unknown program.
     fileprivate static let unknown = UInt32.max
 
     package struct Account: Hashable, Sendable {
-        /// The user that makes another one wait.
+        /// The user that delays.
         package let guest: UInt32
-        /// The user that is made to wait.
+        /// The user that is delayed.
         package let delayed: UInt32
-        /// The same; nil if it is not known.
+        /// The delayed user; nil if unknown.
         var user: UInt32? { delayed == DelayLedger.unknown ? nil : delayed }
 
         package init(of guest: UInt32, delaying delayed: UInt32) {
@@ -32,7 +34,7 @@ package final class DelayLedger: Sendable {
     fileprivate struct Entry {
         let began: Instant
         var spent = TimeSpan.zero
-        /// Two delays at once are one.
+        /// The end of the time counted so far: two delays at the same time count once.
         var chargedUntil: Instant
 
         init(began: Instant) { (self.began, chargedUntil) = (began, began) }
@@ -49,7 +51,7 @@ package final class DelayLedger: Sendable {
 
     fileprivate struct State {
         var entries: [Account: Entry] = [:]
-        /// By the user that is made to wait: what all guests do to it.
+        /// The delays by all guests together, by the delayed user.
         var sums: [UInt32: Entry] = [:]
         /// Of all presenters of a guest.
         var silences: [UInt32: UnansweredStreak] = [:]
@@ -60,13 +62,13 @@ package final class DelayLedger: Sendable {
     private let allowance: TimeSpan
     private let state = Mutex(State())
 
-    /// `owner` is nil for a mount that has no guests.
+    /// `owner` is nil for a mount without guests.
     package init(allowing allowance: TimeSpan, besides owner: UInt32?) {
         self.owner = owner
         self.allowance = allowance
     }
 
-    /// Whether there may be any.
+    /// Whether the mount may have guests.
     var hasGuests: Bool { owner != nil }
 
     package func isGuest(_ user: UInt32?) -> Bool {
@@ -78,19 +80,20 @@ package final class DelayLedger: Sendable {
         TimeSpan(nanoseconds: Self.guestsTogether * allowance.nanoseconds)
     }
 
-    /// Nil if the one is no guest, or is not somebody else.
+    /// Nil if `guest` is not a guest, or is the delayed user itself.
     package func account(of guest: UInt32?, delaying delayed: UInt32?) -> Account? {
         guard isGuest(guest), let guest, guest != delayed else { return nil }
         return Account(of: guest, delaying: delayed ?? Self.unknown)
     }
 
-    /// One is made to wait for the other from a moment to another. What was counted until then is not counted again.
+    /// Counts a delay between two moments. Time that was counted before is not counted again.
     package func charge(_ account: Account, from begin: Instant, to end: Instant) {
         state.withLock { state in
             if state.entries[account] == nil { State.makeRoom(in: &state.entries, at: end) }
             state.entries[account, default: Entry(began: begin)].charge(from: begin, to: end)
             if state.sums[account.delayed] == nil {
-                // Root's, the owner's and that of unknown programs stay: small ones of guests could push them out.
+                // The entries of root, the owner and unknown programs stay: guests could displace them with many
+                // small ones.
                 State.makeRoom(in: &state.sums, at: end) { isGuest($0) && $0 != Self.unknown }
             }
             state.sums[account.delayed, default: Entry(began: begin)].charge(from: begin, to: end)
@@ -107,7 +110,7 @@ package final class DelayLedger: Sendable {
         }
     }
 
-    /// What to add to a line of the log about a guest whose time is used up; nil if there is to be none.
+    /// The suffix of a log line about a guest with a spent allowance; nil if the line must not be written.
     func admitLogLine(about guest: UInt32, at now: Instant) -> String? {
         state.withLock { $0.lines.note(guest, at: now) }
     }
@@ -126,10 +129,10 @@ extension DelayLedger.State {
     }
 }
 
-/// Requests in a row that were not answered in time.
+/// Questions in a row that were not answered in time.
 ///
-/// After three whoever owes the answers is given a moment for each, until one comes in time or ten minutes are over: what is slow, and
-/// not silent, would otherwise never again have the time that it takes.
+/// After three, each question has only a moment, until an answer comes in time or ten minutes are over. Without that
+/// end, a slow presenter would never again get the time that it needs.
 struct UnansweredStreak: Sendable {
     private static let most = 3
     private static let length = TimeSpan.seconds(600)
@@ -138,7 +141,7 @@ struct UnansweredStreak: Sendable {
 
     func isLong(at now: Instant) -> Bool { count >= Self.most && now < last + Self.length }
 
-    /// Returns whether it is long from now on. What had a moment only says nothing.
+    /// Returns whether the streak is long from now on. Questions with only a moment do not count.
     mutating func note(at now: Instant) -> Bool {
         if isLong(at: now) { return false }
         count = now < last + Self.length ? count + 1 : 1
@@ -147,9 +150,9 @@ struct UnansweredStreak: Sendable {
     }
 }
 
-// Connections and users that do not answer.
+// Connections and guests that do not answer.
 extension DelayLedger {
-    /// Returns whether the guest's programs have a moment only from now on.
+    /// Returns whether others wait for the guest's programs only a moment from now on.
     func noteSilence(of guest: UInt32, at now: Instant) -> Bool {
         state.withLock { state in
             if state.silences[guest] == nil, state.silences.count >= Self.most { state.silences = [:] }
@@ -164,15 +167,15 @@ extension DelayLedger {
     }
 }
 
-/// What a guest has made another user wait in the hour that goes on.
+/// How long a guest has made another user wait in the current hour.
 package struct DelayReport: Hashable, Sendable {
     /// Nil for all guests together.
     package var guest: UInt32?
-    /// Nil for programs that are not known.
+    /// Nil for unknown programs.
     package var delayed: UInt32?
     package var spent: TimeSpan
     package var allowed: TimeSpan
-    /// When it may begin anew.
+    /// When the count begins again.
     package var end: Instant
 
     package init(guest: UInt32?, delayed: UInt32?, spent: TimeSpan, allowed: TimeSpan, end: Instant) {
@@ -181,7 +184,7 @@ package struct DelayReport: Hashable, Sendable {
 }
 
 extension DelayLedger {
-    /// So many are told of, those with the longest delays.
+    /// The number of reports, those with the longest delays.
     private static let told = 100
 
     package func reports(at now: Instant) -> [DelayReport] {
@@ -190,7 +193,7 @@ extension DelayLedger {
             entries.compactMap { report($1, of: $0.guest, delaying: $0.user, allowance, at: now) })
     }
 
-    /// Of all guests together, where that is more than one may: else it tells nothing new.
+    /// The delays by all guests together that exceed the allowance of a single guest; others would repeat a report.
     package func sums(at now: Instant) -> [DelayReport] {
         let sums = state.withLock { $0.sums }.filter { $0.value.spent > allowance }
         return Self.longest(
@@ -200,7 +203,7 @@ extension DelayLedger {
             })
     }
 
-    /// What some users have made others of them wait.
+    /// The delays between some users.
     func reports(among users: Set<UInt32>, at now: Instant) -> [DelayReport] {
         let accounts = state.withLock {
             $0.entries.keys.filter { users.contains($0.guest) && users.contains($0.delayed) }
@@ -208,7 +211,7 @@ extension DelayLedger {
         return Self.longest(Array(Set(accounts.flatMap { reports(of: $0, at: now) })))
     }
 
-    /// What concerns an account: its own, and that of all guests if there is more in it.
+    /// The reports of an account: its own, and that of all guests together if their allowance is spent.
     func reports(of account: Account, at now: Instant) -> [DelayReport] {
         let (entry, sum) = state.withLock { ($0.entries[account], $0.sums[account.delayed]) }
         let own = entry.flatMap { report($0, of: account.guest, delaying: account.user, allowance, at: now) }

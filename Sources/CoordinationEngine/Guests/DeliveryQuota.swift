@@ -4,13 +4,14 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// What each guest's presenters have heard of lately, together.
+/// Counts the events that were sent lately to all presenters of each guest.
 ///
-/// What happens in a directory, each presenter of a directory above hears of, and whoever does it waits until all have been
-/// noted. So what presenters of a guest hear is counted. Beyond the allowance they are told of no names until the period is
-/// over, and then that something has happened. What happens to the items that they show is counted likewise, and apart.
+/// An event in a directory goes to the presenters of all directories above, and its program waits until all are
+/// queued. Beyond the allowance, a guest's presenters receive no notices of subitems until the period ends. Then they
+/// receive one notice that there were changes. Events of the presented items themselves are counted the same way, but
+/// separately.
 struct DeliveryQuota {
-    /// What others wait for because of one guest: by measurement, 2 to 3 µs each.
+    /// The number of events in a period; by measurement, the program waits 2 to 3 µs for each.
     static let allowance = 8192
     static let period = TimeSpan.seconds(4)
 
@@ -21,12 +22,12 @@ struct DeliveryQuota {
     }
 
     private var shares: [UInt32: QuotaUsage] = [:]
-    /// Presenters to which something was sent that did not reach them, while their share is spent.
+    /// Presenters with a spent quota that missed a message.
     private var behind: Set<PresenterID> = []
 
     func isSpent(_ guest: UInt32?) -> Bool { guest.flatMap { shares[$0]?.isSpent } ?? false }
 
-    /// Counts; returns when a share is renewed if it is spent now and was not before.
+    /// Counts events. Returns when the quota is renewed, if this call has spent it.
     mutating func charge(_ guest: UInt32, _ count: Int, at now: Instant) -> Instant? {
         var entry = shares[guest] ?? QuotaUsage(began: now)
         if !entry.isSpent, now >= entry.began + Self.period { entry = QuotaUsage(began: now) }
@@ -51,16 +52,19 @@ struct DeliveryQuota {
     mutating func forget(_ presenter: PresenterID) { if !behind.isEmpty { behind.remove(presenter) } }
 }
 
-// Presenters that are told of no names for a while (N14).
+// Presenters without notices of subitems for a while (N14).
 extension Engine {
-    /// The connection cannot send a mailbox's messages: its presenters are told of no names below what they show.
+    /// Pauses the presenters of a mailbox, because the connection cannot send its messages. They receive no notices
+    /// of subitems.
     package func pause(_ mailbox: Mailbox) {
         state.withLock { state in pause(mailbox, at: Self.now, in: &state) }
         dispatch(nil)
     }
 
-    /// They are told again; and of names that they were not told of, that there are some. So are those who are `behind`, but not those
-    /// who are `told` that already.
+    /// Resumes the presenters of a mailbox.
+    ///
+    /// Those in `behind`, and those that missed notices, are told that there were changes; those in `told` know that
+    /// already.
     package func resume(
         _ mailbox: Mailbox, behind: Set<PresenterID> = [], told: Set<PresenterID> = []
     ) {
@@ -74,7 +78,7 @@ extension Engine {
             let ids = state.presenters(where: {
                 $0.mailbox === mailbox && !state.subitemQuota.isSpent($0.guest)
             })
-            // The mailbox may have been paused again before the share of some was renewed.
+            // The mailbox may have been paused again before the quota of some was renewed.
             let all = behind.union(state.subitemQuota.takeBehind(ids))
             state.arbiter.handle(.resumed(ids, behind: all, told: told), at: Self.now, into: &state.effects)
         }
@@ -88,7 +92,8 @@ extension Engine {
         state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
     }
 
-    /// A new one hears no more than the others. Under one lock: the others may be told again just now, and it with them.
+    /// Applies the guest's pauses to a new presenter. This happens under one lock, as the others may be resumed at
+    /// the same time.
     func pauseIfQuotaSpent(_ presenter: PresenterID) {
         state.withLock { state in
             guard let entry = state.presenters[presenter] else { return }
@@ -102,7 +107,7 @@ extension Engine {
         dispatch(nil)
     }
 
-    /// After an event: mailboxes that are too full, and shares that are used up.
+    /// After an event, pauses presenters with too full mailboxes or spent quotas.
     func pauseOverQuota(at now: Instant, in state: inout State) -> [DeferredEffect] {
         for mailbox in state.messageBatch.overfull { pause(mailbox, at: now, in: &state) }
         state.messageBatch.overfull = []

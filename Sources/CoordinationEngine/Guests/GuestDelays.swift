@@ -4,14 +4,16 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// What guests make others wait; see ``DelayLedger``. The arbiter knows of no users: it is told how long a request may still take, and
-// that a reader lets others pass.
+// The delays that guests cause; see ``DelayLedger``. The arbiter knows no users: the engine shortens deadlines of
+// questions and reports readers as finished.
 
 extension Engine {
-    /// How often it is looked at for whom a guest's answer is waited for, and how long it is waited for when that is enough.
+    /// The interval at which delays by a guest's answers are counted; also the time for an answer once the allowance
+    /// is spent.
     private static let shortWait = TimeSpan.milliseconds(250)
 
-    /// Whom a guest's reader makes wait, and since when; nil if it is no guest's, or no other user waits for it.
+    /// The user that a guest's reader delays, and since when. Nil if the reader is not a guest's, or delays no other
+    /// user.
     private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
     {
         guard delays.hasGuests, let contention = state.arbiter.contention(of: reader),
@@ -20,18 +22,19 @@ extension Engine {
         else { return nil }
         let guest = entry.claimant.opener ?? state.arbiter.party(of: reader)?.user
         return delays.account(of: guest, delaying: waiting.user).map { account in
-            // Its contest may have begun with another user's claim.
+            // The contention may have begun with another user's claim.
             (account, max(contention.since, state.claims[contention.blockedClaim]?.since ?? contention.since))
         }
     }
 
-    /// A reader is charged whenever it is to be looked at, and when it ends: whether it is looked at, its user's other programs decide.
+    /// Counts the delay by a reader. It is called before each observation and at the end: the guest's other programs
+    /// can hold up observations.
     func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
         guard let delay = delay(by: reader, in: state) else { return }
         delays.charge(delay.account, from: delay.since, to: now)
     }
 
-    /// The account that is used up, if a reader has made that other user wait for a moment.
+    /// The account of a reader's delay, if it is spent and the reader has delayed the user for a moment.
     private func exceeded(by reader: ClaimID, at now: Instant, in state: State) -> DelayLedger.Account? {
         guard let delay = delay(by: reader, in: state), now.since(delay.since) >= bounds.readerIdle,
             delays.isSpent(delay.account, at: now)
@@ -39,7 +42,7 @@ extension Engine {
         return delay.account
     }
 
-    /// A holder is to be looked at: one that has had its time, for what its user may do.
+    /// Requests an observation of a holder; if its guest's allowance is spent, a check of the user's rights.
     func observe(_ claim: ClaimID, at now: Instant, in state: inout State) -> DeferredEffect? {
         guard let claimant = state.claims[claim]?.claimant else { return nil }
         chargeDelay(by: claim, at: now, in: state)
@@ -52,7 +55,7 @@ extension Engine {
         return .observe(claim, claimant, kind)
     }
 
-    /// Has a holder looked at when its user's turn comes.
+    /// Queues the observation of a holder until its user's turn comes.
     func scheduleObservation(
         _ claim: ClaimID, _ claimant: any Claimant, _ kind: ObservationQueue.ObservationKind
     ) {
@@ -76,7 +79,7 @@ extension Engine {
 
     private func runObservation(_ request: ObservationQueue.ObservationRequest) {
         let claim = request.claim
-        // It may be over, or contested no more, since it entered the line.
+        // The claim or its contention may have ended while it was in the queue.
         let claimant = state.withLock { state in
             state.arbiter.isContended(claim) ? state.claims[claim]?.claimant : nil
         }
@@ -96,15 +99,16 @@ extension Engine {
         if let observation { submit(.observed(claim, observation)) }
     }
 
-    /// Of a reader whose user may not write the file it is said that it has come to the end. Others share the file, and are looked at as
-    /// ever.
+    /// Reports a guest's reader as at the end, if its user may not write the file. Readers with a user that may write
+    /// it are observed as usual.
     private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.userMayWrite()
         let now = Self.now
         let account: DelayLedger.Account? = state.withLock { state in
             if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
-            // Under the same lock: when its contest is over it gives way to none, and would not be asked for its rights again.
+            // Under the same lock: if the contention ended in between, the reader would not yield, and its rights
+            // would not be checked again.
             state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
             state.claims[claim]?.delayLimit = .suspended(account)
             return account
@@ -126,12 +130,12 @@ extension Engine {
 
 // Answers of guests' presenters.
 extension Engine {
-    /// Whether a request is put to a guest, so that it is counted how long others wait for the answer.
+    /// Whether a question goes to a guest, so that the wait for its answer is counted.
     func isCharged(_ question: Question, in state: State) -> Bool {
         delays.hasGuests && delays.isGuest(state.presenters[question.presenter]?.party.user)
     }
 
-    /// How long is waited for the answer to a request; nil for as long as for everybody's.
+    /// The time for an answer to a question; nil if the usual deadline holds.
     func answerTimeout(for question: Question, of entry: PresenterEntry, at now: Instant) -> TimeSpan? {
         guard delays.hasGuests, let guest = entry.party.user, delays.isGuest(guest) else { return nil }
         if entry.mailbox.isSilent(at: now) || delays.isSilent(guest, at: now) { return Self.shortWait }
@@ -139,7 +143,7 @@ extension Engine {
         return account.map { delays.isSpent($0, at: now) } ?? false ? Self.shortWait : nil
     }
 
-    /// A guest was asked. Its answers are counted together from now on, until all are there.
+    /// A guest was asked. From now on its answers are counted together, until none is missing.
     func startCharging(_ id: QuestionID) {
         let now = Self.now
         let facts: (Question, PresenterEntry, UInt32, answerTimeout: TimeSpan?, isFirst: Bool)? =
@@ -169,10 +173,11 @@ extension Engine {
         }
     }
 
-    /// So many claims of a user that has waited long enough are looked at for what they wait for. The others follow.
+    /// How many claims of a delayed user are searched at once for questions to shorten; the others follow.
     private static let shortenedAtOnce = 64
 
-    /// Counts how long others wait for a guest's answers, and waits no longer for those that have been waited for enough.
+    /// Counts how long others wait for a guest's answers, and shortens the deadlines of questions when the allowance
+    /// is spent.
     private func chargeAnswersRepeatedly(of guest: UInt32) {
         let now = Self.now
         let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = state.withLock {
@@ -196,7 +201,7 @@ extension Engine {
         }
     }
 
-    /// What a guest owes the user of an account, with more than a moment left.
+    /// The questions to the guest of an account that have more than a moment left.
     private func questions(
         in account: DelayLedger.Account, in state: State
     ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
@@ -208,7 +213,7 @@ extension Engine {
         }
     }
 
-    /// Returns the users that wait.
+    /// Counts the wait for a guest's answers. Returns the users that wait.
     private func chargeAnswers(of guest: UInt32, at now: Instant, in state: inout State) -> [UInt32?] {
         state.answersChargedAt[guest] = now
         return state.arbiter.waiting(forGuest: guest).map { user, claim, asked in
@@ -220,7 +225,8 @@ extension Engine {
         }
     }
 
-    /// A guest's silence refuses nothing: under policy `fail` it has agreed.
+    /// Ends a question after a moment. A guest's silence must not refuse a request: under policy `fail` it counts as
+    /// consent.
     private func shortenDeadline(_ question: Question, at now: Instant) {
         guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.shortWait)) }
         timers.schedule(at: max(question.asked + Self.shortWait, now).nanoseconds) { [self] in
@@ -228,10 +234,10 @@ extension Engine {
         }
     }
 
-    /// A guest may answer a thousand questions at once: they are counted together.
+    /// A guest may answer a thousand questions at once; answers within this time are counted together.
     private static let countedTogether = TimeSpan.milliseconds(10)
 
-    /// The answer is there, and in time: one that comes too late has made others wait as long as none.
+    /// Notes an answer that came in time; a late answer has delayed others as long as none.
     func noteAnswer(to id: QuestionID) {
         guard delays.hasGuests else { return }
         let now = Self.now
@@ -249,7 +255,7 @@ extension Engine {
         delays.noteAnswer(of: guest)
     }
 
-    /// Returns what the log says besides.
+    /// Notes that a presenter did not answer. Returns the suffix of the log line.
     func noteSilence(of entry: PresenterEntry, at now: Instant) -> String {
         guard let guest = entry.party.user, delays.isGuest(guest) else { return "" }
         entry.mailbox.noteSilence(at: now)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Keeps users from filling the log with what they make happen again and again.
+/// Limits the log lines about each user, for events that the user can repeat at will.
 package struct LogRateLimiter: Sendable {
     private struct Noted {
         var since: Instant
@@ -10,16 +10,16 @@ package struct LogRateLimiter: Sendable {
     }
 
     private static let interval = TimeSpan.seconds(60)
-    /// What more users than this do is not noted.
+    /// The number of users that are remembered; lines about more users are not written.
     private static let users = 64
 
     private let most: Int
     private var noted: [UInt32: Noted] = [:]
 
-    /// `lines` of each user in a minute.
+    /// Allows this number of lines for each user and minute.
     package init(lines: Int) { most = lines }
 
-    /// What to add to a line about a user; nil if there is to be none.
+    /// The suffix of a line about a user; nil if the line must not be written.
     package mutating func note(_ user: UInt32, at now: Instant) -> String? {
         if let last = noted[user], now.since(last.since) < Self.interval {
             if last.lines < most {

@@ -4,22 +4,22 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Something to be sent to a presenter.
+/// A message to a presenter.
 package struct PresenterMessage: Sendable {
     package enum Content: Sendable {
-        /// `subitem` is what is to be deleted in the directory that is presented.
+        /// `subitem` is the item in the presented directory that is to be deleted.
         case request(QuestionID, PresenterRequest, subitem: ItemID?, deadline: Instant)
         case notice(PresenterNotice, Notice.Subitem?)
     }
 
     package let presenter: PresenterID
-    /// Pairs what is relinquished with what is reacquired.
+    /// Pairs a relinquishment with its reacquisition.
     package let accessSession: AccessSessionID
     package let content: Content
     package let cause: Cause
-    /// When that was decided.
+    /// When the arbiter decided to send the message.
     package let moment: Instant
-    /// What the subitem of a notice was called when that was decided; nil if the mailbox knows no names.
+    /// The paths of a notice's subitem at that moment; nil if the mailbox has no resolver.
     package fileprivate(set) var paths: Paths?
 
     package struct Paths: Sendable {
@@ -37,7 +37,7 @@ package struct PresenterMessage: Sendable {
         self.moment = moment
     }
 
-    /// That something happened in the directory that is presented, and not what.
+    /// The same notice without the subitem: it only tells that the directory has changed.
     package var withoutSubitem: PresenterMessage {
         guard case .notice(let notice, .some) = content else { return self }
         return PresenterMessage(
@@ -46,17 +46,17 @@ package struct PresenterMessage: Sendable {
     }
 }
 
-/// Messages to the presenters of one connection, in the order in which they were decided.
+/// Messages to the presenters of one connection, in the order of the decisions.
 package final class Mailbox: Sendable {
     private struct State {
         var messages: [PresenterMessage] = []
-        /// Whether `wake` was called since they were taken.
+        /// Whether `wake` was called since the messages were last taken.
         var isWoken = false
-        /// Whether its presenters are told of no names; see ``Engine/pause(_:)``.
+        /// Whether its presenters receive no notices of subitems; see ``Engine/pause(_:)``.
         var isPaused = false
     }
 
-    /// Whether so many wait to be taken that whoever takes them is too slow for what happens.
+    /// With more messages than this, the connection is too slow for the events.
     static let most = 4096
 
     private let state = Mutex(State())
@@ -65,7 +65,8 @@ package final class Mailbox: Sendable {
     private let pathResolver: (any ItemPathResolver)?
     private let wake: @Sendable () -> Void
 
-    /// `wake` is called on any thread after messages were put in, and must not block. `pathResolver` is asked under the engine's lock.
+    /// `wake` is called on any thread after messages were added, and must not block. `pathResolver` is called under
+    /// the engine's lock.
     package init(pathResolver: (any ItemPathResolver)? = nil, wake: @escaping @Sendable () -> Void) {
         self.pathResolver = pathResolver
         self.wake = wake
@@ -78,13 +79,15 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Whether its presenters are told of no names until ``Engine/resume(_:behind:)``: whoever takes messages has to see to that.
+    /// Whether its presenters receive no notices of subitems; the connection must call
+    /// ``Engine/resume(_:behind:told:)``.
     package var isPaused: Bool { state.withLock { $0.isPaused } }
     func setPaused(_ isPaused: Bool) { state.withLock { $0.isPaused = isPaused } }
 
-    /// Returns whether too many wait to be taken.
+    /// Adds a message. Returns whether too many wait to be taken.
     ///
-    /// Names are looked up now: when the message is sent a directory above may be called something else, of which a later message tells.
+    /// Paths are resolved now. When the message is sent, a directory above may already have a new name, which only a
+    /// later message reports.
     func put(_ message: PresenterMessage, _ known: inout SubitemPathCache) -> Bool {
         var message = message
         if case .notice(_, let subitem?) = message.content, let pathResolver {
@@ -96,7 +99,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Once is enough until the messages are taken.
+    /// Calls `wake`, once until the messages are taken.
     func deliver() {
         let isFirst = state.withLock { state in
             defer { state.isWoken = true }
@@ -110,7 +113,7 @@ package final class Mailbox: Sendable {
     func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
 }
 
-/// What the names of an event's messages are: very many presenters may be told of the same.
+/// The resolved paths of an event's messages: very many presenters may receive the same notice.
 struct SubitemPathCache {
     private var paths: [Notice.Subitem: PresenterMessage.Paths] = [:]
 
@@ -125,18 +128,18 @@ struct SubitemPathCache {
         return found
     }
 
-    /// Something is called something else from now on.
+    /// Drops all paths, because a name has changed.
     mutating func forget() { if !paths.isEmpty { paths = [:] } }
 }
 
-/// Who stands behind a presenter.
+/// The engine's record of a presenter.
 final class PresenterEntry: JournalSubject {
     let party: Party
     let messages: PresenterMessages
     let mailbox: Mailbox
-    /// See ``DeliveryQuota``.
+    /// The guest that is charged; see ``DeliveryQuota``.
     let guest: UInt32?
-    /// Nil as long as what it shows does not exist.
+    /// Nil while the presented item does not exist.
     let document: Mutex<(any TrackedDocument)?>
 
     init(
@@ -157,18 +160,18 @@ final class PresenterEntry: JournalSubject {
     }
 }
 
-// Presenters come and go, and answer.
+// Registration, removal and answers of presenters.
 extension Engine {
     /// Registers a presenter; its messages go to the mailbox from now on.
     ///
-    /// Without a document it is asked and told nothing until it is shown one. The document is released when the
-    /// presenter is removed. What it hears counts to a `guest`, if there is one.
+    /// Without a document it receives no questions or notices until ``show(_:by:)``. The document is released when
+    /// the presenter is removed. Its events are charged to `guest`, if there is one.
     package func present(
         _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
         in mailbox: Mailbox, guest: UInt32? = nil
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
-        // The arbiter knows by the share of which presenters the answers are counted.
+        // The arbiter groups presenters by guest, to count the answers that each guest owes.
         let guest = guest ?? (delays.isGuest(party.user) ? party.user : nil)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox, guest: guest)
         state.withLock { $0.presenters[id] = entry }
@@ -184,7 +187,7 @@ extension Engine {
         return id
     }
 
-    /// What a presenter shows exists from now on; it has shown nothing before.
+    /// The document of a presenter exists from now on; the presenter had none before.
     package func show(_ document: any TrackedDocument, by presenter: PresenterID) {
         let entry = state.withLock { $0.presenters[presenter] }
         guard let entry else { return document.release() }
@@ -194,7 +197,7 @@ extension Engine {
         follow(document, of: presenter, from: (item, place))
     }
 
-    /// A document is another file now, which may be in another directory: there its presenters are from now on.
+    /// Updates the presenters of a document that is another file now, maybe in another directory.
     package func placePresenters(of document: ItemID) {
         let entries = state.withLock { state in
             state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
@@ -207,8 +210,8 @@ extension Engine {
         }
     }
 
-    /// A document may have become part of another before the arbiter knew of its presenter, which would be left
-    /// behind where nothing happens any more. Whoever follows documents changes its own mind first.
+    /// Reports the item and place of a presenter until they are current. The document may have become part of another
+    /// document before the arbiter knew the presenter. The document itself always changes first.
     private func follow(
         _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
     ) {
@@ -219,10 +222,10 @@ extension Engine {
         }
     }
 
-    /// Removes a presenter: what it owes counts as consent, and nothing is sent to it any more.
+    /// Removes a presenter: its open questions count as consent, and it receives no more messages.
     package func remove(_ presenter: PresenterID) { removeFew([presenter]) }
 
-    /// How many presenters are removed before others get the lock: to let them have it costs more than a removal.
+    /// The number of presenters removed under one lock; a release of the lock costs more than a removal.
     private static let removedAtOnce = 64
 
     /// Removes presenters, in this order.
@@ -256,13 +259,13 @@ extension Engine {
         releaseMemory(of: entries.count)
     }
 
-    /// So many presenters are a crowd, and may have been told much.
+    /// With this many removed presenters, it is worth giving memory back.
     private static let many = 64
-    /// Others of the same client are removed soon, too.
+    /// The wait for further removals of the same client.
     private static let quiet = TimeSpan.seconds(1)
     private static let mostTries = 10
 
-    /// Gives memory back to the system once very many presenters are gone.
+    /// Gives memory back to the system after very many presenters were removed.
     private func releaseMemory(of removed: Int) {
         let (former, count) = state.withLock { state in
             let former = state.removed
@@ -272,7 +275,7 @@ extension Engine {
         if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
     }
 
-    /// Where presenters come and go all the time it is never quiet.
+    /// Waits until no more presenters are removed, but only `mostTries` times, as removals may never stop.
     private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
             let now = state.withLock { state in
@@ -287,30 +290,30 @@ extension Engine {
         }
     }
 
-    /// Who presents; nil if it was removed.
+    /// The process of a presenter; nil if it was removed.
     package func actor(behind presenter: PresenterID) -> ProcessDescription? {
         let entry = state.withLock { $0.presenters[presenter] }
         return entry.map { ProcessDescription($0.attribution) }
     }
 
-    /// A presenter answered; an answer that is late or to nothing is harmless.
+    /// Reports an answer of a presenter; late answers and those to unknown questions are harmless.
     package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
         noteAnswer(to: question)
         submit(.answered(question, by: presenter, answer))
     }
 
-    /// A request need not be answered: that counts as consent, and is no sign of life.
+    /// Counts a question as answered with consent, without an answer of the presenter: it is no sign of life.
     package func consent(_ question: QuestionID, of presenter: PresenterID) {
         submit(.answered(question, by: presenter, .done))
     }
 
-    /// A presenter is at work and asks for more time.
+    /// A presenter works on an answer and asks for more time.
     package func progress(_ question: QuestionID) { submit(.progressed(question)) }
 }
 
-// What is sent to presenters.
+// Messages to presenters.
 extension Engine {
-    /// Puts a message into its mailbox, under the lock: so messages keep the order of decisions.
+    /// Puts a message into its mailbox, under the lock, so that messages have the order of the decisions.
     func post(
         _ content: PresenterMessage.Content, to presenter: PresenterID, _ accessSession: AccessSessionID,
         _ cause: Cause,
@@ -321,14 +324,14 @@ extension Engine {
             presenter: presenter, accessSession: accessSession, content: content, cause: cause, at: now)
         let mailbox = entry.mailbox
         if mailbox.put(message, &state.messageBatch.paths) { state.messageBatch.overfull.append(mailbox) }
-        // All of an event's messages are there before any mailbox is delivered.
+        // A mailbox is delivered only after all messages of the event are in it.
         guard state.messageBatch.delivered.insert(ObjectIdentifier(mailbox)).inserted else { return nil }
         return .deliver(mailbox)
     }
 }
 
 extension Cause {
-    /// `save for cat (712)`: what the journal and the log say of a message.
+    /// `save for cat (712)`: a message in the journal and the log.
     func describes(_ what: String) -> String {
         "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.process?.number ?? 0))"
     }

@@ -4,7 +4,7 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Which documents are shown with changes that are not on the disk, as their presenters say.
+/// The documents with unsaved changes, as reported by their presenters.
 struct UnsavedDocuments: Sendable {
     private var presenters: [ItemID: Set<PresenterID>] = [:]
     private var items: [PresenterID: ItemID] = [:]
@@ -17,7 +17,7 @@ struct UnsavedDocuments: Sendable {
 
     func presenters(of item: ItemID) -> Set<PresenterID> { presenters[item] ?? [] }
 
-    /// Returns whether that is new.
+    /// Returns whether the entry is new.
     mutating func insert(_ presenter: PresenterID, showing item: ItemID) -> Bool {
         guard items[presenter] != item else { return false }
         remove(presenter)
@@ -32,7 +32,7 @@ struct UnsavedDocuments: Sendable {
         if presenters[item]?.isEmpty ?? false { presenters[item] = nil }
     }
 
-    /// What was one document belongs to another from now on.
+    /// Moves the entries of a document that has become another item.
     mutating func move(from former: ItemID, to item: ItemID) {
         guard former != item, let moved = presenters.removeValue(forKey: former) else { return }
         for presenter in moved { items[presenter] = item }
@@ -40,16 +40,16 @@ struct UnsavedDocuments: Sendable {
     }
 }
 
-// What presenters have not saved, for those who ask for the attributes of a document.
+// Unsaved changes, for readers of a document's attributes.
 extension Engine {
-    /// Whether any presenter says that it has changes that are not on the disk; which is what the fast paths ask.
+    /// Whether any presenter has reported unsaved changes. The fast paths read it.
     package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
 
     package func isUnsaved(_ item: ItemID) -> Bool {
         isAnythingUnsaved && state.withLock { $0.unsaved.contains(item) }
     }
 
-    /// Those who have unsaved changes of a document.
+    /// The parties with unsaved changes of a document.
     package func partiesWithUnsaved(_ item: ItemID) -> [Party] {
         guard isAnythingUnsaved else { return [] }
         return state.withLock { state in
@@ -57,19 +57,19 @@ extension Engine {
         }
     }
 
-    /// Those who show a document.
+    /// The parties that present a document.
     package func partiesPresenting(_ item: ItemID) -> [Party] {
         state.withLock { state in
             state.arbiter.presenters(of: item).compactMap { state.presenters[$0]?.party }
         }
     }
 
-    /// A presenter says whether it shows changes that are not on the disk. One that cannot be asked to save is not heard.
+    /// A presenter reports whether it has unsaved changes. Ignored if it does not implement `save`.
     package func noteUnsaved(_ isUnsaved: Bool, by presenter: PresenterID) {
         let entry = state.withLock { $0.presenters[presenter] }
         guard let entry, let document = entry.document.withLock({ $0 }) else { return }
         guard isUnsaved, entry.messages.contains(.save) else { return forgetUnsaved(of: presenter) }
-        // It may become part of another document meanwhile.
+        // The document may become part of another one meanwhile.
         var (item, isNew) = (document.item, false)
         while true {
             let isInserted = state.withLock { state in
@@ -84,13 +84,13 @@ extension Engine {
         }
         guard isNew else { return }
         document.invalidateAttributes()
-        // A look at the name that was on its way may have told the kernel something since that it believes for long.
+        // A lookup that was under way may have given the kernel old attributes, which it caches for long.
         timers.schedule(at: (Self.now + Self.longestAnswer).nanoseconds) { [self] in
             if self.isUnsaved(document.item) { document.invalidateAttributes() }
         }
     }
 
-    /// How long an answer may be under way.
+    /// The longest time for a lookup's answer to arrive.
     private static let longestAnswer = TimeSpan.milliseconds(100)
 
     private func forgetUnsaved(of presenter: PresenterID) {
@@ -100,6 +100,6 @@ extension Engine {
         }
     }
 
-    /// Under the lock.
+    /// Call under the lock.
     func countUnsaved(in state: State) { unsavedCount.store(state.unsaved.count, ordering: .relaxed) }
 }

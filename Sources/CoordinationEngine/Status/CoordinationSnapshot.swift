@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Who has, wants and shows what, at one moment.
+/// The claims and presenters of an item or of the mount, at one moment.
 package struct CoordinationSnapshot: Hashable, Sendable {
     /// Oldest first.
     package var claims: [ClaimReport]
     package var presenters: [PresenterReport]
-    /// What guests among those have made others among those wait; nil for a whole mount, and where there are no guests.
+    /// The delays between these users; nil for a whole mount, and for a mount without guests.
     package var delays: [DelayReport]?
 
     package init(
@@ -30,12 +30,12 @@ package struct ClaimReport: Hashable, Sendable {
     /// One for each part, at least one.
     package var intents: [IntentReport]
     package var state: ReportedClaimState
-    /// Since when it waits, or when it was granted.
+    /// When it began to wait, or was granted.
     package var since: Instant
-    /// Empty unless it waits: whom for, one clause each, chained to the end: `cat (712) waits for nvim (640) to
-    /// save notes.md, asked 1.2 s ago, 8.8 s left`.
+    /// Why it waits, one clause for each blocker in the chain; empty unless it waits. Example: `cat (712) waits for
+    /// nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
     package var reasons: [String]
-    /// What its user has made another one wait, if it lets others pass because that is enough.
+    /// The delay that its user has caused, if the claim is suspended for that reason.
     package var exceeded: DelayReport?
 
     package init(
@@ -66,12 +66,12 @@ package struct IntentReport: Hashable, Sendable {
 }
 
 package struct PresenterReport: Hashable, Sendable {
-    /// A request that is not answered yet.
+    /// A question that is not answered yet.
     package struct UnansweredQuestion: Hashable, Sendable {
         package var request: PresenterRequest
         package var asked: Instant
         package var deadline: Instant
-        /// On whose account.
+        /// The process that caused the question.
         package var actor: ProcessDescription
 
         package init(request: PresenterRequest, asked: Instant, deadline: Instant, actor: ProcessDescription)
@@ -88,9 +88,9 @@ package struct PresenterReport: Hashable, Sendable {
     package var path: [UInt8]
     package var messages: PresenterMessages
     package var unansweredQuestions: [UnansweredQuestion]
-    /// It let three requests in a row go unanswered and is told, but not asked, until it answers.
+    /// It did not answer three questions in a row. It receives only notices until it answers.
     package var isDemoted: Bool
-    /// It says that it shows changes that are not on the disk.
+    /// It has reported unsaved changes.
     package var isUnsaved: Bool
 
     package init(

@@ -3,10 +3,10 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// What the engine says about itself when somebody asks.
+// The status of the engine.
 
 extension Engine {
-    /// How the mount stands now.
+    /// The status of the mount now.
     package func report(options: EffectiveOptions, dataPath: DataPath) -> StatusReport {
         var report = StatusReport(
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
@@ -18,10 +18,10 @@ extension Engine {
         return report
     }
 
-    /// How many claims are looked at while requests wait for the lock.
+    /// How many claims are visited under one lock, while requests wait for it.
     private static let statusBatchSize = 512
 
-    /// Claims that wait now, the oldest first.
+    /// The waiting claims, the oldest first.
     private var waitingClaims: [WaitingClaim] {
         let claims = state.withLock { Array($0.claims.keys) }
         var waiting: [(ClaimID, ClaimRecord, Instant, (any Claimant)?)] = []
@@ -81,7 +81,7 @@ extension LiveCounters {
 }
 
 extension Attribution {
-    /// The process and its program, as they were noted or as the thread tells; no program if it is gone.
+    /// The process and its program, as noted or read from the thread now; no program if it is gone.
     var identity: (process: Int32, program: [UInt8]?) {
         if let process, let program { return (process, program) }
         guard isStillThere else { return (process ?? thread, program) }
@@ -91,7 +91,7 @@ extension Attribution {
         )
     }
 
-    /// Whether the thread's number is not somebody else's by now.
+    /// Whether the thread still exists, and its number was not reused.
     var isStillThere: Bool {
         guard thread > 0, let status = ProcessInspection.status(ofProcess: thread) else { return false }
         return ProcessInspection.hadStarted(status.started, at: acted.nanoseconds)

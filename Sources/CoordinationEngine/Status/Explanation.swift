@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Why a claim waits or was refused, chained to the end.
+/// Why a claim waits or was refused: a chain of blockers up to its end.
 ///
-/// Noted under the lock, and put into words after it, because that reads `/proc` and names of files.
+/// The facts are collected under the lock. Sentences are made after it, because that reads `/proc` and names of
+/// files.
 package struct Explanation: Sendable {
     /// One step of a chain.
     enum Link: Sendable {
         case holder(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
         case queued(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
-        /// Who holds something does not let it go before somebody has something else.
+        /// A holder does not end before another claim is granted.
         case dependency(ExplainedClaimant, on: ExplainedClaimant)
         case presenter(waiting: ExplainedClaimant, PresenterEntry, Question)
     }
 
-    /// Where two claims meet, as seen from the one that waits.
+    /// How two claims are in conflict, seen from the waiting one.
     enum ClaimOverlap: Sendable {
         case item
         case package
-        /// The other one is below what it wants to change.
+        /// The other claim is below the directory that the waiting claim changes.
         case below
-        /// It is below what the other one changes.
+        /// The waiting claim is below the directory that the other claim changes.
         case above
     }
 
@@ -30,7 +31,7 @@ package struct Explanation: Sendable {
         let isWaiting: Bool
     }
 
-    /// One who waits or is waited for.
+    /// A claimant that waits or blocks.
     enum ExplainedClaimant: Sendable {
         case claimant(any Claimant)
         case detached(Attribution, [Intent])
@@ -52,23 +53,23 @@ package struct Explanation: Sendable {
         var detached: ExplainedClaimant { .detached(attribution, intents) }
     }
 
-    /// Nobody reads on after so many.
+    /// The maximum number of links; a longer chain is not readable.
     static let longest = 32
 
     var links: [Link] = []
-    /// If claims waited for each other, those claims; else empty.
+    /// The claims of a deadlock; else empty.
     var cycle: [CycleMember] = []
     /// The presenter that could not do what it was asked.
     package internal(set) var refuser: PresenterID?
-    /// When it was so.
+    /// When the facts were collected.
     private let moment: Instant
 
     init(at moment: Instant = Instant(nanoseconds: 0)) { self.moment = moment }
 
-    /// Sentences without an end: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
+    /// Sentences without a full stop: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
     package var sentences: [String] { cycle.isEmpty ? links.map(sentence) : [cycleText] }
 
-    /// Whom the claim waits for, the next in the chain first, each once.
+    /// The processes that the claim waits for, nearest first, each once.
     package var actors: [ProcessDescription] {
         var accounts = links.compactMap { link -> Attribution? in
             switch link {
@@ -127,7 +128,8 @@ package struct Explanation: Sendable {
     private var cycleText: String {
         let names = cycle.map(\.claimant.name)
         let last = cycle.count - 1
-        // What the last one holds, the first one's program may hold: then that is where the sentence begins.
+        // The last claim's holder and the first claim may be of one program: then the sentence begins with what it
+        // holds.
         let isRound = !cycle[last].isWaiting && names[last] == names[0]
         var text = names[0] + (isRound ? " holds \(cycle[last].claimant.allPaths) and" : "")
         for (index, step) in cycle.enumerated() where !isRound || index != last {
@@ -149,7 +151,7 @@ package struct Explanation: Sendable {
 extension Explanation.ExplainedClaimant {
     fileprivate var name: String { Engine.name(of: attribution) }
 
-    /// The part that another claim meets: one of the same name, if there is one.
+    /// The intent that is in conflict with another claim: one with the same path, if there is one.
     fileprivate func intent(beside other: Self) -> Intent {
         let paths = other.intents.map { $0.path() }
         let own = intents
@@ -160,7 +162,7 @@ extension Explanation.ExplainedClaimant {
 }
 
 extension Explanation {
-    /// Without the claimants: who is told why it was refused may keep that, and must not keep itself.
+    /// The same without claimants: a refused claimant may store the explanation, and must not retain itself.
     var detached: Explanation {
         var explanation = self
         explanation.cycle = cycle.map { CycleMember(claimant: $0.claimant.detached, isWaiting: $0.isWaiting) }
@@ -180,7 +182,7 @@ extension Explanation {
 }
 
 extension Engine.Decision {
-    /// As it is told.
+    /// The decision for the claimant, with a detached explanation.
     var told: Self {
         switch self {
         case .granted: self
@@ -202,7 +204,7 @@ extension Access {
 }
 
 extension [UInt8] {
-    /// The root has no name of its own.
+    /// The path, or `/` for the root.
     fileprivate var shownText: String { isEmpty ? "/" : String(decoding: self, as: UTF8.self) }
 }
 

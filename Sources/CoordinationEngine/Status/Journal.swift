@@ -2,7 +2,7 @@
 package import Coordination
 import Synchronization
 
-/// One thing that happened, in the order it happened.
+/// A step in the journal.
 package struct JournalEntry: Sendable {
     package typealias Step = JournalStep.Kind
 
@@ -16,7 +16,7 @@ package struct JournalEntry: Sendable {
 
 /// The last steps of a mount.
 package final class Journal: Sendable {
-    /// How many steps are remembered.
+    /// The number of steps that are remembered.
     package static let capacity = 2048
 
     private struct State {
@@ -28,8 +28,8 @@ package final class Journal: Sendable {
 
     package init() {}
 
-    /// What falls out of the ring for it is given to the caller, to be let go of under no lock: its subject may own a
-    /// file's last reference.
+    /// Notes a step. Returns the step that it replaces, to be released under no lock: its subject may own a file's
+    /// last reference.
     @discardableResult
     package func note(
         _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Synchronization
 
-/// How often things happened since the mount was made.
+/// Counters of events since the mount was made.
 package final class LiveCounters: Sendable {
     package let granted = Atomic<UInt64>(0)
     package let waited = Atomic<UInt64>(0)
-    /// Requests put to presenters.
+    /// Questions to presenters.
     package let asked = Atomic<UInt64>(0)
     package let forfeited = Atomic<UInt64>(0)
     package let proceeded = Atomic<UInt64>(0)
-    /// Holders with nothing to lose that let others pass.
+    /// Holders that yielded, with nothing to lose.
     package let yielded = Atomic<UInt64>(0)
-    /// Holders that were made to let others pass.
+    /// Holders that were suspended by force.
     package let suspended = Atomic<UInt64>(0)
     /// Claims that waited for each other.
     package let deadlocks = Atomic<UInt64>(0)
@@ -19,7 +19,7 @@ package final class LiveCounters: Sendable {
     package let parkedUnderLock = Atomic<UInt64>(0)
     package let stale = Atomic<UInt64>(0)
     package let interrupted = Atomic<UInt64>(0)
-    /// Looks at the processes behind requests.
+    /// Lookups of the processes behind requests.
     package let identified = Atomic<UInt64>(0)
     package let preserved = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)

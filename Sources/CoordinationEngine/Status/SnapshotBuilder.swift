@@ -4,13 +4,13 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// Who waits for whom.
+// Claims, presenters, and the blockers of each claim.
 
 extension Engine {
-    /// What is noted under the lock; put into words after it, because that reads `/proc` and names of files.
+    /// Facts collected under the lock. They are formatted after it, because that reads `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: ClaimRecord, suspension: Suspension?, Explanation)] = []
-        /// Users of those, as far as they are known.
+        /// The users of these claims and presenters, as far as known.
         var users: Set<UInt32> = []
         var presenters:
             [(
@@ -20,9 +20,9 @@ extension Engine {
                 []
     }
 
-    /// Who has, wants and shows what: of one item, or of all.
+    /// The claims and presenters of one item, or of all.
     ///
-    /// The oldest so many of each. May read `/proc`, so not for threads that must not wait.
+    /// The oldest of each, up to `limit`. May read `/proc`, so it is not for threads that must not wait.
     package func snapshot(of item: ItemID?, atMost limit: Int = .max) -> CoordinationSnapshot {
         let facts = facts(of: item, atMost: limit)
         let now = Self.now
@@ -52,10 +52,10 @@ extension Engine {
         return delays.reports(of: account, at: now).first { $0.spent >= $0.allowed }
     }
 
-    /// How many are noted at a time: requests wait for the lock meanwhile.
+    /// How many are visited under one lock, while requests wait for it.
     static let snapshotBatchSize = 32
 
-    /// Numbers are copied under the lock and sorted after it; what is over when its turn comes is left out.
+    /// Ids are copied under the lock and sorted after it. Claims and presenters that end meanwhile are left out.
     private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
         let (claims, presenters): ([ClaimID], [PresenterID]) = state.withLock { state in
             guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
@@ -86,7 +86,7 @@ extension Engine {
         return facts
     }
 
-    /// Calls the body with some after others, each time under the lock.
+    /// Calls the body with one part after another, each time under the lock.
     func forEachPart<ID>(
         of ids: ArraySlice<ID>, atOnce most: Int = snapshotBatchSize, _ body: (ArraySlice<ID>, State) -> Void
     ) {
@@ -100,7 +100,7 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// From a claim to those who keep everybody in the chain waiting.
+    /// Explains the wait of a claim along its chain of blockers.
     func explanation(of claim: ClaimID, at now: Instant) -> Explanation {
         var explanation = Explanation(at: now)
         var (next, seen): (ClaimID?, Set<ClaimID>) = (claim, [])
@@ -112,11 +112,11 @@ extension Engine.State {
         return explanation
     }
 
-    /// Notes what a claim waits for itself, and returns the claim whose wait comes next.
+    /// Notes the direct blockers of a claim, and returns the next claim in the chain.
     private func explain(
         _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
     ) -> ClaimID? {
-        // What was refused just now waits no longer.
+        // A claim that was refused just now does not wait any more.
         let refused = arbiter.lastWait(of: claim)
         let blocker = refused.map(\.blocker) ?? arbiter.blocker(of: claim)
         let questions = refused?.questions ?? arbiter.openQuestions(for: claim)
@@ -149,7 +149,7 @@ extension Engine.State {
         }
     }
 
-    /// Those who wait for each other, as they were when it was found out.
+    /// Explains a deadlock by its claims at the moment it was found.
     func explanation(of deadlock: Deadlock, at now: Instant) -> Explanation {
         var explanation = Explanation(at: now)
         explanation.cycle = deadlock.cycle.compactMap { claim in
@@ -171,13 +171,13 @@ extension Engine.ClaimRecord {
 }
 
 extension ProcessDescription {
-    /// People know a program by the number of its process, not of the thread that acts.
+    /// Users know a program by the number of its process, not of the acting thread.
     init(_ attribution: Attribution) {
         let (process, program) = attribution.identity
         self.init(pid: process, program: program ?? [])
     }
 
-    /// With the process and its user, which `/proc` has to be asked for.
+    /// With the process and its user, which may be read from `/proc`.
     fileprivate init(lookingAt attribution: Attribution) {
         self.init(attribution)
         user = attribution.user

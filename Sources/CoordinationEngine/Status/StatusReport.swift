@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Whatever can say how it stands: a mount, or its stand-in in a test.
+/// A source of status reports: a mount, or its substitute in a test.
 package protocol StatusSource: Sendable {
     /// May be called on any thread, and never waits for a claim.
     func status() -> StatusReport
 }
 
-/// Which way the contents of files travel when the administrator has a say.
+/// The data path that the administrator has chosen.
 package enum DataMode: String, Hashable, Sendable, CaseIterable {
-    /// The kernel reads and writes the files below itself wherever it lets us arrange that.
+    /// Passthrough, wherever the kernel supports it.
     case automatic = "auto"
-    /// Every byte goes through the daemon.
+    /// All data goes through the daemon.
     case daemon
 }
 
-/// Which way the contents of files travel in fact; known once the kernel has opened the connection.
+/// The data path in use; known once the kernel has opened the connection.
 package enum DataPath: String, Hashable, Sendable, CaseIterable {
     case undecided
     case passthrough
     case daemon
 }
 
-/// How a mount stands at one moment: plain values, so that the engine knows nothing of any wire format.
+/// The status of a mount at one moment: plain values, independent of any wire format.
 package struct StatusReport: Hashable, Sendable {
     package var options: EffectiveOptions
     package var dataPath: DataPath
     package var counters: Counters
     package var use = ResourceUsage()
-    /// Nil in place, where there is no way around the mount.
+    /// Nil for an in-place mount, which has no bypass.
     package var sourceWatch: SourceWatchReport?
-    /// The rules about programs, and the files that they come from.
+    /// The rules about programs, and their files.
     package var rules = RulesReport()
-    /// What guests have made other users wait, the longest first; nil where there are no guests.
+    /// The delays that guests have caused, the longest first; nil for a mount without guests.
     package var delays: [DelayReport]?
-    /// The same of all guests together, where that is more than one may.
+    /// The delays by all guests together that exceed the allowance of a single guest.
     package var delaysOfAll: [DelayReport]?
-    /// Claims that wait now, the oldest first.
+    /// The waiting claims, the oldest first.
     package var waiting: [WaitingClaim]
-    /// The last steps, in the order in which they were taken.
+    /// The last steps, the oldest first.
     package var journal: [JournalStep]
 
     package init(
@@ -53,11 +53,11 @@ package struct StatusReport: Hashable, Sendable {
     }
 }
 
-/// The files that rules are from, and the rules.
+/// The rules, and the files that they come from.
 package struct RulesReport: Hashable, Sendable {
     package struct File: Hashable, Sendable {
         package let path: String
-        /// Why nothing that it says is in force, if so.
+        /// Why the file is not in force; nil if it is.
         package let problem: String?
 
         package init(path: String, problem: String?) {
@@ -76,27 +76,27 @@ package struct RulesReport: Hashable, Sendable {
         }
     }
 
-    /// The later ones decide before the former.
+    /// Later files override earlier ones.
     package var files: [File] = []
     package var programs: [Program] = []
 
     package init() {}
 }
 
-/// How changes around a mount are noticed.
+/// The detection of changes out of band.
 package struct SourceWatchReport: Hashable, Sendable {
     /// `fanotify`, `inotify` or `none`.
     package var means = "none"
-    /// Why not everything is noticed, if so.
+    /// Why the detection is incomplete; nil if it is complete.
     package var shortage: String?
     package var changes: UInt64 = 0
-    /// How often there were more than the kernel keeps.
+    /// How often the kernel's queue of events overflowed.
     package var losses: UInt64 = 0
 
     package init() {}
 }
 
-/// The options a mount runs under, after defaults, the command line and the mount below had their say.
+/// The effective options of a mount, from defaults, the command line and the mount below.
 package struct EffectiveOptions: Hashable, Sendable {
     package var bounds = Bounds()
     package var data = DataMode.automatic
@@ -110,64 +110,64 @@ package struct EffectiveOptions: Hashable, Sendable {
     package init() {}
 }
 
-/// What happened since the mount, by kind.
+/// Counts of events since the mount, by kind.
 package struct Counters: Hashable, Sendable {
     package var granted: UInt64 = 0
     package var waited: UInt64 = 0
-    /// Requests put to presenters.
+    /// Questions to presenters.
     package var asked: UInt64 = 0
-    /// Presenters whose time ran out.
+    /// Questions that were not answered in time.
     package var forfeited: UInt64 = 0
-    /// Went ahead over a claim because the wait ran out.
+    /// Claims that preempted others after their wait reached its limit.
     package var proceeded: UInt64 = 0
-    /// Let others pass with nothing to lose.
+    /// Holders that yielded, with nothing to lose.
     package var yielded: UInt64 = 0
-    /// Let others pass because a bound ran out.
+    /// Holders that were suspended at a time limit.
     package var suspended: UInt64 = 0
     /// Claims that waited for each other.
     package var deadlocks: UInt64 = 0
     package var retried: UInt64 = 0
-    /// Waited while the kernel held a lock for the request.
+    /// Requests that waited while the kernel held a lock for them.
     package var parkedUnderLock: UInt64 = 0
-    /// Answers of ESTALE other than a bounce's.
+    /// Answers of ESTALE other than retries.
     package var stale: UInt64 = 0
     package var interrupted: UInt64 = 0
-    /// Looks at the processes behind requests; none while nobody is concerned.
+    /// Lookups of the processes behind requests; none while no claim or presenter needs them.
     package var identified: UInt64 = 0
-    /// Contents kept before a step that would have lost them.
+    /// Contents preserved before a step that would have destroyed them.
     package var preserved: UInt64 = 0
     /// READ requests that reached the daemon; none do under passthrough.
     package var reads: UInt64 = 0
     /// WRITE requests that reached the daemon.
     package var writes: UInt64 = 0
-    /// Requests for names of a directory; none while the kernel has them.
+    /// Requests to list a directory; none while the kernel has it cached.
     package var listed: UInt64 = 0
 
     package init() {}
 }
 
-/// What the daemon has at one moment. When no program has a file open and none waits, all but the descriptors and the backing
-/// files is 0.
+/// The resources of the daemon at one moment. All but descriptors and backing files are 0 when no file is open and no
+/// program waits.
 package struct ResourceUsage: Hashable, Sendable {
-    /// Held, suspended and waiting.
+    /// Held, suspended and waiting claims.
     package var claims = 0
     /// Open files of unmodified programs.
     package var openFiles = 0
-    /// Open files whose way of data is decided: those that are open, and those that are being opened or closed.
+    /// Open files with a decided data path, including those being opened or closed.
     package var routes = 0
-    /// Files that the kernel keeps open for passthrough.
+    /// Files that are registered with the kernel for passthrough.
     package var backingFiles = 0
-    /// Descriptors of files and directories below.
+    /// Descriptors of files and directories below the mount.
     package var descriptors = 0
 
     package init() {}
 }
 
-/// Who acts, as far as could be found out before it was gone.
+/// A process, as far as it was identified before its end.
 package struct ProcessDescription: Hashable, Sendable {
     package var pid: Int32
     package var user: UInt32?
-    /// The program's name; bytes, since a process may call itself anything.
+    /// The program's name; bytes, since a process may choose any name.
     package var program: [UInt8]
 
     package init(pid: Int32, user: UInt32? = nil, program: [UInt8]) {
@@ -185,7 +185,7 @@ package struct WaitingClaim: Hashable, Sendable {
     /// Below the root of the mount, without a leading slash.
     package var path: [UInt8]
     package var since: Instant
-    /// Those it waits for.
+    /// The claimants that it waits for.
     package var holders: [ProcessDescription]
 
     package init(
@@ -201,16 +201,16 @@ package struct WaitingClaim: Hashable, Sendable {
     }
 }
 
-/// One step of the journal: who did what, to what, and why.
+/// A step of the journal: process, action, path and reason.
 package struct JournalStep: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
-        // What became of claims.
+        // States of claims.
         case waited, granted, proceeded, refused, withdrawn, ended
-        /// Goes on waiting for another item.
+        /// The claim waits for another item now.
         case retargeted
-        /// Was done something about, because claims waited for each other.
+        /// The claim was changed to end a deadlock.
         case deadlock
-        // How holders let others pass.
+        // How holders in contention stopped blocking others.
         case yielded, suspended
         // Presenters.
         case asked, answered, forfeited, told
@@ -219,14 +219,14 @@ package struct JournalStep: Hashable, Sendable {
         case parkedUnderLock, stale, interrupted
         // Names in the middle of a save.
         case vacated, filled, rolledBack, windowClosed
-        // What was done to the directory below.
+        // Changes of the source.
         case created, unlinked, renamed
-        // What was kept, and what need not be kept any more.
+        // Preserved versions, and versions that were dropped.
         case preserved = "kept"
         case dropped
     }
 
-    /// Counts from 1 and never skips, so that a reader sees whether it missed steps.
+    /// Counts from 1 without gaps, so that a reader detects missed steps.
     package var sequence: UInt64
     package var moment: Instant
     package var kind: Kind
@@ -234,7 +234,7 @@ package struct JournalStep: Hashable, Sendable {
     package var actor: ProcessDescription?
     /// Below the root of the mount, without a leading slash.
     package var path: [UInt8]
-    /// One clause for people: why, or over whom.
+    /// A clause for people: the reason, or the preempted claims.
     package var detail: String
 
     package init(
