@@ -6,37 +6,39 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Files that their programs lock themselves: from when one was seen to hold a lock by a descriptor that it may write with, until
-/// some time after its last such handle is closed.
+/// Files that their programs lock themselves.
+///
+/// A file is one from the first time that a program was seen to lock it by a writable descriptor. It stops being one some
+/// time after the last such handle was closed.
 final class AdvisoryLocks: Sendable {
     private struct Entry {
         weak var node: Node?
-        /// What the programs are called that were seen to lock it.
+        /// The names of the programs that were seen to lock it.
         var programs: Set<[UInt8]> = []
-        /// Their open handles.
+        /// The open handles of these programs.
         var handles: Set<HandleID> = []
-        /// When it is forgotten; nil while there are such handles.
+        /// The time at which the entry is removed; nil while there are such handles.
         var end: Instant?
     }
 
     private struct State {
         var entries: [NodeID: Entry] = [:]
-        /// Files whose writers are being looked at.
+        /// Files with a running poll of their writers.
         var looked: Set<NodeID> = []
     }
 
-    /// How long a file is known to be locked by its programs when none of these has it open.
+    /// How long a file counts as locked by its programs after they have all closed it.
     static let memory = TimeSpan.seconds(60)
-    /// More files are not remembered.
+    /// The most files that are remembered.
     private static let most = 4096
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
 
-    /// Whether there is none, which is what the fast paths ask.
+    /// Whether there are no such files; the fast paths check only this.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Whether programs were seen to lock a file lately.
+    /// Whether programs were seen to lock a file recently.
     func contains(_ node: Node) -> Bool {
         !isEmpty && state.withLock { $0.entries[node.id]?.node === node }
     }
@@ -49,13 +51,13 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// A program was seen to lock a file by a handle, which is still open.
+    /// Notes that a program was seen to lock a file by a handle, which is still open.
     func note(_ program: [UInt8], by handle: Handle) {
         let node = handle.node
         change { state in
             guard state.entries.count < Self.most || state.entries[node.id] != nil else { return }
             var entry = state.entries[node.id] ?? Entry()
-            // A number may be another file's by now.
+            // The number may belong to another file now.
             if entry.node !== node { entry = Entry(node: node) }
             entry.programs.insert(program)
             entry.handles.insert(handle.id)
@@ -64,7 +66,7 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// A handle was closed. Returns when its file is to be forgotten, if it was the last by which it was seen to be locked.
+    /// Notes a closed handle. If it was the file's last one with a lock, returns when the file is to be forgotten.
     func left(_ handle: Handle, at now: Instant) -> Instant? {
         state.withLock { state in
             let id = handle.node.id
@@ -83,7 +85,7 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Whether nobody looks at a file's writers; then the caller does, until ``endPoll(at:)``.
+    /// Returns true if no poll of a file's writers runs. Then the caller polls, until ``endPoll(at:)``.
     func beginPoll(at node: Node) -> Bool { state.withLock { $0.looked.insert(node.id).inserted } }
     func endPoll(at node: Node) { state.withLock { _ = $0.looked.remove(node.id) } }
 
@@ -96,10 +98,10 @@ final class AdvisoryLocks: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// How many writers are looked at, at most, each time.
+    /// The most writers that are polled each time.
     private static let mostLookers = 8
 
-    /// What lets a handle have its file beside others.
+    /// The access pattern by which a handle can share the file with others.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {
@@ -115,9 +117,10 @@ extension CoordinatedFilesystem {
         engine.timers.schedule(at: end.nanoseconds) { [self] in advisoryLocks.forget(id, at: Engine.now) }
     }
 
-    /// An open begins to wait: as long as any waits for the file, its writers are looked at, in case their programs lock the file
-    /// themselves. Most waits are over before the first look. The lock may be made after the open that it belongs to, so it is looked
-    /// for again, less and less often.
+    /// Begins to poll the writers of a file when an open waits for it, in case their programs lock the file themselves.
+    ///
+    /// Polling goes on while any open waits. Most waits end before the first poll. A program may lock the file some time
+    /// after its open, so the poll is repeated at growing intervals.
     func scheduleLockPoll(on node: Node) {
         guard advisoryLocks.beginPoll(at: node) else { return }
         if advisoryLocks.contains(node) {
@@ -138,7 +141,7 @@ extension CoordinatedFilesystem {
             if needsLockPoll(for: node) { pollLocks(on: node) }
             if needsLockPoll(for: node) { return scheduleLockPoll(on: node, after: pause) }
             advisoryLocks.endPoll(at: node)
-            // One that began to wait meanwhile has not begun to look.
+            // An open that began to wait meanwhile has started no poll.
             if needsLockPoll(for: node) { scheduleLockPoll(on: node) }
         }
     }
@@ -154,7 +157,7 @@ extension CoordinatedFilesystem {
             handle.state.withLock { $0.isObservedLocker = true }
             advisoryLocks.note(handle.identify().program, by: handle)
             noteLock(of: handle)
-            // Closed meanwhile: nobody else would say so.
+            // If it was closed meanwhile, no other call would note the end of its locks.
             if handles[handle.id] == nil { noteEnd(ofLocksBy: handle) }
         }
         guard advisoryLocks.contains(node) else { return }
@@ -174,9 +177,10 @@ extension CoordinatedFilesystem {
         if isNew, handle.hasClaim { engine.noteLock(of: handle.currentClaim) }
     }
 
-    /// Whether a program that has a file open, or opens it, which others lock, is taken to lock it too: if it reads and writes it, or
-    /// has the name of one that was seen to. Not if it does away with what is in the file: a lock that comes after that protects
-    /// nothing. Nor a shell, which opens files for any program, and by whose name nothing is known.
+    /// Whether a program is expected to lock a file that others lock.
+    /// - Expected: it opens the file to read and write, or it has the name of a program that was seen to lock it.
+    /// - Not expected: it truncates the file, since a later lock would protect nothing.
+    /// - Not expected by its name: a shell, which opens files for any other program.
     private func mayBeExpectedToLock(_ handle: Handle) -> Bool {
         if handle.state.withLock({ $0.locksFile }) { return true }
         if handle.truncates { return false }
@@ -185,9 +189,11 @@ extension CoordinatedFilesystem {
         return !processes.programs.isShell(program) && advisoryLocks.isKnown(program, on: handle.node)
     }
 
-    /// An empty file is there to be locked, and nothing in it can be lost: its lockers let a program pass that has the name of one of
-    /// them, and any other when they have had the file for `idle` and written nothing. What it writes then is kept as ever. A shell
-    /// passes at once, too: it may have locked the file and run another program in its place, which has another name.
+    /// Lets an open of an empty file go ahead of the programs that lock it. An empty file exists to be locked, and has no
+    /// contents to lose.
+    /// - At once: a program with the name of a locker.
+    /// - At once: a shell, since it may have locked the file before it executed a program with another name.
+    /// - After the lockers had the file for `idle` without writing: any other program. Its writes are preserved as usual.
     private func letPass(_ opener: Handle) {
         let node = opener.node
         guard node.presentStatus?.size == 0 else { return }
@@ -202,10 +208,10 @@ extension CoordinatedFilesystem {
 }
 
 extension Handle {
-    /// Whether it was opened to read and write what is there.
+    /// Whether it was opened to read and write the existing contents.
     var mayReadAndWrite: Bool { flags & (O_ACCMODE | O_TRUNC) == O_RDWR }
 
-    /// Whether it and another one are of programs that lock the file: neither is kept from the other.
+    /// Whether both handles belong to programs that lock the file: then neither waits for the other.
     func locks(like other: Handle) -> Bool {
         state.withLock { $0.locksFile } && other.state.withLock { $0.locksFile }
     }

@@ -2,13 +2,13 @@
 package import FuseBridge
 import Synchronization
 
-/// Orders the data requests of a file that overlap, where this process moves the data (D136).
+/// Orders overlapping data requests of a file, where this process moves the data (D136).
 ///
-/// The kernel sends a WRITE with the page unlocked and full of the new bytes. If it drops that page before the WRITE is carried
-/// out, it sends a READ for it, and takes the answer for good. So a READ waits for each WRITE of the same bytes that came before,
-/// and a WRITE for each READ that is being carried out.
+/// The kernel sends a WRITE with the page unlocked and full of the new bytes. If it drops that page before the WRITE is
+/// carried out, it sends a READ and caches the answer for good. So a READ waits for each earlier WRITE of the same bytes. A
+/// WRITE waits for each READ that is being carried out.
 ///
-/// There is an order only for files that a program has open to write. **Lock rule.** No system call is made under the mutex.
+/// Only files that a program has open for writing have an order. **Lock rule.** No system call is made under the mutex.
 package final class DataOrder: Sendable {
     /// The place of one request, until ``end(_:)``.
     package struct DataTicket: Sendable {
@@ -20,13 +20,13 @@ package final class DataOrder: Sendable {
     }
 
     private let files = Mutex<[NodeID: FileOrder]>([:])
-    /// How many files have an order: as a rule none, and then a READ need not look.
+    /// The number of files that have an order. It is mostly 0, and then a READ skips the table.
     private let count = Atomic<Int>(0)
 
     package init() {}
 
-    /// A program has opened the file to write, and this process moves its data. Returns the number of the last READ before, for
-    /// the requests that come by the new handle.
+    /// Notes that a program opened the file for writing while this process moves its data. Returns the number of the last
+    /// READ before, for the requests of the new handle.
     package func open(_ node: NodeID) -> UInt64 {
         update(node) { order in
             order.writers += 1
@@ -36,7 +36,7 @@ package final class DataOrder: Sendable {
 
     package func close(_ node: NodeID) { update(node) { $0.writers -= 1 } }
 
-    /// A request has come. Nil: it need not be ordered, since no WRITE can be under way.
+    /// Enters a request. Nil if it needs no order, since no WRITE can be under way.
     package func enter(_ request: DataRequest, of node: NodeID) -> DataTicket? {
         if request.kind == .reading, count.load(ordering: .acquiring) == 0 { return nil }
         return files.withLock { files in
@@ -59,8 +59,9 @@ package final class DataOrder: Sendable {
         if isNow { body() }
     }
 
-    /// The request was carried out. Has those go on that waited for it, and tells what the kernel may have read of the bytes
-    /// that it changed before they were (``FileOrder/end(_:)``).
+    /// Ends a request and starts those that waited for it.
+    ///
+    /// Returns the ranges that the kernel may have read too early, before the request changed them (``FileOrder/end(_:)``).
     @discardableResult
     package func end(_ ticket: DataTicket) -> [Range<Int64>] {
         let (next, stale) = update(ticket.node) { $0.end(ticket.number) }
@@ -89,21 +90,21 @@ package final class DataOrder: Sendable {
     }
 }
 
-/// What a request for data is about.
+/// A request to read or write data of a file.
 package struct DataRequest: Sendable {
     package enum Kind: Sendable {
         case reading
         /// By `write(2)`: the page is unlocked meanwhile.
         case writing
-        /// What was stored to a mapping: the kernel keeps the page until that is done.
+        /// Data stored to a mapping: the kernel holds the page until the request ends.
         case storing
     }
 
     package let kind: Kind
     let bytes: Range<Int64>
-    /// Which made the request, or 0.
+    /// The thread that made the request, or 0.
     let thread: Int32
-    /// The last READ before the handle was opened.
+    /// The number of the last READ before the handle was opened.
     let readsBefore: UInt64
 
     package init(_ kind: Kind, of bytes: Range<Int64>, by thread: Int32, after readsBefore: UInt64 = 0) {
@@ -113,7 +114,7 @@ package struct DataRequest: Sendable {
         self.readsBefore = readsBefore
     }
 
-    /// The last page of what is written, if that does not fill it: the kernel may have it locked until the answer.
+    /// The last page that is written, if it is not filled. The kernel may hold its lock until the answer.
     package func lastPage(of size: Int64) -> Range<Int64>? {
         let begin = (bytes.upperBound - 1) / size * size
         guard bytes.lowerBound > begin || bytes.upperBound - begin < size else { return nil }
@@ -125,7 +126,7 @@ package struct DataRequest: Sendable {
     }
 }
 
-/// The requests for the data of one file, in the order in which they came.
+/// The requests for the data of one file, in the order of their arrival.
 struct FileOrder {
     private struct Entry {
         let number: UInt64
@@ -135,15 +136,15 @@ struct FileOrder {
 
     private enum State {
         case begun
-        /// The body comes later than the request.
+        /// The body is set later than the request is entered.
         case waiting((@Sendable () -> Void)?)
     }
 
-    /// Open handles that may write.
+    /// The number of open handles that may write.
     var writers = 0
     private var entries: [Entry] = []
     private var nextNumber: UInt64 = 0
-    /// What was read since the last WRITE.
+    /// The ranges that were read since the last WRITE.
     private(set) var reads = RecentReads()
 
     var isNeedless: Bool { writers == 0 && entries.isEmpty }
@@ -156,7 +157,7 @@ struct FileOrder {
         return (number, isFirst)
     }
 
-    /// Returns whether the request may be carried out already; otherwise the body is kept.
+    /// Returns whether the request may be carried out already; otherwise the body is stored.
     mutating func wait(_ number: UInt64, _ body: @escaping @Sendable () -> Void) -> Bool {
         guard let index = entries.firstIndex(where: { $0.number == number }),
             case .waiting = entries[index].state
@@ -165,12 +166,14 @@ struct FileOrder {
         return false
     }
 
-    /// Returns what may go on, and of a WRITE the parts of its bytes that were read while it may have been on its way.
+    /// Returns the bodies that may run now. For a WRITE, also returns its ranges that were read while it may have been on
+    /// its way.
     ///
-    /// The kernel fills the pages of a `write(2)` one after the other, and waits for one that is being read. One that is full
-    /// may be dropped and read again meanwhile, by a READ that comes before the WRITE; then the kernel has old bytes for good. Such a
-    /// READ comes after the WRITE before, since the kernel locks the file while it writes; after the handle was opened, when
-    /// the kernel drops what it has; and from another thread than the one that writes.
+    /// The kernel fills the pages of a `write(2)` in turn, and waits for a page that is being read. It may drop a full page
+    /// and read it again before the WRITE arrives; then it caches old bytes for good. Such a READ has these properties:
+    /// - It comes after the previous WRITE, since the kernel locks the file while it writes.
+    /// - It comes after the handle was opened, when the kernel drops its cache.
+    /// - It comes from another thread than the writing one.
     mutating func end(_ number: UInt64) -> (next: [@Sendable () -> Void], stale: [Range<Int64>]) {
         guard let index = entries.firstIndex(where: { $0.number == number }) else { return ([], []) }
         let request = entries.remove(at: index).request
@@ -196,7 +199,7 @@ struct FileOrder {
     }
 }
 
-/// Which bytes were read of late, and by which threads.
+/// The ranges that were read recently, and the reading threads.
 struct RecentReads {
     private struct Read {
         var number: UInt64
@@ -204,11 +207,11 @@ struct RecentReads {
         let thread: Int32
     }
 
-    /// So many are told apart; more count as one that has read all from the first to the last.
+    /// The most reads that are stored separately. More are merged into one read of the whole range.
     private static let most = 64
 
     private var reads: [Read] = []
-    /// The number of the last one.
+    /// The number of the last READ.
     private(set) var last: UInt64 = 0
 
     mutating func add(_ request: DataRequest) {
@@ -230,7 +233,7 @@ struct RecentReads {
         reads.append(Read(number: last, bytes: all, thread: 0))
     }
 
-    /// What other threads have read of the bytes that a request has written. What was read before it is forgotten.
+    /// Returns the parts of a written range that other threads have read. Forgets all earlier reads.
     mutating func take(overlapping write: DataRequest) -> [Range<Int64>] {
         guard !reads.isEmpty else { return [] }
         defer { reads.removeAll(keepingCapacity: true) }

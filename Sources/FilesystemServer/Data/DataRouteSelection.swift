@@ -6,8 +6,8 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Who moves a file's data is decided per inode when it is opened first, and holds while it is open:
-/// the kernel answers EIO to handles of one inode in two modes.
+/// Selects the route of a file's data. It is chosen for each inode at its first open, and holds while the file is open: the
+/// kernel answers EIO to handles of one inode in two modes.
 extension CoordinatedFilesystem {
     func enterRoute(
         _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
@@ -25,12 +25,12 @@ extension CoordinatedFilesystem {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         routeStatistics.entered()
-        // What was answered before is believed for long; of a new file nothing was.
+        // The kernel may cache earlier attributes for long: invalidate them. For a new file none are cached.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
     }
 
-    /// Nobody has the file open, so that what it was backed by may be closed until the open counts.
+    /// Chooses a route while the file is not open. Its backing file may be closed until this open is counted.
     private func newRoute(
         for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
@@ -38,7 +38,7 @@ extension CoordinatedFilesystem {
         while true {
             let wanted = try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
             let entered: DataRoute? = handle.node.state.withLock { state in
-                // Another thread may have decided meanwhile: then its choice holds.
+                // Another thread may have chosen meanwhile: then its choice holds.
                 let route = state.dataRoute ?? wanted
                 if case .backing(let backing) = route, state.usableBacking?.rawValue != backing.rawValue {
                     return nil
@@ -49,14 +49,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether it is known that the kernel moves a file's data by what it was given, so that letting somebody in opens nothing
-    /// here, and nothing as somebody else.
+    /// Whether the kernel is known to move a file's data by an existing, valid backing file. Then another open of the file
+    /// opens nothing here, and needs no other user's identity.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
             && node.state.withLock { $0.mayBypass == true && $0.backing != nil && !$0.isBackingOutdated }
     }
 
-    /// Which way data goes, for people.
+    /// The data path that status reports show.
     var dataPath: DataPath { configuration.data == .daemon ? .daemon : routeStatistics.dataPath }
 
     func leaveRoute(_ handle: Handle) {
@@ -64,19 +64,18 @@ extension CoordinatedFilesystem {
         let wasLastMapper = node.state.withLock { $0.leave(handle) }
         routeStatistics.left()
         node.closeBackingIfUnused()
-        // What was answered before the last store to a mapping does not hold any more.
+        // Attributes that were cached before the last store to a mapping are no longer valid.
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
-    /// How long whoever asks may believe the attributes of a node.
+    /// How long the kernel may cache the attributes of a node for a caller.
     func validity(of node: Node, to thread: Int32) -> Validity {
         cappedValidity(node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
     }
 
-    /// Who stores to a shared mapping of a file whose data the kernel moves tells nobody: as long as there may be one,
-    /// nobody is to believe the file's times (D87).
-    ///
-    /// Nor is anybody to believe what the file of a document with unsaved changes looks like (D168).
+    /// The validity of attributes, or none while they can change unnoticed:
+    /// - While a shared mapping of a passthrough file may exist: its stores change the file's times without a request (D87).
+    /// - While the document has unsaved changes (D168).
     func cappedValidity(_ node: Node, _ valid: Validity) -> Validity {
         if node.state.withLock({ $0.mappers > 0 }) { return .none }
         return engine.isAnythingUnsaved && engine.isUnsaved(node.item) ? .none : valid
@@ -86,7 +85,7 @@ extension CoordinatedFilesystem {
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
-        // The kernel would not say at close(2) what a distant file system says then.
+        // With passthrough, close(2) would not return the errors of a remote file system.
         guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG,
             routeStatistics.mayRegister, node.isMachineLocal
         else {
@@ -97,8 +96,8 @@ extension CoordinatedFilesystem {
         if let known { return .backing(known) }
         let opened: BackingID
         do throws(Errno) {
-            // The kernel writes as whoever had it open the file: root has room that others have not. What was seen before may be
-            // of a former owner, if there was one.
+            // The kernel writes as the user that opened the file. It must not be root, which may use reserved space.
+            // `status` may be older than a change of owner, if there was one.
             let owner =
                 if let status, ownerChanges == 0 { status } else { try descriptor.descriptor.status() }
             ThreadIdentity.become(user: owner.user, group: owner.group)
@@ -107,7 +106,7 @@ extension CoordinatedFilesystem {
         } catch {
             routeStatistics.note(.daemon)
             if error == .notPermitted { routeStatistics.mayNotRegister() }
-            // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): through us, then.
+            // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): the daemon moves the data.
             return .daemon
         }
         routeStatistics.note(.passthrough)
@@ -121,8 +120,8 @@ extension CoordinatedFilesystem {
         return .backing(kept)
     }
 
-    /// Files with privileges or protections go through us, because the kernel's own reopening of an
-    /// `O_PATH` descriptor checks neither.
+    /// Whether the kernel may move the data. The daemon moves data of files with privileges or protections, because the
+    /// kernel does not check these when it reopens an `O_PATH` descriptor.
     private func isBypassAllowed(
         for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
     ) throws(Errno) -> Bool {
@@ -133,26 +132,28 @@ extension CoordinatedFilesystem {
         return allowed
     }
 
-    /// How long a source counts as writable once a file of it was opened for writing.
+    /// How long a source counts as writable after one of its files was opened for writing.
     private static let proofLasts = TimeSpan.milliseconds(10)
 
-    /// An immutable or append-only file refuses what the kernel's reopening would allow, and a mount that is
-    /// read-only what would then fail as EIO: ask the file below. The source itself may become read-only at any time, which
-    /// nobody tells us, but need not be asked for each file.
+    /// Opens the file below once, if necessary, so that its own protection can refuse the open.
+    /// - An immutable or append-only file would be opened by the kernel without a check.
+    /// - On a read-only mount, later writes would fail with EIO.
+    ///
+    /// The source may become read-only unnoticed at any time, but need not be checked for each file.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
         let isProtected = status.isProtected
         let (isOnSubmount, now) = (submounts.isOnSubmount(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
-        // Around the mount the mode may have changed, too.
+        // The mode may have been changed out of band.
         if status.mayBypass == false { handle.node.state.withLock { $0.mayBypass = false } }
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
-        // Not what the file has below, but what its opener has asked for.
+        // Uses only the append flag of the opener, not the attributes of the file below.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
         handle.state.withLock { $0.isAppendOnly = isAppending }
         do throws(Errno) {
-            // Nobody's lease is waited for here.
+            // Does not wait for other programs' leases.
             _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow | O_NONBLOCK)
         } catch {
             guard error == .wouldBlock else { throw error }
@@ -160,8 +161,8 @@ extension CoordinatedFilesystem {
         if !isOnSubmount, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
     }
 
-    /// An append-only file refuses to be mapped by whoever may write, and the kernel, where it maps the file below itself,
-    /// does not. So a file that has become append-only while it is open is not opened to read and to write.
+    /// Refuses to open an append-only file for reading and writing, so that it cannot be mapped. A file system refuses such
+    /// a mapping itself, but the kernel does not check that when it maps the file below.
     func checkMapping(of handle: Handle) throws(Errno) {
         guard handle.flags & O_ACCMODE == O_RDWR, handle.state.withLock({ $0.isAppendOnly }) else { return }
         throw .notPermitted
@@ -176,10 +177,10 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether the file was changed so recently that its clock may not tell the next change from it.
+    /// Whether the file was changed so recently that its clock may not distinguish the next change.
     ///
-    /// Since Linux 6.13 the common file systems give a fresh time to a change that follows a look. What is mounted below the
-    /// source may be any other.
+    /// Since Linux 6.13, common file systems give a change that follows a status query a new time. Submounts may have any
+    /// file system.
     func isTimeRacy(_ status: FileStatus) -> Bool {
         guard !hasFineTimes || submounts.isOnSubmount(status.mount) else { return false }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
@@ -188,8 +189,8 @@ extension CoordinatedFilesystem {
 }
 
 extension FileStatus {
-    /// Whether the file's data may bypass us, as far as can be seen; nil where capabilities decide, which need a question of
-    /// their own.
+    /// Whether the kernel may move the file's data, according to its status. Nil if its capabilities decide, which need a
+    /// query of their own.
     var mayBypass: Bool? {
         guard mode & (S_ISUID | S_ISGID) == 0, !isProtected else { return false }
         return mode & 0o111 == 0 ? true : nil
@@ -197,7 +198,7 @@ extension FileStatus {
 }
 
 extension Node.State {
-    /// Counts a handle whose data goes the way of all that are open.
+    /// Counts a handle that uses the route of all open handles.
     fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> DataRoute {
         opens += 1
         dataRoute = route
@@ -205,7 +206,7 @@ extension Node.State {
         return route
     }
 
-    /// Whether it was the last one that may have been mapped.
+    /// Uncounts a handle. Returns whether it was the last one that may be mapped.
     fileprivate mutating func leave(_ handle: Handle) -> Bool {
         defer { if opens == 0 { dataRoute = nil } }
         opens -= 1
@@ -216,48 +217,48 @@ extension Node.State {
 }
 
 extension Handle {
-    /// Shared mappings that can be stored to take both.
+    /// Shared writable mappings need both reading and writing.
     fileprivate var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
 
-    /// Whether the kernel may have for itself what was stored to a mapping: where data goes through the daemon, until it writes
-    /// the pages.
+    /// Whether the kernel may hold stores to a mapping that it has not written yet. That needs data that goes through the
+    /// daemon.
     var mayHoldDirtyPages: Bool { mayBeMapped && state.withLock { $0.movesData } }
 
     /// Whether its program changes the file without a request.
     var writesPassthrough: Bool { mayWrite && !state.withLock { $0.movesData } }
 
-    /// Whether a mapping of its may be stored to though it is closed: it is one of the file below.
+    /// Whether a mapping can change the file after the handle was closed: it maps the file below.
     var mapsPassthrough: Bool { mayBeMapped && !state.withLock { $0.movesData } }
 
     func writeBackStores() {
         if mayHoldDirtyPages { node.writeBackStores() }
     }
 
-    /// Whether something may have been stored to a mapping that the file does not show before the disk is written: on tmpfs,
-    /// never.
+    /// Whether a mapping may have stores that the file's times do not show before they reach the disk. On tmpfs they never
+    /// show.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }
 }
 
-/// Which way the data of the mount goes, as far as it is known.
+/// The data path of the mount, as far as it is known.
 final class DataRouteStatistics: Sendable {
     private let path = Mutex(DataPath.undecided)
     private let isRefused = Atomic(false)
     private let count = Atomic<Int>(0)
 
-    /// Whether the kernel may be asked at all: what it lets a process do does not change.
+    /// Whether the kernel may be asked at all; the permissions of a process do not change.
     var mayRegister: Bool { !isRefused.load(ordering: .relaxed) }
     func mayNotRegister() { isRefused.store(true, ordering: .relaxed) }
 
     var dataPath: DataPath { path.withLock { $0 } }
 
-    /// How many open files go some way now.
+    /// The number of open files that have a route.
     var open: Int { count.load(ordering: .relaxed) }
     func entered() { count.add(1, ordering: .relaxed) }
     func left() { count.subtract(1, ordering: .relaxed) }
 
-    /// One file the kernel moves proves that it may; until then, a refusal says that it may not.
+    /// Notes a route. One passthrough file proves that passthrough works; until then, a refusal counts as the answer.
     func note(_ seen: DataPath) {
         path.withLock { path in
             if path != .passthrough { path = seen }
@@ -266,8 +267,7 @@ final class DataRouteStatistics: Sendable {
 }
 
 extension Node {
-    /// Has the kernel write what it may have for itself, so that the file shows it. Waits for that, so it is for those who look
-    /// and no others: the kernel writes by requests, and nothing before a request for another size of the file was
-    /// answered.
+    /// Makes the kernel write dirty pages, so that the file shows them. Waits for their requests. So it is for observations
+    /// only, and not within a request for another size of the file: the kernel writes after its answer.
     func writeBackStores() { connection.invalidateContents(of: id) }
 }

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FuseBridge
 
-/// Which directories' names and files' contents the kernel may give out again without asking.
+/// Tracks which directories' names and files' contents the kernel may use from its cache.
 ///
-/// It corrects them by itself when they change through the mount. That nothing has changed below is seen each time one is
-/// opened, by its size and times, the `Validator`: what the kernel has is good while it looks as it did when it was opened
-/// to be read.
+/// The kernel updates its cache when they change through the mount. Other changes are detected at each open by size and
+/// times, the `Validator`. The cache is valid while the validator equals that of the open for which it was filled.
 package struct KernelCacheTracker<Validator: Equatable> {
     package enum CacheAction {
-        /// The kernel has it, or reads it now and has it then.
+        /// The kernel has the data cached, or is reading it now.
         case reuse
-        /// It drops what it has, reads, and keeps that.
+        /// The kernel drops its cache, reads, and caches the result.
         case refill
-        /// It reads for whoever opens it now, and what it has from then on is not known.
+        /// The kernel reads for the present open only, and its cache is unknown afterwards.
         case uncached
     }
 
     private struct Entry {
         var validator: Validator?
-        /// Who has it open, and the kernel keeps what they read.
+        /// The number of opens for which the kernel caches the data that it reads.
         var readers = 0
-        /// Whether the first of them has come to read: until then the kernel may not have dropped what it had.
+        /// Whether the first reader has begun to read. Before that, the kernel may not have dropped its old cache.
         var hasBegun = false
     }
 
     private var entries: [NodeID: Entry] = [:]
-    /// How many are known, unless more are read; of those that nobody is reading the kernel has forgotten many.
+    /// The number of entries to track, unless more are being read. The kernel has probably forgotten many unread ones.
     private let capacity: Int
-    /// How many there may be until some are given up.
+    /// The number of entries at which some are dropped.
     private var limit: Int
     private var clearances: UInt64 = 0
 
@@ -38,20 +37,20 @@ package struct KernelCacheTracker<Validator: Equatable> {
 
     package var count: Int { entries.count }
 
-    /// Unless it is answered by `uncached`, ``close(_:)`` follows.
+    /// Opens a file or directory. Unless the result is `uncached`, ``close(_:)`` follows.
     package mutating func open(_ node: NodeID, looking validator: Validator) -> CacheAction {
         var entry = entries[node, default: Entry()]
         if entry.validator == validator {
             guard entry.hasBegun || entry.readers == 0 else { return .uncached }
             entry.readers += 1
-            // If nobody reads it, whoever opened it to read has been told that it is open, and has closed it.
+            // Without readers, the opener that was to refill the cache has opened and closed the file.
             entry.hasBegun = true
             entries[node] = entry
             return .reuse
         }
         guard entry.readers == 0 else {
-            // What an earlier reader was told may reach the kernel's memory later than this; whoever opens it when that
-            // reader is gone begins anew.
+            // Data for an earlier reader may reach the kernel's cache later than this open. The next open after that
+            // reader's close starts a new cache.
             entries[node]?.validator = nil
             return .uncached
         }
@@ -60,19 +59,19 @@ package struct KernelCacheTracker<Validator: Equatable> {
         return .refill
     }
 
-    /// Somebody for whom it was opened reads its beginning.
+    /// Notes that a reader has begun to read.
     package mutating func begin(_ node: NodeID) { entries[node]?.hasBegun = true }
 
     package mutating func close(_ node: NodeID) { entries[node]?.readers -= 1 }
 
-    /// Whoever was told ``Answer/refill`` is told ``Answer/uncached`` after all.
+    /// Turns an answer ``CacheAction/refill`` into ``CacheAction/uncached`` afterwards.
     package mutating func giveUp(_ node: NodeID) {
         invalidate(node)
         close(node)
     }
 
-    /// Gives up half of those that nobody reads, others each time: a search that goes through more than there is room for
-    /// finds some of them, and none stays for good.
+    /// Drops half of the entries without readers, a different half each time. A scan larger than the capacity still finds
+    /// some entries, and none stays for good.
     private mutating func makeRoom() {
         clearances &+= 1
         var readers = 0
@@ -83,11 +82,11 @@ package struct KernelCacheTracker<Validator: Equatable> {
         limit = max(capacity, 2 * readers)
     }
 
-    /// By a bit of a product, which does not depend on where the dictionary has the node.
+    /// Chosen by a bit of a product, which does not depend on the dictionary's order.
     private func isSpared(_ node: NodeID) -> Bool {
         ((node.rawValue &+ clearances &* 0xD1B5_4A32_D192_ED03) &* 0x9E37_79B9_7F4A_7C15) >> 63 == 0
     }
 
-    /// What was told is not for everybody, or not for long.
+    /// Marks the cache as not valid for later opens.
     package mutating func invalidate(_ node: NodeID) { entries[node]?.validator = nil }
 }

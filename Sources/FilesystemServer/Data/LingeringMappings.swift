@@ -6,28 +6,29 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Shared mappings that outlive the descriptor they were made by (D131).
+/// Handles that stay claimed while a shared mapping outlives their descriptor (D131).
 ///
-/// Where the kernel moves a file's data itself, it maps the file below and not ours, and RELEASE comes at close(2), though its
-/// program may go on to store. So a handle by which a file may be mapped is closed when nobody can store to it any more. Until then
-/// it counts as one that is open: its claim is held, and what is stored is kept from those who go over it.
+/// With passthrough, the kernel maps the file below. RELEASE comes at close(2), though the program may still store to the
+/// mapping. So such a handle is closed only when no program can store to the file any more. Until then it counts as open:
+/// its claim is held, and its stores are preserved before another claim preempts it.
 ///
-/// RELEASE comes while the kernel is still closing the file below, which then counts as open to write for some microseconds. But
-/// close(2) returns afterwards, so whoever comes to the file next looks again first.
+/// RELEASE comes while the kernel is still closing the file below, which counts as open for writing for some microseconds.
+/// The next access to the file therefore polls it again.
 extension CoordinatedFilesystem {
-    /// When it is looked again, after so many nanoseconds each time; the last goes on.
+    /// The pauses before each poll, in nanoseconds; the last one repeats.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
     private static let asks = 3
 
-    /// Whether a handle that is about to be let in may outlive its descriptor. Whoever has the file open to write past the mount would
-    /// look like a mapping for as long, so who may map it first asks before; others go by those who have it open.
+    /// Whether a handle that is about to be opened may outlive its descriptor. A writer that has the file open out of band
+    /// looks like a mapping. So the first handle that may map the file checks for writers before; later ones copy the
+    /// result.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
-        // Databases, and what they write besides for each transaction, take no turns, and keep open what they map.
+        // Databases and their companion files need no claims, and hold open the files that they map.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
         if isNew { return true }
         let writers = handles.writers(on: handle.node)
         guard writers.isEmpty else { return writers.contains { $0.state.withLock { $0.mayOutlive } } }
-        // Somebody else's file may just be being closed.
+        // Another program's file may still be in the middle of its close.
         for _ in 0..<Self.asks {
             if !isWritten(handle.node) { return true }
             sched_yield()
@@ -35,18 +36,20 @@ extension CoordinatedFilesystem {
         return false
     }
 
-    /// Closes a handle that the kernel has let go of, or leaves it open as long as a mapping lives. Of several by which the file may
-    /// have been mapped the last one stands for all: while others have the file open nobody can tell.
+    /// Closes a handle after its RELEASE, or leaves it open as long as a mapping lives.
+    ///
+    /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
+    /// detected.
     func closeUnlessMapped(_ handle: Handle) {
         guard handle.state.withLock({ $0.mayOutlive }), isAlone(handle) else { return close(handle) }
-        // Or this process would be the one that has the file open to write, if it had to have it reach the disk.
+        // Otherwise this process, which may have the file open for fsync, would count as the writer.
         handle.closeFile()
         guard isWritten(handle.node) else { return close(handle) }
         lingeringHandles.add(handle)
         work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
     }
 
-    /// Closes what nobody can store to a file by any more, before somebody does something else with that.
+    /// Closes the lingering handle of a file that no program can store to any more, before the next access.
     func closeLingering(on node: Node) {
         guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), isAlone(handle),
             !isWritten(node),
@@ -68,23 +71,23 @@ extension CoordinatedFilesystem {
         handles.writers(on: handle.node).allSatisfy { $0 === handle }
     }
 
-    /// Whether somebody has the file open to write or mapped to store to.
+    /// Whether any program has the file open for writing, or mapped for stores.
     private func isWritten(_ node: Node) -> Bool {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
-            // As without the question.
+            // Without an answer, the handle is treated as one without a mapping.
             return false
         }
     }
 }
 
-/// Handles that the kernel has let go of and that may still be stored by, one for each file.
+/// Released handles through which a mapping may still be changed, one for each file.
 final class LingeringHandles: Sendable {
     private let handles = Mutex<[ObjectIdentifier: Handle]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether there is none, which is what the fast paths ask.
+    /// Whether there are none; the fast paths check only this.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func handle(on node: Node) -> Handle? {
@@ -93,7 +96,7 @@ final class LingeringHandles: Sendable {
 
     func add(_ handle: Handle) { change { $0[ObjectIdentifier(handle.node)] = handle } }
 
-    /// Returns whether it was there.
+    /// Removes a handle. Returns whether it was there.
     func remove(_ handle: Handle) -> Bool {
         change { handles in
             let file = ObjectIdentifier(handle.node)

@@ -4,8 +4,8 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Which files' contents the kernel may go on giving out where this process moves them: without that, each program that
-/// opens a file reads all of it through the daemon.
+/// Decides which files the kernel may serve from its page cache where this process moves the data. Without it, each program
+/// that opens a file reads all of it through the daemon.
 final class PageCachePolicy: Sendable {
     typealias CacheAction = KernelCacheTracker<Stamp>.CacheAction
 
@@ -22,9 +22,9 @@ final class PageCachePolicy: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// Whether the kernel may keep what it has of a file that is opened now (D89).
+    /// Whether the kernel may use its page cache of a file that is opened now (D89).
     ///
-    /// Only for those who read it. Who may write needs what there is, and leaves a file that looks otherwise.
+    /// Only for readers. A writer needs the present contents, and changes the file's stamp.
     func mayReusePageCache(for handle: Handle) -> Bool {
         guard namesChangeOnlyHere(handle.node), handle.node.timesShowStores, !handle.mayWrite,
             !handle.truncates,
@@ -32,10 +32,10 @@ extension CoordinatedFilesystem {
         else { return false }
         do throws(Errno) {
             let status = try file.file.status()
-            // Without a time of birth it has no parts of seconds either, on a file system that was made for smaller inodes.
+            // Without a time of birth, the inodes are too small for fractions of seconds in the times.
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
-            // Times change when a write begins, not when it is done, and only by the first store to a page that is mapped.
+            // Times change when a write begins, not when it ends, and only by the first store to a mapped page.
             if answer == .refill, !file.file.hasNoWriter() {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
@@ -48,13 +48,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The kernel reads no further than where it was told that a file ends, and does not ask again for long. Before it reads
-    /// anew, it is to: the file may have been changed around the mount since.
+    /// Makes the kernel ask for the size before it reads again. It reads no further than the cached size, which it trusts
+    /// for long, but the file may have been changed out of band.
     func invalidateSizeIfChanged(for handle: Handle) {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
     }
 
-    /// Whether a file has changed since the kernel may have been told of it first.
+    /// Whether a file has changed since the kernel may first have cached its attributes.
     private func mayHaveChanged(_ handle: Handle) -> Bool {
         guard handle.node.isMachineLocal, let file = handle.file else { return true }
         do throws(Errno) {
@@ -66,14 +66,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The kernel has come to read, so it has done what it was told when the file was opened.
+    /// Notes that the kernel reads, so it has dropped its old cache as told at the open.
     func noteReading(by handle: Handle) {
         guard handle.awaitsFirstRead.load(ordering: .relaxed) else { return }
         handle.awaitsFirstRead.store(false, ordering: .relaxed)
         pageCachePolicy.begin(handle.node)
     }
 
-    /// A handle goes, or has not come to be.
+    /// Notes that a handle is closed, or could not be opened.
     func endPageCaching(of handle: Handle) {
         guard handle.state.withLock({ $0.fillsPageCache }) else { return }
         pageCachePolicy.close(handle.node)

@@ -4,12 +4,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Set-user-ID and set-group-ID, which end when somebody without the right to them changes the file.
+/// Removes set-user-ID and set-group-ID bits when a caller without the right to them changes the file.
 ///
-/// The kernel below would see to it if the writer were not us. So this is for a daemon of root's only: any
-/// other is below what its one user is.
+/// The file system below would do so for other writers, but not for root. So only a daemon of root's needs this: any other
+/// daemon writes as its own user.
 extension CoordinatedFilesystem {
-    /// Called when contents were changed in the name of `caller`.
+    /// Called after contents were changed on behalf of `caller`.
     func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
@@ -18,8 +18,8 @@ extension CoordinatedFilesystem {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// Called for a change that names nothing. It is the first write of somebody who has the file open, or a chown(2) that names
-    /// nobody: the kernel leaves it to us whose that may be, and it is the owner's.
+    /// Called for a SETATTR that names no attribute: a first write, or a chown(2) without a new owner. The kernel leaves
+    /// the permission check to the daemon. The writer of an open file and the owner are allowed.
     func stripPrivileges(of node: Node, touchedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let status = try node.descriptor().descriptor.status()
@@ -31,13 +31,13 @@ extension CoordinatedFilesystem {
     private func modeKept(_ status: FileStatus, by caller: Caller) -> UInt32 {
         guard status.mode & (S_ISUID | S_ISGID) != 0, !status.isDirectory else { return status.mode }
         let kept = status.mode & ~S_ISUID
-        // Without the right to execute, set-group-ID marked mandatory locking, which members may keep.
+        // Without the right to execute, set-group-ID marked mandatory locking. Members of the group may keep it.
         let losesGroup = status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group)
         return losesGroup ? kept & ~S_ISGID : kept
     }
 
-    /// Whether somebody has a file open from whom the caller may have its descriptor: its own process, one it descends from, another
-    /// one of its user, or one that is gone.
+    /// Whether the file is open for writing by a process from which the caller may have its descriptor. That is its own
+    /// process, an ancestor, another process of its user, or one that has ended.
     private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {
         let writers = handles.writers(on: node)
         guard !writers.isEmpty else { return false }
@@ -57,7 +57,7 @@ extension CoordinatedFilesystem {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// The mode `caller` may set on a file of `group`: set-group-ID is for members.
+    /// The mode that `caller` may set on a file of `group`: set-group-ID is for members.
     func permitted(_ mode: UInt32, group: UInt32, to caller: Caller) -> UInt32 {
         guard mode & S_ISGID != 0, caller.user != 0, Self.isRoot, !isMember(caller, of: group) else {
             return mode

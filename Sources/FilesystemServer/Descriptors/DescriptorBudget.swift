@@ -3,7 +3,7 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// An `O_PATH` descriptor that several users hold at once; closed when the last lets go.
+/// An `O_PATH` descriptor that several users hold at once; the last release closes it.
 final class SharedDescriptor: Sendable {
     let descriptor: OwnedDescriptor
     private let budget: DescriptorBudget
@@ -17,16 +17,16 @@ final class SharedDescriptor: Sendable {
     deinit { budget.closed() }
 }
 
-/// Who keeps a descriptor, by number.
+/// The owner of a descriptor, by number.
 ///
-/// Not by a weak reference: the references of an object that has one are counted elsewhere, which made a tenth of what
-/// a request executes.
+/// Not a weak reference: Swift counts the references of such objects in a separate place. That cost a tenth of the
+/// instructions of a request.
 enum DescriptorOwnerID: Hashable, Sendable {
     case node(NodeID)
     case file(HandleID)
     case listing(HandleID)
 
-    /// As the numbers are spread themselves.
+    /// Delegates the hash to the number, which is already well distributed.
     func _rawHashValue(seed: Int) -> Int {
         switch self {
         case .node(let id): id._rawHashValue(seed: seed)
@@ -35,20 +35,20 @@ enum DescriptorOwnerID: Hashable, Sendable {
     }
 }
 
-/// Keeps a descriptor at hand that it can do without: it opens it again when it is needed.
+/// Holds a descriptor that it can give up, since it can open it again when necessary.
 protocol DescriptorOwner: AnyObject, Sendable {
     var hasDescriptor: Bool { get }
-    /// Who lets it go: nil where that asks no file system which may wait for a network or another process.
+    /// The threads that close the descriptor; nil if closing waits for no network or other process.
     var closingThreads: LazyWorkerPool? { get }
-    /// Lets the descriptor go, and returns whether it did; not if there were no way to open it again.
+    /// Gives up the descriptor, and returns whether it did. It does not if the descriptor could not be opened again.
     func dropDescriptor() -> Bool
 }
 
-/// Keeps the number of descriptors below a limit, whatever the number of inodes and of open files.
+/// Limits the number of descriptors, whatever the number of inodes and open files.
 ///
-/// A node that lost its descriptor opens it again through its parent and name, or by its file handle; an open file
-/// through its node; a listing through its directory. First in, first out: what is in steady use pays one `openat` per
-/// trip through the queue, which needs no bookkeeping on the way.
+/// A node opens its descriptor again by its parent and name, or by its file handle. An open file does so by its node, and a
+/// listing by its directory. First in, first out: a descriptor in steady use costs one `openat` for each pass through the
+/// queue. In return, its use needs no bookkeeping.
 final class DescriptorBudget: Sendable {
     private let limit: Int
     private let handles: FileHandleResolver?
@@ -56,21 +56,21 @@ final class DescriptorBudget: Sendable {
     private let queue = Mutex(UniqueQueue<DescriptorOwnerID>())
     private let finder = Mutex<OwnerLookup?>(nil)
 
-    /// Who a number stands for; nil if it has ended.
+    /// Finds the owner with a number; nil if it has ended.
     ///
-    /// A structure, because a bare closure comes out of a `Mutex` and goes back in a wrapper more each time.
+    /// A structure, because a bare closure gets one more wrapper each time it passes through a `Mutex`.
     struct OwnerLookup: Sendable {
         let find: @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?
     }
 
-    /// `handles` finds files that have no name; nil where that is not possible.
+    /// Uses `handles` to find files that have no name; nil where that is not possible.
     init(limit: Int, handles: FileHandleResolver?) {
         self.limit = limit
         self.handles = handles
     }
 
-    /// Says how keepers are found: they keep the budget, so it comes before them. What `find` asks must live until
-    /// another is said.
+    /// Sets the function that finds owners. Owners refer to the budget, so the budget is made first. All that `find` uses
+    /// must live until another function is set.
     func findOwners(by find: @escaping @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?) {
         finder.withLock { $0 = OwnerLookup(find: find) }
     }
@@ -78,16 +78,16 @@ final class DescriptorBudget: Sendable {
     func opened() { count.add(1, ordering: .relaxed) }
     func closed() { count.subtract(1, ordering: .relaxed) }
 
-    /// How many are open just now.
+    /// The number of descriptors that are open now.
     var open: Int { count.load(ordering: .relaxed) }
 
-    /// Somebody keeps a descriptor; others lose theirs if there are too many.
+    /// Notes that an owner holds a descriptor. Closes those of others if there are too many.
     func cached(_ keeper: DescriptorOwnerID) {
         queue.withLock { $0.push(keeper) }
-        // What must stay goes to the end of the queue, so the number of tries is bounded.
+        // An owner that must hold its descriptor returns to the end of the queue, so the number of tries is bounded.
         for _ in 0..<8 {
             let isFull = open > limit
-            // What has ended stays in the queue without a descriptor until it is swept out.
+            // An owner that has ended stays in the queue until it is removed here.
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
@@ -96,7 +96,7 @@ final class DescriptorBudget: Sendable {
                 queue.withLock { $0.push(entry) }
                 continue
             }
-            // Another file system than the one that is just used: what keeps it is not to keep this thread.
+            // The descriptor may be on another file system, which must not delay this thread.
             if let closingThreads = victim.closingThreads {
                 closingThreads.run { [self] in drop(victim, entry) }
             } else {

@@ -3,13 +3,12 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// How a node that lets its descriptor go is reached again.
-///
-/// By its parent and name, as long as nobody has it open: a stranger may take the name. By its file handle otherwise, for
-/// which a file without names must be kept by the kernel. Where there are no handles, a file that is open goes by a name
-/// that is its only one: when that goes, through us, the descriptor is taken along first.
+/// Reopens the descriptors that nodes have given up. The route depends on the node:
+/// - A file that is not open: by its parent and name. An open file must not lose its name to another one.
+/// - An open file: by its file handle. If it has no name, the kernel must keep it in existence.
+/// - An open file without a file handle: by its only name. Before the mount removes that name, it opens the descriptor.
 extension Node {
-    /// Nothing if the handle does not lead to it; its name may still.
+    /// Opens the node by a handle. Nil if the handle does not lead to it; its name still may.
     func find(by fileHandle: PersistentFileHandle) -> SharedDescriptor? {
         do throws(Errno) {
             let opened = try budget.path(of: fileHandle)
@@ -22,7 +21,7 @@ extension Node {
 
     var hasFileHandle: Bool { state.withLock { $0.fileHandle != nil } }
 
-    /// Who asks for it by its number may go on doing so when its name is out of date, and has it known by no name.
+    /// Stores a file handle. Requests by node number then still work without a valid name.
     func noteFileHandle(_ fileHandle: PersistentFileHandle?) {
         state.withLock { if $0.fileHandle == nil { $0.fileHandle = fileHandle } }
     }
@@ -40,7 +39,7 @@ extension Node {
         return dropped != nil
     }
 
-    /// Notes how to find a file again that is in use. Returns whether its name is the only one it has.
+    /// Notes how to find a file in use again. Returns whether it has only one name.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
         let fileHandle = state.withLock { $0.fileHandle } ?? budget.fileHandle(of: descriptor, known: key)
         let (isOrphan, backing) = state.withLock { state in
@@ -48,18 +47,19 @@ extension Node {
             return (state.isOrphan, state.backing)
         }
         do throws(Errno) {
-            // A handle leads to a file without names as long as somebody has it open, and the kernel will do.
+            // A handle leads to a file without names only while the file is open. A backing file of the kernel suffices.
             if isOrphan, fileHandle != nil, backing == nil {
                 retainBacking(try connection.retainBacking(descriptor.descriptor))
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {
-            // The descriptor stays.
+            // The descriptor stays open.
             return false
         }
     }
 
-    /// Has the kernel keep the file below without a descriptor of ours, until it forgets the inode or the file is opened again.
+    /// Makes the kernel hold the file below, without a descriptor of the daemon, until it forgets the inode or opens the
+    /// file again.
     private func retainBacking(_ opened: BackingID) {
         let needless: BackingID? = state.withLock { state in
             guard state.backing == nil else { return opened }
@@ -72,11 +72,11 @@ extension Node {
 }
 
 extension Node.State {
-    /// Whether the file is found again without its descriptor; `isAlone` says that it has no other name.
+    /// Whether the file can be found again without its descriptor. `isAlone` means that it has no other name.
     fileprivate func canReopen(isAlone: Bool) -> Bool {
         if pins == 0, !isOrphan { return true }
         if isOrphan { return fileHandle != nil && backing != nil }
-        // A name that goes through us takes the descriptor along first, if it is the last.
+        // If the mount removes the last name, it opens the descriptor first.
         return fileHandle != nil || (hasName && isAlone)
     }
 }

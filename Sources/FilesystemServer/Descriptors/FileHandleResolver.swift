@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// Finds files of the source's file system without their names, which root may.
+/// Finds files of the source's file system without their names; only root may do so.
 final class FileHandleResolver: Sendable {
     private let root: OwnedDescriptor
     private let handleOfRoot: PersistentFileHandle
@@ -20,7 +20,7 @@ final class FileHandleResolver: Sendable {
         }
     }
 
-    /// Nil for what was reached by another mount: a handle would lead to it by that of the source.
+    /// Nil for a file that was reached by another mount: the handle would lead to it through the source's mount.
     func fileHandle(of descriptor: SharedDescriptor, known key: FileKey) -> PersistentFileHandle? {
         guard key.device == device, key.mount == mount else { return nil }
         do throws(Errno) { return try descriptor.descriptor.persistentHandle() } catch { return nil }

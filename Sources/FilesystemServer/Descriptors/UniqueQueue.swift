@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// First in, first out; what is in it already is not put in again.
+/// A first-in, first-out queue that holds each element at most once.
 package struct UniqueQueue<Element: Hashable & Sendable>: Sendable {
     private var elements: [Element] = []
     private var head = 0

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Renames between the step below and the moment when the nodes have their new names.
+/// Renames that have begun in the source, but have not given the nodes their new names yet.
 ///
-/// A node without a descriptor is opened by its name, which may be the former one meanwhile.
+/// A node without a descriptor is opened by its name. During such a rename, that may be its former name.
 final class ActiveRenames: Sendable {
-    /// How long a look waits for them, in nanoseconds: they take microseconds, unless their thread does not run.
+    /// The longest wait of a lookup for renames, in nanoseconds. A rename takes microseconds, unless its thread does not run.
     static let longest: UInt64 = 20_000_000
 
     private let count = Atomic<Int>(0)

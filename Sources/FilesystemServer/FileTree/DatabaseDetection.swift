@@ -3,15 +3,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Databases under names that do not say so. Their programs order their accesses themselves, and would wait here for
-/// nothing.
+/// Detects databases that do not have the name of one. Their programs order their accesses themselves, so claims would only
+/// delay them.
 extension Node {
-    /// How far below a directory with ``clusterMark`` PostgreSQL keeps files: `pg_logical/snapshots/0-1A`.
+    /// PostgreSQL keeps files up to so many levels below a directory with ``clusterMark``: `pg_logical/snapshots/0-1A`.
     private static let clusterDepth = 3
-    /// In a PostgreSQL cluster, and in the directory of each of its databases.
+    /// PostgreSQL has this file in a cluster's directory and in the directory of each database.
     private static let clusterMark = NameBytes(Array("PG_VERSION".utf8))
 
-    /// Looked at only where programs meet. If it is one, it is one from now on.
+    /// Detects whether the file is a database, and remembers it if so. Called only on contention.
     func detectDatabase() -> Bool {
         guard hasDatabaseHeader || isInCluster else { return false }
         state.withLock { $0.itemClass = .database }
@@ -27,7 +27,7 @@ extension Node {
         }
     }
 
-    /// SQLite's and LMDB's.
+    /// Whether the file begins with the header of SQLite or LMDB.
     private var hasDatabaseHeader: Bool {
         do throws(Errno) {
             let file = try descriptor().descriptor.reopen(flags: O_RDONLY)
@@ -39,12 +39,12 @@ extension Node {
             }
             return ItemClass.isDatabaseHeader(Array(header.prefix(try result.get())))
         } catch {
-            // What cannot be read is a document, which is the careful answer.
+            // An unreadable file is treated as a document: that is the safe choice.
             return false
         }
     }
 
-    /// PostgreSQL is many processes, none of which has been the others' ancestor, and one set of files.
+    /// Whether the file lies in a PostgreSQL cluster. Its processes share files, but none is the ancestor of the others.
     var isInCluster: Bool {
         var next = parent
         for _ in 0..<Self.clusterDepth {

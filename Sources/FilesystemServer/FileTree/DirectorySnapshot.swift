@@ -2,10 +2,10 @@
 import LinuxSystem
 import Synchronization
 
-/// The names of a directory as they were when it was opened.
+/// The names of a directory at the time when it was opened.
 ///
-/// readdir(3) may show a directory as it was at opendir(3). A listing of a directory in which programs present documents
-/// does: a save that begins between OPENDIR and READDIR would otherwise take a document's name out of it.
+/// readdir(3) may return a directory as it was at opendir(3). Listings of a directory with presented documents use this:
+/// otherwise a save that begins between OPENDIR and READDIR would hide a document's name.
 final class DirectorySnapshot: Sendable {
     private struct Entry: Sendable {
         let name: NameBytes
@@ -15,16 +15,16 @@ final class DirectorySnapshot: Sendable {
         let next: Int
     }
 
-    /// How many names are kept for one listing; a larger directory is read as it is when READDIR comes.
+    /// The most names held for one listing. A larger directory is read when READDIR comes.
     private static let mostNames = 1 << 15
 
-    /// How many names are kept for all listings together: some 16 MiB.
+    /// The most names held for all listings together: some 16 MiB.
     private static let mostOfAll = 1 << 18
     private static let kept = Atomic<Int>(0)
 
     private let entries: [Entry]
 
-    /// Nil if the directory has too many names, or too many are kept already.
+    /// Nil if the directory has too many names, or all listings together hold too many.
     init?(reading stream: inout DirectoryStream) throws(Errno) {
         var entries: [Entry] = []
         try stream.forEach(from: 0) { name, inode, type, next in
@@ -44,7 +44,7 @@ final class DirectorySnapshot: Sendable {
     /// Whether no name comes after an offset.
     func ends(at offset: Int) -> Bool { entries.last.map { $0.next == offset } ?? true }
 
-    /// Hands over the entries from an offset on, as a `DirectoryStream` does. Returns false if no entry ends there.
+    /// Passes on the entries from an offset on, as a `DirectoryStream` does. Returns false if no entry ends there.
     func forEach(from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool) -> Bool {
         var first = 0
         if offset != 0 {

@@ -3,12 +3,13 @@ import Synchronization
 
 /// The inode numbers that programs see.
 ///
-/// A mount shows several file systems as one, so their numbers must differ. And programs written in JavaScript
-/// know integers up to 2⁵³ only: of larger ones several are the same to them. So the source's own numbers stay as they
-/// are, and those of the first 30 devices that are met below get 5 bits of the device from bit 48 on. What does not fit
-/// gets a number by a table.
+/// A mount shows several file systems as one, so their numbers must differ. JavaScript programs cannot tell integers above
+/// 2⁵³ apart. The numbers are therefore made so:
+/// - The source's own numbers stay as they are.
+/// - Numbers of the first 30 other devices get 5 bits for the device from bit 48 on.
+/// - All others get a number from a table.
 package final class InodeNumberMap: Sendable {
-    /// What a number stands for.
+    /// The file that a number stands for.
     fileprivate struct Origin: Hashable {
         let device: UInt64
         let inode: UInt64
@@ -16,20 +17,20 @@ package final class InodeNumberMap: Sendable {
 
     fileprivate struct State {
         var prefixes: [UInt64: UInt64] = [:]
-        /// Which file has which number of the table, in two parts: the older one is forgotten first.
+        /// The files by their numbers from the table, in two generations: the older one is forgotten first.
         var recent: [UInt64: Origin] = [:]
         var older: [UInt64: Origin] = [:]
-        /// Those whose first number was another's. There are hardly ever any.
+        /// Files that got another number because their first one was taken. There are hardly ever any.
         var moved: [Origin: UInt64] = [:]
     }
 
     fileprivate static let inodeBits: UInt64 = 48
     fileprivate static let prefixCount: UInt64 = 30
     fileprivate static let prefixOfTable = prefixCount + 1
-    /// How many numbers of the table are remembered at least, and how many that were moved at most.
+    /// The least numbers of the table that are remembered, and the most moved files.
     fileprivate static let remembered = 65_536
     fileprivate static let mostMoved = 4096
-    /// How many numbers are tried: a file system that is made to have numbers that meet must not take time.
+    /// The most numbers that are tried. A file system made to produce collisions must not cost time.
     fileprivate static let tries = 8
 
     private let deviceOfSource: UInt64
@@ -37,7 +38,7 @@ package final class InodeNumberMap: Sendable {
 
     package init(deviceOfSource: UInt64) { self.deviceOfSource = deviceOfSource }
 
-    /// A number that no other file below the source has, and that stays the same from mount to mount but for an accident.
+    /// A number that no other file below the source has. It is the same in every mount, except after rare collisions.
     package func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
         guard device != deviceOfSource else { return inode }
         return state.withLock { state in
@@ -48,7 +49,7 @@ package final class InodeNumberMap: Sendable {
         }
     }
 
-    /// The finalizer of SplitMix64: each bit of the result depends on all.
+    /// The finalizer of SplitMix64: each bit of the result depends on all bits of the value.
     fileprivate static func scatter(_ value: UInt64) -> UInt64 {
         var value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
         value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
@@ -57,7 +58,7 @@ package final class InodeNumberMap: Sendable {
 }
 
 extension InodeNumberMap.State {
-    /// By the device's number, so that it does not depend on what is looked at first, but for an accident. Nil if all are given.
+    /// The prefix of a device, or nil if all are assigned. It follows from the device number, except after a collision.
     fileprivate mutating func prefix(of device: UInt64) -> UInt64? {
         if let known = prefixes[device] { return known }
         guard prefixes.count < InodeNumberMap.prefixCount else { return nil }
@@ -67,8 +68,8 @@ extension InodeNumberMap.State {
         return prefix
     }
 
-    /// The number follows from the file, so that it is the same when the table has forgotten it. The table only keeps two
-    /// files that are known from one number.
+    /// The number follows from the file, so it is the same after the table has forgotten it. The table only prevents that
+    /// two known files get one number.
     fileprivate mutating func number(of origin: InodeNumberMap.Origin) -> UInt64 {
         if !moved.isEmpty, let number = moved[origin] { return number }
         var hash = InodeNumberMap.scatter(InodeNumberMap.scatter(origin.device) ^ origin.inode)

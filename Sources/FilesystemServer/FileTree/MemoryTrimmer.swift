@@ -4,16 +4,16 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Gives memory back to the system once the kernel has forgotten many inodes.
+/// Returns memory to the system once the kernel has forgotten many inodes.
 ///
-/// The kernel forgets in storms: when it is short of memory, or a tree was removed. So this waits until a storm is over,
-/// and is nothing but a counter for everybody else. Where files come and go all the time there is no storm, and what
-/// is free between the blocks in use grows for long: once in a minute it is given back as well.
+/// The kernel forgets many inodes at once when memory is short or a tree was removed. The trimmer waits until such a burst
+/// is over, and otherwise only counts. Where files come and go all the time, no burst occurs, but free memory between used
+/// blocks grows. So that memory is returned once a minute as well.
 final class MemoryTrimmer: Sendable {
-    /// A storm; fewer nodes are not worth the work.
+    /// The size of a burst; fewer nodes are not worth the work.
     private static let threshold = 16_384
     private static let quiet = TimeSpan.seconds(1)
-    /// So few are, once in so long.
+    /// Without a burst: so many nodes suffice, once in this time.
     private static let (few, longest) = (1024, TimeSpan.seconds(60))
     private let forgotten = Atomic<Int>(0)
     private let nodes: NodeTable
@@ -24,7 +24,7 @@ final class MemoryTrimmer: Sendable {
         self.engine = engine
     }
 
-    /// The kernel has forgotten an inode.
+    /// Counts an inode that the kernel has forgotten.
     func noteForgotten() {
         let count = forgotten.add(1, ordering: .relaxed).newValue
         if count == Self.threshold { wait(since: count) }

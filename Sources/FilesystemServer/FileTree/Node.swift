@@ -6,14 +6,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What the file system below calls a file. The time of birth tells a reused inode number from its
-/// former owner; ext4 hands numbers out again at once. Through another mount a file is another one, which may be
-/// read-only, and a directory has other parents.
+/// The identity of a file in the file system below.
+///
+/// The time of birth tells a reused inode number from its former file: ext4 reuses numbers at once. A file reached through
+/// another mount is a different file: that mount may be read-only, and a directory there has other parents.
 struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
     let mount: UInt64
-    /// Last, because it ends in the middle of a word: what follows the key in a node fills that.
+    /// Last, because it ends in the middle of a word: the next property of a node fills the rest.
     let born: FileStatus.Time
 
     init(_ status: FileStatus) {
@@ -24,65 +25,64 @@ struct FileKey: Hashable, Sendable {
     }
 }
 
-/// Who moves a file's data.
+/// Which side moves a file's data.
 enum DataRoute: Sendable {
-    /// The kernel, straight to the file below.
+    /// The kernel, directly to the file below.
     case backing(BackingID)
     /// This process.
     case daemon
 }
 
-/// One file of the mirrored tree, while the kernel knows it.
+/// One file of the mirrored tree, as long as the kernel knows it.
 ///
-/// Reached by parent and name, and by a descriptor as long as the budget allows; the parent is kept alive
-/// by its children. **Lock rule.** The mutex covers the state; no system call is made under it, and no
-/// other node's mutex is taken under it.
+/// It is reached by parent and name, and by a descriptor as long as the budget allows. Children keep their parent alive.
+/// **Lock rule.** The mutex covers the state. Under it, no system call is made and no other node's mutex is taken.
 final class Node: DescriptorOwner {
-    /// In an order that leaves few gaps: there may be millions.
+    /// The order of the properties leaves few gaps, since there may be millions of nodes.
     struct State {
         var parent: Node?
         var name: NameBytes
-        /// The document this file is; moves on when another file takes its place in a safe save.
+        /// The document that this file is. It changes when another file takes its place in a safe save.
         var item: ItemID
         var descriptor: SharedDescriptor?
-        /// Finds the file without a name; known once the descriptor of a file in use had to go.
+        /// Finds the file without a name. Set once the descriptor of a file in use had to be closed.
         var fileHandle: PersistentFileHandle?
-        /// The number by which the engine knows the directory, once it does.
+        /// The number by which the engine knows the directory; nil until it does.
         var registeredItem: ItemID?
         /// Links of the store to the file.
         var linkedVersions: [LinkedVersion] = []
-        /// What was kept of it since it has suspended writers.
+        /// Versions preserved since the file has suspended writers.
         var besides = SuspendedWriterVersions()
-        /// Users that must reach the file whatever happens to its name, which are open handles.
+        /// The number of open handles. They must reach the file even if its name changes.
         var pins: Int32 = 0
         var opens: Int32 = 0
-        /// Open handles through which shared mappings may change the file without anybody being told.
+        /// The number of open handles through which a shared mapping may change the file unnoticed.
         var mappers: Int32 = 0
         /// How often it may have become a package, or ceased to be one.
         var packageChanges: UInt32 = 0
-        /// Kept until the kernel forgets the inode, or nobody has the file open and ``mayLoseBacking``.
+        /// Held until the kernel forgets the inode, or until no open remains and ``mayLoseBacking`` is true.
         var backing: BackingID?
-        /// It was opened as another user than the file's owner is now: by the daemon, or before the file was given away.
+        /// The file below was opened as a user that is no longer the file's owner: as the daemon, or before a chown.
         var isBackingOutdated = false
-        /// How often the file was given to somebody, as far as the mount was asked.
+        /// How often the file's owner was changed through the mount.
         var ownerChanges: UInt32 = 0
         /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
         var dataRoute: DataRoute?
-        /// How often a file of the directory was opened since it was last listed with their attributes, if not more often.
+        /// How many of the directory's files were opened since it was last listed with their attributes, up to a limit.
         var opensBelow: UInt16 = 0
         var hasName = true
-        /// Somebody follows the document under the name it is known by, whatever other names it has.
+        /// A program follows the document under its known name, whatever other names it has.
         var isTracked = false
-        /// Its last name is gone: without the descriptor nothing may lead to it.
+        /// Its last name is gone: without the descriptor, the file may be unreachable.
         var isOrphan = false
-        /// The kernel knows it no longer.
+        /// The kernel has forgotten the inode.
         var isForgotten = false
-        /// Whether data may bypass us at all; nil until it was looked at.
+        /// Whether the kernel may move the data at all; nil until that was checked.
         var mayBypass: Bool?
         var itemClass: ItemClass?
-        /// Of a directory: when one of its names was last lost.
+        /// For a directory: when one of its names was last lost.
         var staleness = Staleness()
-        /// Names that it has besides the one that it is known by, as far as the kernel has asked for them.
+        /// Names besides the known one, as far as the kernel has looked them up.
         var otherNames: [NodeName] = []
 
         init(parent: Node?, name: NameBytes, item: ItemID) {
@@ -91,23 +91,23 @@ final class Node: DescriptorOwner {
             self.item = item
         }
 
-        /// What whoever opens the file may be let in by: not what was opened as somebody else, unless others have it open so.
+        /// The backing file for the next open. An outdated one is used only while other opens use it.
         var usableBacking: BackingID? { isBackingOutdated && opens == 0 ? nil : backing }
 
-        /// Whether nobody is expected to open the file as it is backed, nor is led to it by that: as one is to a file without a
-        /// name whose descriptor had to go.
+        /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor still needs it: its
+        /// backing keeps the file in existence.
         var mayLoseBacking: Bool { isOrphan ? descriptor != nil : isBackingOutdated }
     }
 
-    /// What all nodes of a mount share.
+    /// The state that all nodes of a mount share.
     final class Context: Sendable {
         let budget: DescriptorBudget
         let connection: Connection
         let forgottenDirectories: ForgottenDirectories
         let submounts: Submounts
-        /// Whether a file's times move by what is stored to a mapping of it.
+        /// Whether stores to a mapping of a file change the file's times.
         let timesShowStores: Bool
-        /// Whether the source's file system answers by itself.
+        /// Whether the source's file system waits for no network or other process.
         let isLocal: Bool
         let threads: WorkerPools
         let renames = ActiveRenames()
@@ -143,7 +143,7 @@ final class Node: DescriptorOwner {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
-    /// Whether a file's times move by what is stored to a mapping of it; no if that cannot be known.
+    /// Whether stores to a mapping of the file change its times; false if that cannot be determined.
     var timesShowStores: Bool {
         guard isOnSubmount else { return context.timesShowStores }
         do throws(Errno) {
@@ -152,12 +152,12 @@ final class Node: DescriptorOwner {
             return false
         }
     }
-    /// Whether its file system may wait for a network or another process: it is not one of those that are known not to, or not
-    /// the source's.
+    /// Whether its file system may wait for a network or another process. True for each submount, and if the source's type
+    /// is not known to be local.
     var isDistant: Bool { !context.isLocal || isOnSubmount }
     /// Whether it was reached by another mount than the source.
     var isOnSubmount: Bool { context.submounts.isOnSubmount(key.mount) }
-    /// Whether nobody but programs of this machine changes it, as far as its file system goes.
+    /// Whether only programs of this machine can change it, judged by the type of its file system.
     var isMachineLocal: Bool { context.submounts.isMachineLocal(key.mount) }
     func threads(for purpose: WorkerPools.WorkKind) -> LazyWorkerPool {
         context.threads.of(key.mount, for: purpose)
@@ -165,12 +165,12 @@ final class Node: DescriptorOwner {
     /// The inode number that programs see.
     var number: UInt64 { context.submounts.number(ofInode: key.inode, on: key.device) }
 
-    // The last FORGET comes after the last RELEASE: no open uses the backing file any more.
+    // The last FORGET comes after the last RELEASE, so no open uses the backing file any more.
     deinit {
         let (backing, registeredItem) = state.withLock { ($0.backing, $0.registeredItem) }
         if let backing { connection.closeBacking(backing) }
         if let registeredItem { context.forgottenDirectories.add(registeredItem) }
-        // Each that only this one kept, without recursion.
+        // Releases each parent that only its child kept alive, without recursion.
         var parent = state.withLock { $0.parent.take() }
         while isKnownUniquelyReferenced(&parent) {
             parent = parent?.state.withLock { $0.parent.take() }
@@ -179,10 +179,10 @@ final class Node: DescriptorOwner {
 
     var item: ItemID { state.withLock { $0.item } }
     var isRoot: Bool { id == .root }
-    /// The kernel wants 0 of the root.
+    /// The kernel wants 0 for the root.
     var generation: UInt32 { isRoot ? 0 : NodeIDEncoding.generation(born: key.born) }
 
-    /// The names from the source's root down to here.
+    /// The path from the source's root to this file.
     var path: [UInt8] {
         var parts: [[UInt8]] = []
         var next: Node? = self
@@ -194,22 +194,22 @@ final class Node: DescriptorOwner {
         return Array(parts.reversed().joined(separator: [UInt8(ascii: "/")]))
     }
 
-    /// Gives the descriptor for as long as the caller keeps it.
+    /// Returns the node's descriptor, open for as long as the caller holds it.
     ///
-    /// Throws ESTALE if what is found under the node's name is another file by now.
+    /// Throws ESTALE if the node's name now leads to another file.
     func descriptor() throws(Errno) -> SharedDescriptor {
         if let cached = state.withLock({ $0.descriptor }) { return cached }
         var stale: Node?
         do throws(Errno) {
             return try findDescriptor(unless: &stale)
         } catch {
-            // A rename may have come between reading the name and opening it; a second look sees the new one.
+            // A rename may have happened between reading the name and opening it. A second lookup finds the new name.
             guard error == .noEntry || error == .stale else { throw error }
             return try findDescriptorAfterRenames()
         }
     }
 
-    /// Looks again until no rename through the mount is under way: the file below has its new name before its node has.
+    /// Repeats the lookup until no rename through the mount runs: the file below is renamed before its node.
     private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
         let end = MonotonicClock.nanoseconds + ActiveRenames.longest
         var stale: Node?
@@ -228,14 +228,14 @@ final class Node: DescriptorOwner {
     }
 
     var renames: ActiveRenames { context.renames }
-    /// A name of the directory was lost.
+    /// Notes that the directory has lost a name.
     func noteStaleBelow() { state.withLock { $0.staleness.note(at: MonotonicClock.nanoseconds) } }
-    /// Whether a name of the directory was lost a moment ago.
+    /// Whether the directory lost a name a moment ago.
     var isStaleBelow: Bool { state.withLock { $0.staleness.isRecent(at: MonotonicClock.nanoseconds) } }
 
-    /// Opens what is closed on the way to it, from above and without recursion: how deep a tree is is its owner's choice.
+    /// Opens the closed descriptors on the path to it, from the top. Not recursive, since users choose the depth of a tree.
     ///
-    /// If it fails, `stale` is the directory in which a name leads to this no more.
+    /// After a failure, `stale` is the directory in which the name no longer leads to the next node.
     private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
         var way: [(node: Node, name: NameBytes, directory: Node)] = []
         var next = self
@@ -264,16 +264,16 @@ final class Node: DescriptorOwner {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
-        // The open that this is for, most likely, need not look once more.
+        // The open that probably follows need not ask for the status again.
         if let mayBypass = status.mayBypass { state.withLock { $0.mayBypass = $0.mayBypass ?? mayBypass } }
         return cache(SharedDescriptor(opened, of: budget))
     }
 
-    /// Keeps a descriptor, unless another thread was faster.
+    /// Stores a descriptor, unless another thread was faster. Returns the stored one.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
         let (kept, isNew) = state.withLock { state in
             if let cached = state.descriptor { return (cached, false) }
-            // Nobody would find it in order to let the descriptor go.
+            // The budget could not find a forgotten node in order to close the descriptor.
             if state.isForgotten, state.pins == 0 { return (descriptor, false) }
             state.descriptor = descriptor
             return (descriptor, true)
@@ -284,7 +284,7 @@ final class Node: DescriptorOwner {
 
     var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }
 
-    /// Makes sure that the file is reached until ``unpin()``, and opens its descriptor.
+    /// Keeps the file reachable until ``unpin()``, and opens its descriptor.
     func pin() throws(Errno) -> SharedDescriptor {
         let cached = state.withLock { state in
             state.pins += 1
@@ -307,10 +307,10 @@ final class Node: DescriptorOwner {
         withExtendedLifetime(dropped) {}
     }
 
-    /// Keeps a descriptor until the kernel forgets the inode: its last name is about to go, and whoever
-    /// has it open may still ask for its attributes.
+    /// Holds a descriptor until the kernel forgets the inode, before the last name is removed. Programs that have the file
+    /// open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
-        // First, or the descriptor could go again before it has to stay.
+        // Set first, or the descriptor could be closed again before it is protected.
         state.withLock { $0.isOrphan = true }
         do throws(Errno) {
             _ = try descriptor()
@@ -320,10 +320,10 @@ final class Node: DescriptorOwner {
         }
     }
 
-    /// Its last name did not go after all.
+    /// Undoes ``keepAsOrphan()``: the last name was not removed.
     func cancelOrphan() { state.withLock { $0.isOrphan = false } }
 
-    /// The kernel forgot the inode; whoever still works on it keeps the descriptor until then.
+    /// Closes the descriptor after the kernel forgot the inode. Current users hold it until they are done.
     func releaseAfterForget() {
         let dropped: SharedDescriptor? = state.withLock { state in
             (state.isOrphan, state.isForgotten) = (false, true)
@@ -333,10 +333,10 @@ final class Node: DescriptorOwner {
         closeBackingIfUnused()
     }
 
-    /// The kernel asks for the attributes anew.
+    /// Makes the kernel ask for the attributes again.
     func invalidateAttributes() { connection.invalidateAttributes(of: id) }
 
-    /// A backing file keeps its blocks, and the journal may keep the node: it goes as soon as nobody uses it.
+    /// Closes the backing file once no open uses it. It would keep the file's blocks and possibly the node.
     func closeBackingIfUnused() {
         let backing: BackingID? = state.withLock { state in
             guard state.opens == 0, state.isForgotten || state.mayLoseBacking else { return nil }
@@ -346,7 +346,8 @@ final class Node: DescriptorOwner {
         if let backing { connection.closeBacking(backing) }
     }
 
-    /// The file has another owner, as whom the kernel is to write: it opens the file again when nobody has it open.
+    /// Marks the backing file as outdated after a change of owner. The kernel opens it again, as the new owner, after the
+    /// last close.
     func noteOwnerChange() {
         state.withLock { state in
             state.ownerChanges &+= 1
@@ -355,8 +356,8 @@ final class Node: DescriptorOwner {
         closeBackingIfUnused()
     }
 
-    /// What the file is called has changed, or was learned anew. One of several links says nothing about what it is, but that it
-    /// is no helper file (``retainsName(insteadOf:in:)``).
+    /// Sets the name by which the file is known. One of several links does not change the item class, except that the file
+    /// is no helper file then (``retainsName(insteadOf:in:)``).
     func setName(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
         let known = isOneOfSeveral ? itemClass : nil
         let former: Node? = state.withLock { state in
@@ -370,7 +371,7 @@ final class Node: DescriptorOwner {
         withExtendedLifetime(former) {}
     }
 
-    /// It has this name, too.
+    /// Adds another name of the file.
     func noteOtherName(_ name: NameBytes, in directory: Node) {
         state.withLock { state in
             guard !state.hasName || state.parent !== directory || state.name != name else { return }
@@ -378,7 +379,7 @@ final class Node: DescriptorOwner {
         }
     }
 
-    /// It has lost a name that it was not known by.
+    /// Removes a name that is not the known one.
     func lostOtherName(_ name: NameBytes, in directory: Node) {
         let lost: [NodeName] = state.withLock { state in
             guard !state.otherNames.isEmpty else { return [] }
@@ -389,7 +390,7 @@ final class Node: DescriptorOwner {
         withExtendedLifetime(lost) {}
     }
 
-    /// The name that it was known by is gone: if it has another one, it is known by that from now on.
+    /// After the known name is gone, another name becomes the known one, if there is any.
     func takeOtherName() {
         let former: Node? = state.withLock { state in
             guard !state.hasName, let other = state.otherNames.popLast() else { return nil }
@@ -407,7 +408,7 @@ final class Node: DescriptorOwner {
         }
     }
 
-    /// All its names that are known, the one that it is known by first.
+    /// All known names, the main one first.
     var names: [NodeName] {
         state.withLock { state in
             guard state.hasName, let parent = state.parent else { return state.otherNames }
@@ -417,7 +418,7 @@ final class Node: DescriptorOwner {
 
     var otherNames: [NodeName] { state.withLock { $0.otherNames } }
 
-    /// Its last known name now belongs to nobody, or to another file.
+    /// Notes that its last known name is gone or belongs to another file.
     func clearName() { state.withLock { $0.hasName = false } }
 
     var hasName: Bool { state.withLock { $0.hasName } }
@@ -428,9 +429,11 @@ final class Node: DescriptorOwner {
         state.withLock { $0.hasName && $0.parent === directory && $0.name == name }
     }
 
-    /// Whether a file of several links that was found under another one is called what it was. A document is, by the name that
-    /// somebody follows it by; and what it is does not change because it has one more name: a backup's makes no helper file of a
-    /// document, about which nobody takes turns, and none makes a document of a log or a database (D127).
+    /// Whether a file with several links keeps its known name when a lookup finds it under another one.
+    ///
+    /// A tracked document keeps the name under which a program follows it. Otherwise another link must not change the item
+    /// class (D127): the link of a backup makes no helper file of a document, and no link makes a document of a log or a
+    /// database.
     func retainsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
         if state.withLock({ $0.isTracked }) || isCalled(name, in: directory) { return true }
         let (hasName, parent, own) = state.withLock { ($0.hasName, $0.parent, $0.name) }
@@ -438,11 +441,11 @@ final class Node: DescriptorOwner {
         guard hasName, let parent, known != .private, known != Self.itemClass(of: name, in: directory) else {
             return false
         }
-        // It may have been taken away around the mount.
+        // The known name may have been removed out of band.
         do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
     }
 
-    /// Whether it lies below a directory, at any depth, or is it.
+    /// Whether it lies below a directory, at any depth, or is that directory.
     func isBelow(_ directory: Node) -> Bool {
         var next: Node? = self
         while let node = next {
@@ -452,18 +455,18 @@ final class Node: DescriptorOwner {
         return false
     }
 
-    /// Whether both were last seen under one name.
+    /// Whether both were last seen under the same name.
     func hasName(of other: Node) -> Bool {
         let (parent, name) = state.withLock { ($0.parent, $0.name) }
         return other.state.withLock { $0.parent === parent && $0.name == name }
     }
 
-    /// What its file looks like, if that can be known.
+    /// The present status of the file, or nil if it cannot be read.
     var presentStatus: FileStatus? {
         do throws(Errno) { return try descriptor().descriptor.status() } catch { return nil }
     }
 
-    /// The class its name gives it.
+    /// The class that follows from its name.
     var itemClass: ItemClass {
         if let known = state.withLock({ $0.itemClass }) { return known }
         let (name, parent) = state.withLock { ($0.name, $0.parent) }
@@ -475,7 +478,7 @@ final class Node: DescriptorOwner {
         return found
     }
 
-    /// The class that a name in a directory gives.
+    /// The class that follows from a name in a directory.
     static func itemClass(of name: NameBytes, in parent: Node?) -> ItemClass {
         ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
     }
@@ -500,7 +503,7 @@ struct NodeName: Sendable {
 }
 
 extension Node.State {
-    /// So many names of one file are told of when the file is changed.
+    /// The most other names of a file that are remembered, and so reported when the file changes.
     private static let mostNames = 16
 
     fileprivate mutating func add(_ other: NodeName) {
@@ -515,7 +518,7 @@ extension Node.State {
 }
 
 extension Node {
-    /// Whether a directory has nothing in it that would keep it from being removed.
+    /// Whether a directory is empty, so that it can be removed.
     var isEmptyDirectory: Bool {
         do throws(Errno) {
             let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
@@ -527,14 +530,14 @@ extension Node {
             }
             return isEmpty
         } catch {
-            // Whoever removes it finds out.
+            // The removal itself will report the error.
             return false
         }
     }
 }
 
 extension Optional where Wrapped: AnyObject {
-    /// Puts a value in and takes the former out, so that it is released where the caller wants it to be.
+    /// Replaces the value and returns the former one, so that the caller decides where it is released.
     fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
         let former = self
         self = value

@@ -2,29 +2,29 @@
 import FuseBridge
 package import LinuxSystem
 
-/// Which number the kernel gets for a file.
+/// The number by which the kernel knows a file.
 ///
-/// It follows from what the file system below calls the file, so that the next daemon gives it the same one: who takes
-/// over a mount must understand the numbers the kernel knows already. And it leads back to the file, because the
-/// kernel's file handles hold nothing else, and may be kept for longer than the kernel remembers the file.
+/// It follows from the identity of the file below, so the next daemon assigns the same one. A daemon that takes over a
+/// mount must understand the numbers that the kernel already knows. The number also leads back to the file: the kernel's
+/// file handles contain nothing else, and may outlive the kernel's inode.
 package enum NodeIDEncoding {
-    /// All numbers are below. As items, those from here to 2⁶² are documents that are not called after their node;
-    /// those above are nobody's files (`makeItem`).
+    /// All numbers are below this. Items from here to 2⁶² are documents that do not have their node's number. Items above
+    /// 2⁶² belong to no file (`makeItem`).
     package static let end: UInt64 = 1 << 61
 
-    /// Numbers from here on lead back to an inode of the source's own file system: its number is in the lowest bits.
+    /// Numbers from here on contain, in their lowest bits, the inode number in the source's own file system.
     private static let reversible: UInt64 = 1 << 60
     private static let inodeBits: UInt64 = 48
     private static let turns: UInt64 = reversible >> inodeBits
 
-    /// `elsewhere` tells files apart that are not of the source's file system, or were reached by another mount of it.
+    /// Returns the number of a file, or the next free one if it is taken.
     ///
-    /// A number that is taken is that of a file whose inode number was handed on while it is still open, or belongs to
-    /// another file by accident; then it is the next one.
+    /// A number is taken by an open file that had the same inode number before, or by a collision. `elsewhere` identifies
+    /// the file system or mount of a file that was not reached through the source's own mount.
     package static func number(
         inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
-        // Without a time of birth the next file of that inode number would be taken for this one.
+        // Without a time of birth, the next file with that inode number would be taken for this one.
         if elsewhere == nil, born != FileStatus.Time(seconds: 0, nanoseconds: 0), inode >> inodeBits == 0 {
             let first = digest(of: born) >> inodeBits
             for turn in 0..<turns {
@@ -35,24 +35,24 @@ package enum NodeIDEncoding {
         return scattered(inode, digest(of: born) ^ mix(elsewhere ?? 0), isTaken: isTaken)
     }
 
-    /// The inode number that a number was made of; nil if it leads nowhere.
+    /// The inode number inside a number; nil if it contains none.
     package static func inode(of number: UInt64) -> UInt64? {
         guard number & reversible != 0, number < end else { return nil }
         return number & (1 << inodeBits - 1)
     }
 
-    /// What tells a file from another that had its inode number before it, in a file handle of 32 bits for it.
+    /// Tells a file from an earlier one with the same inode number. A kernel file handle has 32 bits for it.
     package static func generation(born: FileStatus.Time) -> UInt32 {
         UInt32(truncatingIfNeeded: digest(of: born))
     }
 
-    /// Ends in the lowest bits of the inode number as well: by them the table of nodes is divided.
+    /// The result ends in the lowest bits of the inode number, which choose the shard of the node table.
     private static func scattered(
         _ inode: UInt64, _ rest: UInt64, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
         let step: UInt64 = 1 << 4
         var number = mix(mix(inode) ^ rest) & (reversible - 1) & ~(step - 1) | inode & (step - 1)
-        // The first numbers are the root's and nobody's.
+        // The first numbers are reserved for the root, or unused.
         while number < step || isTaken(number) { number = (number + step) & (reversible - 1) }
         return number
     }

@@ -5,16 +5,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The nodes the kernel knows, by the number it uses and by the file they stand for.
+/// The nodes that the kernel knows, by its number and by their file.
 ///
 /// Invariants, per shard:
-/// - I1. The node of file f is `nodes[strays[f]]` if there is such a stray; else the one with the number that follows from f
-///   (``NodeIDEncoding``), unless that is another file's or `retired`. A file has at most one such node.
+/// - I1. The node of file f is `nodes[strays[f]]` if there is such a stray. Otherwise it has the number that follows from f
+///   (``NodeIDEncoding``), unless that number is another file's or `retired`. A file has at most one such node.
 /// - I2. `lookups > 0`: a node leaves with its last lookup.
-/// - I3. No two nodes are one item.
+/// - I3. No two nodes are the same item.
 ///
-/// **Lock rule.** A shard's mutex covers its two dictionaries; no system call is made under it. A node
-/// that leaves is destroyed by the caller, after the lock.
+/// **Lock rule.** A shard's mutex covers its dictionaries; no system call is made under it. The caller destroys a removed
+/// node after it has released the lock.
 final class NodeTable: Sendable {
     private struct Entry {
         let node: Node
@@ -23,12 +23,12 @@ final class NodeTable: Sendable {
 
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
-        /// Files whose own number was taken.
+        /// Files that have another number because their own one was taken.
         var strays: [FileKey: NodeID] = [:]
-        /// Nodes of files that have lost their last name: whoever has their inode number now is another one.
+        /// Nodes of files that have lost their last name. A file that now has their inode number is a different one.
         var retired: Set<NodeID> = []
-        /// Directories above nodes that the kernel asked for by number: it does not know them itself. They stay, by a
-        /// lookup each, as long as it knows the node.
+        /// Directories above nodes that the kernel asked for by number. The kernel may not know these directories. Each one
+        /// stays, by one lookup, as long as the kernel knows the node.
         var retainedDirectories: [NodeID: [NodeID]] = [:]
 
         func node(of key: FileKey, numbered own: NodeID) -> Node? {
@@ -47,21 +47,21 @@ final class NodeTable: Sendable {
                 })
         }
 
-        /// The node is no longer found by its file.
+        /// Makes the node unreachable by its file.
         mutating func lose(_ node: Node) {
             if !strays.isEmpty, strays[node.key] == node.id { strays[node.key] = nil }
             if !retired.isEmpty { retired.remove(node.id) }
         }
     }
 
-    /// A node's number ends in that of its shard, as the inode number does.
+    /// A node's number ends in the number of its shard, as the inode number does.
     private static let shardBits: UInt64 = 4
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let context: Node.Context
-    /// Hears of directories; nil if the source is not watched.
+    /// Is told of each directory; nil if the source is not watched.
     private let sourceWatcher: SourceWatcher?
-    /// Nodes that are another item than their number says, by that; taken alone, or after a shard.
+    /// Nodes with an item that differs from their number, by item. Its lock is taken alone, or after a shard's.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
@@ -84,14 +84,14 @@ final class NodeTable: Sendable {
         return shards[Self.shard(of: id)].withLock { $0.nodes[id]?.node }
     }
 
-    /// The node that is an item now.
+    /// The node that currently is an item.
     subscript(item: ItemID) -> Node? {
         let id = renumbered.withLock { $0[item] } ?? NodeID(item.rawValue)
         guard let node = self[id], node.item == item else { return nil }
         return node
     }
 
-    /// A node is another item from now on.
+    /// Makes a node another item.
     func renumber(_ node: Node, as item: ItemID) {
         renumbered.withLock { renumbered in
             let former = node.state.withLock { state in
@@ -109,7 +109,7 @@ final class NodeTable: Sendable {
         return shards[Self.shard(of: key)].withLock { $0.node(of: key, numbered: ownNumber(of: key)) }
     }
 
-    /// What a file is called if nobody else is.
+    /// The number of a file, if no other file has it.
     private func ownNumber(of key: FileKey) -> NodeID {
         NodeID(
             NodeIDEncoding.number(
@@ -117,11 +117,11 @@ final class NodeTable: Sendable {
             ) { _ in false })
     }
 
-    /// Counts one more lookup of a file that was found under a name, making its node if need be.
+    /// Counts one more lookup of a file that was found under a name, and makes its node if necessary.
     ///
-    /// Whoever found it without the kernel's lock of the directory may come behind a rename, and so does not
-    /// decide what a known node is called. Neither does another link of a file that keeps its name (``Node/retainsName``).
-    /// `above` are directories to keep as long as a new node is known.
+    /// A lookup without the kernel's lock on the directory (`isLocked` false) may be older than a rename. So it does not
+    /// change the name of a known node. Another link of a file that keeps its name does not either (``Node/retainsName``).
+    /// Directories in `above` are retained as long as a new node is known.
     func introduce(
         _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
         keeping above: [Node] = []
@@ -142,8 +142,8 @@ final class NodeTable: Sendable {
         return node
     }
 
-    /// Counts one more lookup of a file of which no name is known, but a handle. If it was lost instead, whoever writes to
-    /// it would be taken to write to what nobody finds again.
+    /// Counts one more lookup of a file that is known by a handle, but by no name. Its node must not count as an orphan: a
+    /// writer to the file would seem to write to contents that no program can find again.
     func introduce(nameless status: FileStatus, by fileHandle: PersistentFileHandle) -> Node {
         let label = NameBytes(Array("(inode \(status.inode))".utf8))
         let (node, _) = enter(status, as: label, in: nil, keeping: [])
@@ -179,7 +179,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Counts one more lookup of a node that is to stay; false if the kernel has forgotten it already.
+    /// Counts one more lookup of a node to be retained. Returns false if the kernel has already forgotten it.
     func retain(_ node: Node) -> Bool {
         if node.isRoot { return true }
         return shards[Self.shard(of: node.id)].withLock { shard in
@@ -217,12 +217,12 @@ final class NodeTable: Sendable {
         forgotten.releaseAfterForget()
     }
 
-    /// All that the kernel knows.
+    /// All nodes that the kernel knows.
     var all: [Node] {
         shards.indices.flatMap { index in shards[index].withLock { $0.nodes.values.map(\.node) } }
     }
 
-    /// Gives back the room of nodes that are gone: a dictionary never shrinks by itself.
+    /// Releases the memory of removed nodes, since a dictionary never shrinks by itself.
     func shrink() {
         for index in shards.indices {
             let former: Shard? = shards[index].withLock { shard in
@@ -242,7 +242,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// The file has lost its last name: if its inode number comes back, it is another file's.
+    /// Notes that the file has lost its last name: its inode number may be reused by another file.
     func retire(_ node: Node) {
         shards[Self.shard(of: node.key)].withLock { shard in
             guard shard.nodes[node.id]?.node === node else { return }
@@ -251,8 +251,8 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// A node is the item of its own number, unless that belongs to somebody already: to the file that took this
-    /// one's place in a save, or to a directory that the engine has not forgotten since it was known last.
+    /// Gives the node another item if its own number's item is in use. That item may belong to the file that replaced this
+    /// one in a save, or to a directory that the engine has not forgotten yet.
     private func giveItem(to node: Node) {
         let own = node.item
         renumbered.withLock { renumbered in

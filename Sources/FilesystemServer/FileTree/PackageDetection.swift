@@ -3,17 +3,17 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Which directories are packages: one file to their user.
+/// Decides which directories are packages: single documents to their user.
 enum PackageDetection {
-    /// Marks a directory as a package, whatever its value; its owner alone may set it.
+    /// Marks a directory as a package, whatever its value. Only the directory's owner may set it.
     static let attribute = "user.truce.package"
 
-    /// Extensions of documents that are directories, as the programs that write them call them.
+    /// Extensions that programs give to documents that are directories.
     private static let extensions: Set<[UInt8]> = Set(
         [
             // TextEdit, Markdown editors, Scrivener, Ulysses.
             "rtfd", "textbundle", "scriv", "ulysses",
-            // Weak packages: each of their files has versions of its own, and all are locked as one.
+            // Weak packages: each file has its own versions, but all are locked together.
             "weakpkg",
             // Pages, Numbers and Keynote; OmniGraffle and OmniOutliner.
             "pages", "numbers", "key", "graffle", "oo3",
@@ -26,7 +26,7 @@ enum PackageDetection {
         return hasExtension(directory.state.withLock { $0.name }) || isMarked(directory)
     }
 
-    /// Whether a directory of this name is a package, marked or not.
+    /// Whether a directory of this name is a package even without a mark.
     static func hasExtension(_ name: NameBytes) -> Bool {
         guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
         let ending = name.bytes[(dot + 1)...].map { (65...90).contains($0) ? $0 + 32 : $0 }
@@ -39,7 +39,7 @@ enum PackageDetection {
             _ = try directory.descriptor().descriptor.extendedAttribute(attribute, into: none)
             return true
         } catch {
-            // Most file systems say that there is none, and some that they have no attributes.
+            // Most file systems report that the attribute is missing; some support no attributes.
             return false
         }
     }

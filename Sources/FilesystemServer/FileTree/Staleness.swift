@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a name of a directory was last found to be gone or another file's, because a program had taken it away around the mount.
+/// When a name in a directory was last found to be removed or replaced out of band.
 ///
-/// The kernel walks the path of such a request a second time, and not a third (D214). What a look finds in this directory in the
-/// time after that is kept open, so that the request finds it, whatever becomes of the name. Looks in other directories cost what they
-/// did: a program that has names of its own taken away all the time slows down no others.
+/// The kernel walks the path of such a request a second time, but not a third (D214). During that walk, files that are
+/// looked up in this directory are kept open, so the request finds them even if their names disappear. Lookups in other
+/// directories cost nothing more, so a program that constantly replaces names out of band slows down no others.
 struct Staleness: Sendable {
-    /// How long the kernel's second walk may take.
+    /// The longest time for the kernel's second walk, in milliseconds.
     private static let period: UInt32 = 1_000
-    /// In milliseconds of the monotonic clock, or 0. After 49 days it comes round, and one more look or less keeps a file open.
+    /// In milliseconds of the monotonic clock, or 0. It wraps after 49 days: then one file too many or too few is kept open.
     private var last: UInt32 = 0
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }
 
-    /// Costs nothing where nothing was stale.
+    /// Whether a name was lost within the last period. The clock is not read if no name was ever lost.
     func isRecent(at nanoseconds: @autoclosure () -> UInt64) -> Bool {
         last > 0 && Self.milliseconds(nanoseconds()) &- last < Self.period
     }

@@ -2,19 +2,19 @@
 import LinuxSystem
 import Synchronization
 
-/// Where something is mounted below the source, as the mount table says it now.
+/// The mountpoints below the source, as the mount table has them now.
 ///
-/// A directory's own list of names has the inode numbers of what is covered there; `stat` has those of what covers it.
+/// A directory's own listing has the inode numbers of covered directories. `stat` has those of the mounted ones.
 final class SubmountPoints: Sendable {
-    /// By the path of the directory, from the source.
+    /// The names of mountpoints, by the path of their directory from the source.
     private typealias Names = [[UInt8]: Set<[UInt8]>]
 
     private let source: [UInt8]
     private let watch: MountTableMonitor
-    /// The mount table is read under the lock, if it has changed: nothing else waits for it but lists of names.
+    /// The mount table is read under this lock after a change. Only listings wait for the lock.
     private let known: Mutex<Names>
 
-    /// Nil if the mount table cannot be watched: then a mountpoint is listed with the number of what it covers.
+    /// Nil if the mount table cannot be watched. Then a mountpoint is listed with the number of the covered directory.
     init?(_ source: [UInt8]) {
         do throws(Errno) {
             watch = try MountTableMonitor()

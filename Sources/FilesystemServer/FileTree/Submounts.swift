@@ -2,30 +2,29 @@
 import Glibc
 import LinuxSystem
 
-/// Other file systems that are mounted below the source, as a mount shows them that is one file system with one set
-/// of flags.
+/// Other file systems that are mounted below the source. A Truce mount shows them as parts of one file system.
 ///
-/// The kernel gives a FUSE server no device of its own for what is mounted below (it offers `FUSE_SUBMOUNTS` to virtiofs
-/// only). So inode numbers tell the file systems apart, and what the mount below forbids and ours does not is left
-/// out of what is shown of a file.
+/// The kernel gives a FUSE server no separate devices for them: it offers `FUSE_SUBMOUNTS` to virtiofs only. So inode
+/// numbers tell the file systems apart. If a submount forbids something that our mount allows, the shown status of its
+/// files omits it.
 final class Submounts: Sendable {
-    /// What a mount can forbid.
+    /// The things that a mount can forbid.
     enum Flag: String { case nosuid, nodev, noexec }
 
-    /// The mount the source lies on.
+    /// The mount that contains the source.
     private let mountOfSource: UInt64
     private let deviceOfSource: UInt64
-    /// What our own mount forbids anyway.
+    /// The flags that our own mount sets.
     private let forbidden: Set<Flag>
-    /// Those by which something is reached that another of them leads to as well.
+    /// Mounts that show a part of a file system that another of them shows too.
     private let shared: Set<UInt64>
-    /// Those mounts whose file systems nobody but programs of this machine changes, when the mount was made.
+    /// Mounts that only programs of this machine change, as of the time when our mount was made.
     private let ofThisMachine: Set<UInt64>
     private let isSourceOfThisMachine: Bool
     private let numbers: InodeNumberMap
     private let places: SubmountPoints?
 
-    /// `path` is where the source is in `table`, which is from before our mount.
+    /// Reads the mounts from `table`, which is older than our mount. `path` is the path of the source there.
     init(source: FileStatus, at path: [UInt8], in table: MountTable, forbidden: Set<Flag>) {
         (mountOfSource, deviceOfSource) = (source.mount, source.device)
         numbers = InodeNumberMap(deviceOfSource: source.device)
@@ -36,41 +35,41 @@ final class Submounts: Sendable {
         isSourceOfThisMachine = ofThisMachine.contains(source.mount)
     }
 
-    /// Whether what the mount leads to is not changed by other machines or by a process that serves it.
+    /// Whether neither other machines nor a serving process change the files of the mount.
     func isMachineLocal(_ mount: UInt64) -> Bool {
         isOnSubmount(mount) ? ofThisMachine.contains(mount) : isSourceOfThisMachine
     }
 
-    /// Whether what the mount leads to changes by another way as well, of which the kernel knows nothing: it must not
-    /// remember any of it.
+    /// Whether the files of the mount can also be changed through another mount. The kernel is not told of such changes, so
+    /// it must cache nothing.
     func isShared(_ mount: UInt64) -> Bool { !shared.isEmpty && shared.contains(mount) }
 
     /// Whether a file was reached by another mount than the source.
     func isOnSubmount(_ mount: UInt64) -> Bool { mount != mountOfSource }
 
-    /// Whether a file is one of the source's own file system, as it is reached by the source.
+    /// Whether a file belongs to the source's own file system and was reached through the source.
     func isOfSource(_ status: FileStatus) -> Bool {
         status.device == deviceOfSource && !isOnSubmount(status.mount)
     }
 
-    /// What tells files of one inode number apart; nil for the source's own.
+    /// Tells files with the same inode number apart; nil for the source's own.
     func realm(of file: FileKey) -> UInt64? {
         if file.device == deviceOfSource, !isOnSubmount(file.mount) { return nil }
         return isOnSubmount(file.mount) ? file.device ^ file.mount << 32 : file.device
     }
 
-    /// Whether the mount a file was reached by forbids what ours allows.
+    /// Whether the mount of a file forbids something that ours allows.
     func forbids(_ flag: Flag, on mount: UInt64) -> Bool {
         guard isOnSubmount(mount), !forbidden.contains(flag) else { return false }
         do throws(Errno) {
-            // One that is not in the table was taken away, or belongs to somebody else: then rather too much.
+            // A mount that is not in the table was unmounted or belongs to another namespace: assume that it forbids.
             return try MountTable.current().entry(id: Int(clamping: mount))?.has(flag.rawValue) ?? true
         } catch {
             return true
         }
     }
 
-    /// What programs see of a file.
+    /// The status of a file that programs see.
     func shown(_ status: FileStatus) -> FileStatus {
         guard !isOfSource(status) else { return status }
         var status = status
@@ -79,7 +78,7 @@ final class Submounts: Sendable {
         case S_IFREG where status.mode & (S_ISUID | S_ISGID) != 0:
             if forbids(.nosuid, on: status.mount) { status.mode &= ~(S_ISUID | S_ISGID) }
         case S_IFCHR, S_IFBLK:
-            // The kernel opens devices without asking us.
+            // The kernel opens devices without asking the daemon.
             if forbids(.nodev, on: status.mount) { status.specialDevice = DeviceNumber.none }
         default: break
         }
@@ -91,7 +90,7 @@ final class Submounts: Sendable {
         numbers.number(ofInode: inode, on: device)
     }
 
-    /// The names in a directory at which something is mounted: what a listing says of them is about what is covered.
+    /// The names of mountpoints in a directory. A listing describes the covered directories instead.
     func mountpoints(in directory: Node) -> Set<[UInt8]> { places?.names(in: directory) ?? [] }
 }
 
@@ -129,7 +128,7 @@ extension MountEntry {
 
     fileprivate var isOfThisMachine: Bool { Self.typesOfThisMachine.contains(type) }
 
-    /// What a path below the mountpoint is called in the file system.
+    /// The path within the file system for a path below the mountpoint.
     fileprivate func part(at path: [UInt8]) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         let rest =

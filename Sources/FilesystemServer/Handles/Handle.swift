@@ -7,7 +7,7 @@ package import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// What is compared to tell whether a file was changed.
+/// The size and times that are compared to detect a change of a file.
 package struct Stamp: Hashable, Sendable {
     let size: UInt64
     let modified: FileStatus.Time
@@ -23,10 +23,10 @@ package struct Stamp: Hashable, Sendable {
         self.init(size: status.size, modified: status.modified, changed: status.changed)
     }
 
-    /// Whether nothing was written in between. Names that come and go change the third time only.
+    /// Whether no contents were written in between. New or removed names change only the third value, `changed`.
     func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
 
-    /// Two different stamps give different numbers but for an accident of one in 2⁶⁴.
+    /// A hash of the stamp. Two different stamps give the same number with a probability of one in 2⁶⁴.
     var number: UInt64 {
         var number: UInt64 = 0xCBF2_9CE4_8422_2325
         for part in [
@@ -43,59 +43,59 @@ package struct Stamp: Hashable, Sendable {
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 final class Handle: Claimant {
     struct State {
-        /// Of the file below, if this process moves the data; opened again when it had to go.
+        /// The descriptor of the file below, if this process moves the data. It is reopened after the budget closed it.
         var descriptor: SharedFile?
         /// Whether this process moves the data.
         var movesData = false
-        /// It has left the table: a descriptor would never be closed for want of room.
+        /// The handle has left the table: the budget would never close a new descriptor.
         var isClosed = false
-        /// The kernel keeps what it reads through this handle.
+        /// The kernel caches the contents that it reads through this handle.
         var fillsPageCache = false
-        /// What another handle's fsync found out while this one had no descriptor to be told by.
+        /// An error that another handle's fsync found while this one had no descriptor to receive it.
         var owedError: Errno?
-        /// What the file looked like when writing became possible.
+        /// The stamp of the file when writing became possible.
         var baseline: Stamp?
-        /// The baseline is too young for the clock of the file system to tell a later change.
+        /// The baseline is too recent: the file system's clock may not distinguish a later change from it.
         var isBaselineRacy = false
-        /// The file was found changed before its former time was put back, by which it would not be found changed any more.
+        /// The file had changed before its former time was restored; afterwards, the stamp no longer shows the change.
         var hasWritten = false
-        /// The file was kept by a link before others replaced or deleted it.
+        /// The file was preserved by a link before others replaced or deleted it.
         var linkedVersions: [LinkedVersion] = []
-        /// The claim made when the handle, having yielded, turned out to write after all; or when its file, about which nobody
-        /// took turns, was given the name of a document.
+        /// The claim made when the handle had given up its first one but wrote after all. Also made when the file, which
+        /// needed no claim before, got the name of a document.
         var renewedClaim: ClaimID?
-        /// It was opened to write to a file that takes nothing but more at its end.
+        /// It was opened for writing, and its file only allows appending.
         var isAppendOnly = false
-        /// The kernel has looked the name up for the second time, and will not again.
+        /// The kernel has looked up the name for the second time, and will not do so again.
         var isRetry = false
-        /// The file was replaced or deleted before it was opened: what is written is kept.
+        /// The file was replaced or deleted before this open: its contents are preserved.
         var writesToOrphan = false
-        /// A mapping that was made by it may live when it is closed (D131).
+        /// A mapping made through the handle may outlive it (D131).
         var mayOutlive = false
-        /// It goes on to write to a document without a claim, since it could not have one when the file became that.
+        /// It writes to a document without a claim, because it could not get one when the file became a document.
         var isUnclaimedWriter = false
-        /// The file took the name of a document that had none: others see another file, whatever is written.
+        /// The file took the name of a document that had no file: others see another file, whatever is written.
         var fillsName = false
-        /// Where its program stood when it was looked at last.
+        /// The last observed file position of its program.
         var observedPosition: ObservedPosition?
-        /// What others have left in the file while this handle had changed nothing.
+        /// The contents that others left in the file while this handle had changed nothing.
         var left: ProvisionalCopy?
-        /// What its writer left in the file at close(2).
+        /// The record of the file when its writer called close(2).
         var closeRecord: CloseRecord?
-        /// While that is being kept, the closers that wait for it.
+        /// The closers that wait while those contents are preserved.
         var closers: [@Sendable () -> Void]?
-        /// It was opened to append, and has written elsewhere.
+        /// It was opened to append, but has written elsewhere.
         var hasOverwritten = false
-        /// Its program was seen to lock the file by it, or is expected to.
+        /// Its program was seen to lock the file by this handle, or is expected to.
         var locksFile = false
-        /// The former.
+        /// Its program was seen to lock the file, not only expected to.
         var isObservedLocker = false
-        /// Noted when somebody met the claim; the program may be gone when it is told of.
+        /// Noted on contention, because the program may have ended when it is reported.
         var program: [UInt8]?
         var party: Party?
     }
 
-    /// A real descriptor, alive until the last request that uses it is done.
+    /// A real descriptor, open until the last request that uses it has ended.
     final class SharedFile: Sendable {
         let file: OwnedDescriptor
         private let budget: DescriptorBudget
@@ -111,28 +111,28 @@ final class Handle: Claimant {
 
     let claim: ClaimID
     let node: Node
-    /// The document the claim is about, which need not be the node's any more when it is granted.
+    /// The document of the claim. It may no longer be the node's document when the claim is granted.
     let item: ItemID
     let flags: Int32
     let thread: Int32
-    /// Of the request that has opened it.
+    /// The user of the request that opened it.
     let user: UInt32
     private let group: UInt32
-    /// Of which process the thread was, which may go on when it has ended; 0 if nobody asked.
+    /// The process of the thread, which may outlive the thread; 0 if it was not determined.
     let process: Int32
     let opened: Instant
-    /// Whether it was opened with a claim, which takes a document.
+    /// Whether it was opened with a claim, which only documents need.
     let isClaimed: Bool
-    /// Its program was told what the file looks like without what is unsaved, and reads it so (D169).
+    /// Its program was told the attributes of the file without unsaved changes, and reads the file that way (D169).
     let readsAsSaved: Bool
-    /// Whether it was opened to write to a database or a log, where nobody takes turns: what it still writes is lost all the same
-    /// when somebody else takes the file away, whatever that is called by then. Not of the journals that SQLite itself removes.
+    /// Whether it was opened to write to a database or a log, which needs no claims. Its writes are still lost when another
+    /// program removes the file, whatever the name is by then. False for the journals that SQLite itself removes.
     private let writesToShared: Bool
     unowned let processes: ProcessResolver
     let state = Mutex(State())
-    /// The kernel drops what it had of the file, and has not come to read yet.
+    /// The kernel drops the contents it had of the file, and has not read it since.
     let awaitsFirstRead = Atomic(false)
-    /// The reads of the file before this handle was opened, when the kernel drops what it has read (``DataOrder``).
+    /// The number of READs of the file before this handle was opened, when the kernel drops its cache (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)
 
     init(
@@ -154,14 +154,14 @@ final class Handle: Claimant {
         opened = Engine.now
     }
 
-    /// The caller that has opened it.
+    /// The caller that opened it.
     var caller: Caller { Caller(user: user, group: group, thread: thread, umask: 0) }
     var opener: UInt32? { user }
 
     func userMayWrite() -> Bool {
         do throws(Errno) {
             let rights = try FileRights(of: node.descriptor().descriptor)
-            // Those of a thread that is gone are none that anybody could still write with.
+            // A thread that has ended has no supplementary groups, and cannot write any more.
             let groups = [group] + processes.supplementaryGroups(ofThread: thread)
             return rights.user == user || rights.mayWrite(Credentials(user: user, groups: groups))
         } catch {
@@ -172,9 +172,9 @@ final class Handle: Claimant {
     var id: HandleID { HandleID(claim.rawValue) }
     /// Whether the arbiter knows of it.
     var hasClaim: Bool { isClaimed || state.withLock { $0.renewedClaim != nil } }
-    /// Whether its baseline is what was in the file when the handle could first write to it as to a document.
+    /// Whether the baseline shows the contents when the handle could first write to the file as a document.
     var isMeasured: Bool { isClaimed || state.withLock { $0.renewedClaim != nil || $0.isUnclaimedWriter } }
-    /// Whether it may write and nobody waits for it, so that nobody is told that it was gone over.
+    /// Whether it may write but others do not wait for it, so that preemption by others is not reported.
     var writesUncoordinated: Bool {
         !isClaimed && state.withLock { $0.renewedClaim == nil && (writesToShared || $0.isUnclaimedWriter) }
     }
@@ -182,13 +182,13 @@ final class Handle: Claimant {
     var currentClaim: ClaimID { state.withLock { $0.renewedClaim } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
-    /// Whether it was opened for nothing but to make a file longer.
+    /// Whether it was opened only to append.
     var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 
-    /// Whether its file is no longer the document, or is called by no name any more.
+    /// Whether its file is no longer the document, or has no name any more.
     var isReplaced: Bool { node.state.withLock { $0.item != item || !$0.hasName } }
 
-    /// A handle without a claim has the access it would have on a document.
+    /// A handle without a claim has the access that it would have on a document.
     var access: Access {
         if readsAsSaved { return .read(.withoutChanges) }
         return AccessTable.opening(flags, of: .document) ?? .read()
@@ -209,9 +209,9 @@ final class Handle: Claimant {
         let program =
             party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
-            // Threads that have no name of their own need no room for it.
+            // A thread without a name of its own needs no second copy of the name.
             state.program = program == party.program ? party.program : program ?? state.program
-            // Who is asked about again when the thread may be gone; nobody may yet turn out to be somebody.
+            // A known party is stored, since the thread may have ended later. An unknown one may be identified later.
             if party.process != nil { state.party = party }
         }
         return party
@@ -231,12 +231,12 @@ final class Handle: Claimant {
         }
     }
 
-    /// Somebody sets the time of the file, which may be the one that it had before this handle wrote to it.
+    /// Notes a change of the file's modification time, which may restore the value of the baseline.
     func noteTimeChange(_ time: FileStatus.Time) {
         if state.withLock({ $0.baseline?.modified == time }), mayHaveWritten { markWritten() }
     }
 
-    /// A name of the file was changed.
+    /// Notes that a name of the file was changed.
     func noteNameChange(_ stamp: Stamp) {
         state.withLock { state in
             guard !state.hasWritten, state.baseline?.hasSameContents(as: stamp) ?? false else { return }
@@ -251,7 +251,7 @@ final class Handle: Claimant {
 final class HandleTable: Sendable {
     private struct State {
         var handles: [HandleID: Handle] = [:]
-        /// Those that may write, which are asked for whenever a name goes.
+        /// Handles that may write, which are looked up whenever a name is removed.
         var writers: [NodeID: [Handle]] = [:]
     }
 
@@ -272,14 +272,14 @@ final class HandleTable: Sendable {
         }
         if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
-    /// The files that somebody has open to write.
+    /// The files that are open for writing.
     var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
-    /// Those that may write to a node's file.
+    /// The handles that may write to a node's file.
     func writers(on node: Node) -> [Handle] {
-        // A number may be another file's by now.
+        // The number may belong to another file now.
         state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
     }
-    /// Those of a node.
+    /// All handles of a node.
     func all(on node: Node) -> [Handle] {
         state.withLock { state in state.handles.values.filter { $0.node === node } }
     }

@@ -5,19 +5,19 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// A place in a file where a program stands.
+/// The position in a file at which a program was observed.
 struct ObservedPosition {
     let position: Int64
-    /// When it was seen there first.
+    /// The time of the first observation there.
     let since: Instant
 }
 
-/// The engine looks at an open file when others wait for it.
+/// Observations of an open file by the engine, while other claims wait for it.
 extension Handle {
     var observationThreads: LazyWorkerPool? {
         if node.isDistant || mayHoldDirtyPages { return node.threads(for: .fileObservation) }
-        // What readers do with the looks that others give their descriptors is theirs to choose; and so it is for writers that
-        // may have to be looked at in the same way.
+        // Other programs choose the files of a reader's descriptors, so an observation of them may take long. The same
+        // holds for writers that may have to be observed in that way.
         return mayWrite && (onlyAppends || truncates) ? nil : node.threads(for: .processObservation)
     }
 
@@ -33,8 +33,8 @@ extension Handle {
         return .unchanged(position: position)
     }
 
-    /// A reader at the end of the data is let stand there for a while, since it may not have been told that there is no more; but
-    /// once for each position, however often others come to wait for it.
+    /// A reader at the end of the data may stay there for a while, since it may not have read the end of file yet. This
+    /// happens once for each position, however often other claims begin to wait.
     private func observeReading() -> Observation {
         let seen = processes.observeReader(thread: thread, or: process, of: node)
         guard case .atEndUnconfirmed(let position) = seen else { return seen }
@@ -42,7 +42,7 @@ extension Handle {
         return Engine.now.since(since) > processes.readerIdle ? .atEnd : seen
     }
 
-    /// Returns since when it stands there, as far as it was seen.
+    /// Returns the time since when the position was observed to be the same.
     @discardableResult
     private func noteObservedPosition(at position: Int64) -> Instant {
         let now = Engine.now
@@ -55,38 +55,38 @@ extension Handle {
         }
     }
 
-    /// Where a writer's program stands in the file; -1 if that cannot be read.
+    /// The position of a writer's program in the file; -1 if it cannot be read.
     private var position: Int64 {
         processes.position(ofWriter: thread, or: process, of: node, mode: flags & O_ACCMODE)
     }
 
-    /// A writer that let others pass is looked at again before one of them changes the file.
+    /// Records the position of a writer that let others go ahead. It is observed again before a later claim changes the file.
     func recordObservedPosition() {
         let position = position
         if observeWriting() == .clean { noteObservedPosition(at: position) }
     }
 
-    /// Whether a writer's program stands elsewhere than when it was known to have changed nothing, or where that cannot be read.
+    /// Whether a writer's position has changed since it was clean, or cannot be read.
     var hasMoved: Bool {
         guard let observedPosition = state.withLock({ $0.observedPosition }), observedPosition.position >= 0
         else { return true }
         return position != observedPosition.position
     }
 
-    /// What a writer has done, as far as its file shows it; never waits for the kernel.
+    /// Observes a writer's changes by the status of its file; never waits for the kernel.
     func observeWriting() -> Observation {
         let status: FileStatus
         do throws(Errno) {
             status = try node.descriptor().descriptor.status()
         } catch {
-            // A file that cannot be looked at is taken to be written all the time: `hold` bounds that.
+            // A file without a readable status counts as being written constantly. `hold` limits that.
             return .dirty(stamp: Engine.now.nanoseconds)
         }
         let stamp = Stamp(status)
         let (baseline, isTimeRacy, isFirst, hasWritten) = state.withLock {
             ($0.baseline, $0.isBaselineRacy, $0.renewedClaim == nil, $0.hasWritten)
         }
-        // Its open waits until what it would lose is kept.
+        // The handle's open waits until the contents that it would destroy are preserved.
         guard let baseline else { return .emptied }
         guard stamp == baseline, !hasWritten else { return .dirty(stamp: stamp.number) }
         if isFirst, truncates || flags & O_CREAT != 0 { return .emptied }

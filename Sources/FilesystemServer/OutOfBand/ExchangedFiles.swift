@@ -5,18 +5,18 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Files that have changed places around the mount, as in a rotation of logs or by `RENAME_EXCHANGE`.
+/// Handles files that have exchanged names out of band, as in a rotation of logs or by `RENAME_EXCHANGE`.
 ///
-/// Taken one after the other, each would be a file renamed over a document, which makes the two one document for good.
-/// So those documents first leave their files together, and then each takes the one that is under its name now.
+/// Handled one after the other, each would be a file renamed over a document, which makes both one document for good. So
+/// these documents first leave their files together. Then each takes the file that is now under its name.
 extension CoordinatedFilesystem {
     typealias DirtyNameStatus = (dirtyName: OutOfBandChanges.DirtyName, status: FileStatus)
 
-    /// Tells of documents whose names have the files of others of them now. Returns what is left to tell.
+    /// Reports the documents that now have each other's files under their names. Returns the changes that remain.
     func tellOfExchanges(_ found: [DirtyNameStatus], _ names: TrackedNames) -> [DirtyNameStatus] {
         let exchanged = namesOfExchanged(found, names)
         guard !exchanged.isEmpty else { return found }
-        // Held until the end: one that was forgotten in between would be the document again that it has left.
+        // Held until the end: a node that was forgotten in between would become its former document again.
         let taken = found.filter { exchanged.contains($0.dirtyName.key) }.map { dirtyName, status in
             (dirtyName, nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false))
         }
@@ -52,7 +52,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A document waits for another file under its name.
+    /// Takes a document from its file, so that it waits for another file under its name.
     func part(_ file: Node, from name: NameBytes, in directory: Node) {
         let document = file.item
         removeName(file, name, in: directory, wasLast: false)

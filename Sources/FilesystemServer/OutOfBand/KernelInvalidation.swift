@@ -6,14 +6,13 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What was changed around the mount is not what the kernel knows. Called on the watching thread only: the kernel may make
+/// Invalidates the kernel's caches after out-of-band changes. Called on the watching thread only, since the kernel may make
 /// it wait for a request.
 ///
-/// Nothing is looked at that lies on another file system below (``Node/isElsewhere``): what keeps this thread keeps
-/// everybody from being told.
+/// Never reads files of a submount (``Node/isOnSubmount``): while this thread waits, no client is told of changes.
 extension CoordinatedFilesystem {
-    /// Tells the kernel of a change, and notes it for those who are told when it is quiet. `isNamed` says that changes of
-    /// this process were left out.
+    /// Invalidates the kernel's caches after a change, and records it for the report after a quiet period. `isNamed` means
+    /// that changes of this process were left out.
     func recordChange(
         _ dirtyName: OutOfBandChanges.DirtyName, isNamed: Bool, besides writers: Set<NodeID>,
         _ seen: inout OutOfBandChanges
@@ -27,14 +26,14 @@ extension CoordinatedFilesystem {
         let node = status.flatMap { nodes[FileKey($0)] }
         if dirtyName.changesName, isNamed || !isOwn {
             sourceWatcher?.changes.add(1, ordering: .relaxed)
-            // What is known by this name already was looked up since.
+            // A node that already has this name was looked up after the change.
             if node?.isCalled(dirtyName.name, in: dirtyName.directory) != true {
                 dirtyName.name.withName { connection.invalidateEntry($0, in: dirtyName.directory.id) }
             }
             connection.invalidateAttributes(of: dirtyName.directory.id)
             seen.add(dirtyName)
         } else if dirtyName.changesName, engine.hasAwareClients {
-            // Somebody else may have done the same since; what is there in the end, tells.
+            // Another program may have done the same since: compare the final state later.
             seen.add(dirtyName.doubtful)
         }
         guard !dirtyName.mask.isDisjoint(with: [.written, .closed, .attributes]) else { return }
@@ -58,20 +57,20 @@ extension CoordinatedFilesystem {
         seen.add(node, mask)
     }
 
-    /// Whether somebody else has changed a file, as far as its looks and what the mount did to it tell.
+    /// Whether another program changed a file, according to its stamp and the mount's own changes.
     func isExternalChange(_ mask: ChangeWatch.ChangeMask, in node: Node) -> Bool {
         guard let own = sourceWatcher?.own else { return false }
-        // Before the look: what is under way now explains whatever that shows.
+        // Read before the status, so that changes that are under way now can explain it.
         let known = own.changes(of: node.id)
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let isAboutContents = !mask.isDisjoint(with: [.written, .closed])
             let isExplained = known.explain(isAboutContents ? Stamp(status) : nil, at: Engine.now)
             guard mask.isChange(of: status), !isExplained else { return false }
-            // What was seen may be the work of a writer who has come since.
+            // The change may have been made by a writer that has opened the file since.
             return handles.writers(on: node).isEmpty && own.changes(of: node.id).latest == known.latest
         } catch {
-            // Then its name has something to tell.
+            // The change of its name will be reported instead.
             return false
         }
     }
@@ -84,9 +83,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whatever the kernel knows may be wrong.
+    /// Invalidates all caches, after changes were lost.
     ///
-    /// Names and attributes it believes for a second only (D76), and what it has of a file it drops when that is opened.
+    /// The kernel trusts names and attributes for only a second (D76). It drops a file's contents when the file is opened.
     func invalidateAll() {
         connection.invalidateAttributes(of: .root)
         for node in nodes.all where !node.isOnSubmount && node.state.withLock({ $0.opens > 0 }) {
@@ -94,15 +93,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What is under a name now; nil if nothing is, or nothing that can be looked at.
+    /// The status of the file under a name; nil if there is none or it cannot be read.
     func status(of dirtyName: OutOfBandChanges.DirtyName) -> FileStatus? {
         do throws(Errno) { return try dirtyName.directory.cachedStatus(of: dirtyName.name) } catch {
             return nil
         }
     }
 
-    /// The directory that a handle leads to, if it concerns anybody: the kernel knows it, or somebody may show what is
-    /// above.
+    /// The directory that a handle leads to, if it is relevant: the kernel knows it, or a client may follow a directory above.
     func directory(of handle: PersistentFileHandle, hasAwareClients: Bool) -> Node? {
         do throws(Errno) {
             let opened = try nodes.root.budget.path(of: handle)
@@ -110,17 +108,17 @@ extension CoordinatedFilesystem {
             if let known = nodes[key] { return known }
             guard hasAwareClients, let names = try names(of: opened) else { return nil }
             var walked: [Node] = []
-            // Nobody holds what is found: it stays for as long as somebody needs it.
+            // No other code retains the nodes that are found: they stay as long as they are used.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             let found = try reach(names, holding: &walked)
             return found.key == key ? found : nil
         } catch {
-            // It is gone, and so is all that was in it.
+            // The directory was removed, and so was all that was in it.
             return nil
         }
     }
 
-    /// Walks down to a directory, and counts a lookup of each on the way; the caller forgets them, also if it is not reached.
+    /// Walks down to a directory, and counts a lookup for each node. The caller forgets these, also after an error.
     func reach(_ names: [NameBytes], holding walked: inout [Node]) throws(Errno) -> Node {
         var node = nodes.root
         for name in names {
@@ -135,18 +133,18 @@ extension CoordinatedFilesystem {
 
 extension OutOfBandChanges.DirtyName {
     var changesName: Bool { !mask.isDisjoint(with: [.appeared, .vanished]) }
-    /// Nothing is known to have happened, but it is worth a look.
+    /// No change is known, but the name is worth a check.
     var isDoubtful: Bool { mask.isEmpty }
     var doubtful: Self { Self(directory: directory, name: name, mask: []) }
-    /// The daemon's own directory.
+    /// Whether this is the daemon's own directory.
     fileprivate var isPrivate: Bool { directory.isRoot && name.bytes == Array(".truce".utf8) }
 }
 
 extension ChangeWatch.ChangeMask {
-    /// How long ago a file may have changed last that was closed just now.
+    /// How recently, in nanoseconds, a file must have changed for its close to count as a change.
     private static let lately: Int64 = 5_000_000_000
 
-    /// Whoever could write to a file and closes it need not have written.
+    /// Whether the event is a change. A program that closes a writable file need not have written to it.
     fileprivate func isChange(of status: FileStatus) -> Bool {
         guard isDisjoint(with: [.written, .attributes]) else { return true }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

@@ -6,11 +6,10 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Files and directories that have gone from their names to where nobody saw them arrive: into a directory that is not watched,
-/// because nobody has looked it up yet.
+/// Searches files and directories that have moved to an unwatched directory, which no lookup has found yet.
 extension CoordinatedFilesystem {
-    /// Looks for what was under a name. Returns whether it is in the source still: whoever follows it, or something in it, has
-    /// been told where then.
+    /// Searches the file that was under a name. Returns whether it is still in the source; then its followers, or those of
+    /// something in it, have been told its new name.
     func findAgain(_ node: Node, from dirtyName: OutOfBandChanges.DirtyName) -> Bool {
         guard !node.isOnSubmount else { return false }
         do throws(Errno) {
@@ -19,29 +18,28 @@ extension CoordinatedFilesystem {
             guard hasSingleKnownName(node, status), let names = try names(of: opened.descriptor),
                 try follow(node, to: names)
             else { return false }
-            // What was done to it there, nobody saw either.
+            // Changes of the contents there were not watched either.
             if node.kind == S_IFREG, hasChanged(node, status) {
                 noteChange(of: node, .write(.updating)) { .outOfBand }
             }
             return true
         } catch {
-            // Nothing leads to it any more.
+            // No name leads to it any more.
             return false
         }
     }
 
-    /// Whether the only name of a file can be none but the one it was known by, which has moved.
+    /// Whether the only name of a file is the one that it was known by, after a move.
     ///
-    /// Of several links it is known by one: when that is taken away the document is gone, and goes to none that was there all
-    /// along (D20).
+    /// A file with several links is known by one name. When that is removed, the document is deleted: it does not move to a
+    /// link that already existed (D20).
     private func hasSingleKnownName(_ node: Node, _ status: FileStatus) -> Bool {
         if status.isDirectory { return status.linkCount > 0 }
         guard status.linkCount == 1, let known = documents.snapshot(of: node.item) else { return false }
         return known.file == node.key && known.linkCount == 1
     }
 
-    /// Tells that something has moved to where the names lead, and so may have the directories on the way. Returns whether it
-    /// is there.
+    /// Reports that a node has moved to a path, and with it perhaps the directories above. Returns whether it is there.
     private func follow(_ node: Node, to names: [NameBytes]) throws(Errno) -> Bool {
         guard let name = names.last else { return false }
         var walked: [Node] = []
@@ -57,7 +55,7 @@ extension CoordinatedFilesystem {
         return isKnown
     }
 
-    /// Tells of something that is under a name and has come from another. Returns which that was.
+    /// Reports that a node has moved to a name. Returns its former name, or nil if it has not moved.
     func tellOfMove(of node: Node, to dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         guard let origin = formerName(of: node, now: dirtyName) else { return nil }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
@@ -67,7 +65,7 @@ extension CoordinatedFilesystem {
         return origin
     }
 
-    /// Whether what was under a name has moved, and a lookup was the first to find it. Those who follow it are told.
+    /// Whether the node under a name has moved, and a lookup found it first. If so, its followers are told.
     func reportMoveFoundByLookup(
         by formerNames: [DocumentTable.EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
     ) -> Bool {
@@ -79,8 +77,8 @@ extension CoordinatedFilesystem {
         return tellOfMove(of: node, to: now) != nil
     }
 
-    /// Holds the directories of what was touched by a lookup each, so that they go on being known and watched if something
-    /// in them is followed. Those that nobody has known until now are looked up for that.
+    /// Retains the directories of the names by a lookup each, so that they stay known and watched if something in them is
+    /// followed. Directories that the kernel does not know are looked up first.
     func retain(
         directoriesOf dirtyNames: [OutOfBandChanges.DirtyName], _ held: inout [Node]
     ) -> [OutOfBandChanges.DirtyName] {
@@ -107,7 +105,7 @@ extension CoordinatedFilesystem {
             let found = try reach(names, holding: &held)
             return found.id == directory.id ? found : directory
         } catch {
-            // It is gone, and so is what was in it.
+            // The directory was removed, and so was what was in it.
             return directory
         }
     }

@@ -4,16 +4,16 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Names and files that were changed around the mount, until it is told what became of them.
+/// Names and files that were changed out of band, until the changes are reported.
 ///
-/// Only that something has happened to a name is remembered; what, the directory says when it is quiet. So a save by
-/// any number of steps is one change, and what came and went is nothing.
+/// Only the fact of a change is recorded. The result is read from the directory after a quiet period. So a save of any
+/// number of steps is one change, and a file that was created and removed is none.
 struct OutOfBandChanges {
     struct DirtyName {
         var directory: Node
         let name: NameBytes
         var mask: ChangeWatch.ChangeMask
-        /// Anything may have happened, and nobody has seen it.
+        /// No change was observed, but any may have happened.
         var isSupposed = false
 
         var key: DocumentTable.EntryName { DocumentTable.EntryName(name, in: directory) }
@@ -32,26 +32,26 @@ struct OutOfBandChanges {
         var mask: ChangeWatch.ChangeMask
     }
 
-    /// How long nothing may happen before it is told what has, and how long that is put off at most.
+    /// Changes are reported after so long a quiet period, but are delayed no longer than `patience`.
     private static let quiet = TimeSpan.milliseconds(100)
     private static let patience = TimeSpan.seconds(1)
-    /// More are as good as all.
+    /// The most names or files that are recorded. Above that, everything counts as changed.
     private static let capacity = 16_384
 
     private(set) var dirtyNames: [DocumentTable.EntryName: DirtyName] = [:]
     private(set) var order: [DocumentTable.EntryName] = []
     private(set) var written: [NodeID: DirtyNode] = [:]
     private(set) var writtenOrder: [NodeID] = []
-    /// Anything may have happened.
+    /// Whether anything may have changed.
     private(set) var hasOverflowed = false
     private var began: Instant?
     private var latest: Instant?
-    /// Whether anything was added since the time was noted.
+    /// Whether a change was added since the time was noted.
     private var hasUntimedChanges = false
 
     var isEmpty: Bool { order.isEmpty && writtenOrder.isEmpty && !hasOverflowed }
 
-    /// When it is time to tell.
+    /// The time at which to report.
     var due: Instant? {
         guard let began, let latest else { return nil }
         return min(latest + Self.quiet, began + Self.patience)
@@ -66,7 +66,7 @@ struct OutOfBandChanges {
 
     mutating func add(_ dirtyName: DirtyName) {
         let key = dirtyName.key
-        // What the mount itself does to many names is no reason to take everything for changed.
+        // Changes of many names by the mount itself do not mean that everything changed.
         guard !dirtyName.isDoubtful || dirtyNames[key] != nil || order.count < Self.capacity else { return }
         hasUntimedChanges = true
         if dirtyNames[key] == nil {
@@ -89,14 +89,14 @@ struct OutOfBandChanges {
         }
     }
 
-    /// More has happened than is remembered.
+    /// Notes that more has changed than can be recorded.
     mutating func overflow() {
         hasUntimedChanges = true
         (dirtyNames, order, written, writtenOrder) = ([:], [], [:], [])
         hasOverflowed = true
     }
 
-    /// In the order in which they were seen first.
+    /// In the order in which they were first seen.
     var dirtyNamesInOrder: [DirtyName] { order.compactMap { dirtyNames[$0] } }
     var dirtyNodesInOrder: [DirtyNode] { writtenOrder.compactMap { written[$0] } }
 }

@@ -6,10 +6,12 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What became of names that were changed around the mount, told to those who show them.
+/// Reports out-of-band changes of names to the programs that present or follow them.
 ///
-/// What the directories say now is compared with what is remembered: first what is where a document is followed, so that a
-/// document stays with its name; then what is elsewhere, which may have been moved; then what is gone.
+/// The present directories are compared with the recorded names, in this order:
+/// - Names of followed documents, so that a document stays with its name.
+/// - Other names, to which files may have moved.
+/// - Names that are missing.
 extension CoordinatedFilesystem {
     func tell(of seen: OutOfBandChanges, later: inout OutOfBandChanges) {
         var names = TrackedNames(documents)
@@ -27,28 +29,28 @@ extension CoordinatedFilesystem {
         missing = missing.filter {
             !left.contains($0.key) && !reportMoveFoundByLookup(by: formerNames, from: $0)
         }
-        // A name may lead elsewhere by now.
+        // A name may lead elsewhere now.
         names = TrackedNames(documents)
         if seen.hasOverflowed, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .outOfBand } }
         for dirtyName in missing { tellOfLoss(dirtyName, names) }
-        // By now what was lost is awaited: not in directories that are gone as well, but under their names.
+        // Lost documents are awaited now: if their directories are gone too, they are awaited by the names of these.
         names = TrackedNames(documents)
         for dirtyName in missing { names.leave(dirtyName.key, of: documents) }
         for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
-            // Of what is followed, that was told already.
+            // Changes of followed documents were already reported.
             if seen.hasOverflowed, written.node.state.withLock({ $0.isTracked }) { continue }
             noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
 
-    /// What is under the names now, and which of them are missing.
+    /// Reads the status under each name. Returns the present and the missing ones.
     private func look(
         at dirtyNames: [OutOfBandChanges.DirtyName], later: inout OutOfBandChanges
     ) -> (there: [DirtyNameStatus], missing: [OutOfBandChanges.DirtyName]) {
         var (there, missing): ([DirtyNameStatus], [OutOfBandChanges.DirtyName]) = ([], [])
         for dirtyName in dirtyNames where !dirtyName.directory.isOnSubmount {
             let status = self.status(of: dirtyName)
-            // What the mount does to the name just now comes first, also if it began while we looked.
+            // The mount is changing the name now, or began to during the lookup: report later.
             if sourceWatcher?.own.has(dirtyName.key, within: OwnChanges.moment, at: Engine.now) ?? false {
                 later.add(dirtyName)
             } else if let status {
@@ -60,7 +62,7 @@ extension CoordinatedFilesystem {
         return (there, missing)
     }
 
-    /// Something is under a name where a document is followed. Returns whether it is the document.
+    /// Reports a file under the name of a followed document. Returns whether it is the document.
     private func tellOfDocument(
         at former: Node, _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<DocumentTable.EntryName>
@@ -96,13 +98,13 @@ extension CoordinatedFilesystem {
         return true
     }
 
-    /// Whether something was done to a document that those who follow it have not heard of. Of a directory nobody can say.
+    /// Whether a document has changes that its followers were not told of. For a directory the answer is always true.
     func hasChanged(_ document: Node, _ status: FileStatus) -> Bool {
         guard document.kind == S_IFREG, let known = documents.snapshot(of: document.item) else { return true }
         return known != TrackedFile.FileSnapshot(status) && isExternalChange(.written, in: document)
     }
 
-    /// The name a node was known by, if it is not there any more.
+    /// The name by which a node was known, if the node is not there any more.
     func formerName(of node: Node, now dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
         let (formerName, directory) =
@@ -114,7 +116,7 @@ extension CoordinatedFilesystem {
         return NameChange(outOfBand: formerName, in: directory)
     }
 
-    /// Something is under a name where nothing is followed.
+    /// Reports a file under a name where no document is followed.
     private func tellOfArrival(
         _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<DocumentTable.EntryName>
@@ -142,7 +144,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Nothing is under a name any more.
+    /// Reports a name that leads to no file any more.
     private func tellOfLoss(_ dirtyName: OutOfBandChanges.DirtyName, _ names: TrackedNames) {
         let moved = Set(names.nodes(at: dirtyName.key).filter { findAgain($0, from: dirtyName) }.map(\.id))
         for node in names.losses(at: dirtyName.key, besides: moved) { lose(node) }
@@ -152,7 +154,7 @@ extension CoordinatedFilesystem {
         noteDeletion(ofUnknown: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
     }
 
-    /// A document is gone, by itself or with a directory above it.
+    /// Reports a document that is gone, by itself or with a directory above it.
     private func lose(_ node: Node) {
         let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
         guard hasName, let parent else { return }
@@ -162,7 +164,7 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// The names that lead to documents somebody follows.
+/// The names that lead to followed documents.
 struct TrackedNames {
     private struct Follower {
         let node: Node
@@ -175,7 +177,7 @@ struct TrackedNames {
     private var followers: [DocumentTable.EntryName: [Follower]] = [:]
     /// The names that documents wait for.
     private var awaited: [OutOfBandChanges.DirtyName] = []
-    /// The root has no name that anything could happen to.
+    /// Whether the root is followed; it has no name that could change.
     private(set) var haveRoot = false
 
     init(_ documents: DocumentTable) {
@@ -208,19 +210,19 @@ struct TrackedNames {
         followers[name]?.contains(where: \.isItself) ?? false
     }
 
-    /// What is known by a name still, and is a document or leads to some.
+    /// The nodes still known by a name that are documents or lead to some.
     func nodes(at name: DocumentTable.EntryName) -> [Node] {
         let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
         return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
     }
 
-    /// Documents that are gone if a name is, and has not moved with what is in it.
+    /// Documents that are gone if a name is, unless they have moved with the node under it.
     func losses(at name: DocumentTable.EntryName, besides moved: Set<NodeID>) -> [Node] {
         (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
             .compactMap(\.document)
     }
 
-    /// What is awaited in a directory that is gone, or below it, is awaited together with that from now on.
+    /// Documents that are awaited in or below a removed directory are now awaited together with that directory.
     func leave(_ name: DocumentTable.EntryName, of documents: DocumentTable) {
         for follower in followers[name] ?? [] where follower.document == nil {
             var next: Node? = follower.anchor
@@ -232,7 +234,7 @@ struct TrackedNames {
         }
     }
 
-    /// What was seen, each name once; if some of it was lost, whatever is followed counts as seen.
+    /// The changed names, each once. If changes were lost, all followed names count as changed.
     func join(_ seen: OutOfBandChanges) -> [OutOfBandChanges.DirtyName] {
         guard seen.hasOverflowed else { return seen.dirtyNamesInOrder }
         let all = dirtyNames
@@ -254,7 +256,7 @@ struct TrackedNames {
 }
 
 extension Node {
-    /// Whether it is known by this name: others may have learnt of another since the name was found.
+    /// Whether it is still known by this name; another thread may have found a new one since.
     fileprivate func isKnown(by name: DocumentTable.EntryName) -> Bool {
         let (own, parent, hasName) = state.withLock { ($0.name, $0.parent, $0.hasName) }
         return hasName && parent.map { DocumentTable.EntryName(own, in: $0) == name } ?? false

@@ -4,26 +4,26 @@ import CoordinationEngine
 package import FuseBridge
 import Synchronization
 
-/// What was changed through the mount a moment ago: the source tells of it as it tells of what others do.
+/// Recent changes made through the mount, since the source reports them like changes of other programs.
 ///
-/// The kernel writes to the files below for the programs that write to the mount, and does so under their names; and
-/// inotify names nobody.
+/// The kernel writes to the files below on behalf of the mount's programs, and under their process numbers. inotify reports
+/// no process at all.
 package final class OwnChanges: Sendable {
-    /// How long a change may explain what the source tells of.
+    /// How long a change may explain events of the source.
     package static let period = TimeSpan.seconds(1)
-    /// How long the mount may take to follow what it has changed itself.
+    /// How long the mount may take to record its own change.
     package static let moment = TimeSpan.milliseconds(250)
 
-    /// What is about to change in a file.
+    /// The kind of change that is about to be made.
     package enum ChangeKind: Sendable { case attributes, contents }
 
     fileprivate struct ChangeRecord {
-        /// When the contents were changed last, and when anything was.
+        /// The last change of contents, and the last change of any kind.
         var contents: Instant?
         var any: Instant
-        /// The last change of contents.
+        /// The number of the last change of contents.
         var serial: UInt64 = 0
-        /// What that has left, once it is over.
+        /// The stamp after that change, once it has ended.
         var left: Stamp?
     }
 
@@ -34,7 +34,7 @@ package final class OwnChanges: Sendable {
 
     private struct State {
         var recent = Generation()
-        /// What was noted before; nothing in it is younger than the beginning of `recent`.
+        /// Earlier records; none is younger than the beginning of `recent`.
         var older = Generation()
         var since: Instant
         var serial: UInt64 = 0
@@ -55,8 +55,8 @@ package final class OwnChanges: Sendable {
 
     package init(at now: Instant) { state = Mutex(State(since: now)) }
 
-    /// Forgets what explains nothing any more: after a hundred thousand removals that is megabytes. Returns whether
-    /// something is left.
+    /// Forgets records that explain no events any more: after 100,000 removals these take megabytes. Returns whether any
+    /// records are left.
     package func forget(at now: Instant) -> Bool {
         state.withLock { state in
             state.rotate(at: now)
@@ -64,7 +64,7 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// A name is about to be given or taken away.
+    /// Notes that a name is about to be added or removed.
     package func note(_ name: DocumentTable.EntryName, at now: Instant) {
         state.withLock { state in
             state.rotate(at: now)
@@ -72,8 +72,8 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// A file is about to be changed, or a handle to end that could change it. Returns the number of the change, for
-    /// ``finish(_:change:leaving:)``.
+    /// Notes that a file is about to be changed, or that a handle that could change it is about to end. Returns the number
+    /// of the change, for ``finish(_:change:leaving:)``.
     @discardableResult
     package func note(_ node: NodeID, _ matter: ChangeKind, at now: Instant) -> UInt64 {
         state.withLock { state in
@@ -87,7 +87,7 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// A change of contents is over: what looks otherwise from now on was changed by somebody else. Does nothing if
+    /// Notes the end of a change of contents: a different stamp after that is another program's change. Does nothing if
     /// another change was noted since.
     package func finish(_ node: NodeID, change: UInt64, leaving stamp: Stamp) {
         state.withLock { state in
@@ -99,12 +99,12 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// What is remembered of a file, as it is now.
+    /// The history of a file, as it is now.
     package func changes(of node: NodeID) -> ChangeHistory {
         ChangeHistory(trace: state.withLock { $0.trace(of: node) })
     }
 
-    /// Whether a name was given or taken away here within a period.
+    /// Whether the mount added or removed a name within a period.
     package func has(_ name: DocumentTable.EntryName, within period: TimeSpan, at now: Instant) -> Bool {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
@@ -112,15 +112,15 @@ package final class OwnChanges: Sendable {
 }
 
 extension OwnChanges {
-    /// What was done to a file through the mount.
+    /// The recent changes of a file through the mount.
     package struct ChangeHistory: Sendable {
         fileprivate let trace: ChangeRecord?
 
         /// The number of the last change of its contents, or 0.
         package var latest: UInt64 { trace?.serial ?? 0 }
 
-        /// Whether all that the source tells of the file may have been done here. `stamp` is what the file looked like
-        /// afterwards; nil if only its attributes have changed.
+        /// Whether the mount itself may have made all changes that the source reports of the file. `stamp` is the file's
+        /// present stamp; nil if only its attributes have changed.
         package func explain(_ stamp: Stamp?, at now: Instant) -> Bool {
             guard let trace else { return false }
             guard let stamp else { return !(now.since(trace.any) > OwnChanges.period) }

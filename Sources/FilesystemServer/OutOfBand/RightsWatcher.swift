@@ -6,38 +6,38 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Changes of rights that a program makes around a mount in place, by what it had open before: the kernel is told within a
-/// moment that what it knows of a file's attributes is out of date, and lets nobody in by them any more (D198).
+/// Detects out-of-band changes of rights below an in-place mount, made through older descriptors.
 ///
-/// Only where others than the one user who mounted may use the mount, and only of the source's own file system. What cannot
-/// be noticed is believed for a second at most: see ``CoordinatedFilesystem/attributeValidity(of:)``.
+/// The kernel's attributes of such a file are invalidated within a moment, so that they no longer permit accesses (D198).
+/// Needed only where other users than the one that mounted have access, and only in the source's own file system.
+/// Elsewhere, attributes are valid for at most a second: see ``CoordinatedFilesystem/attributeValidity(of:)``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
-        /// More is changed than the kernel keeps: attributes are believed for a second, and no change is looked at (D215).
+        /// The kernel drops events: attributes are valid for a second, and changes are not checked (D215).
         case overwhelmed
         case over
     }
 
-    /// What changes in this time is looked at once, so that what the daemon changes itself wakes it less often.
+    /// Changes within this time are checked together, so that the daemon's own changes wake the thread less often.
     private static let momentMicroseconds: UInt32 = 1_000
-    /// How often changes are thrown away that are not looked at.
+    /// The pause between reads while changes are dropped.
     private static let pauseMicroseconds: UInt32 = 1_000_000
 
     private let watch: ChangeWatch
     private let state = Atomic<UInt8>(State.noticing.rawValue)
 
-    /// Nil where root's rights, or names for directories, are missing.
+    /// Nil without root's rights, or if events cannot name directories.
     init?(of root: borrowing OwnedDescriptor) {
         do throws(Errno) { watch = try ChangeWatch(attributesIn: root) } catch { return nil }
     }
 
-    /// Whether changes are noticed.
+    /// Whether changes are detected.
     var isAtWork: Bool { state.load(ordering: .relaxed) == State.noticing.rawValue }
 
     private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }
 
-    /// For as long as the process lives.
+    /// Runs as long as the process lives.
     func run(_ filesystem: CoordinatedFilesystem) {
         var (pace, gone) = (RightsThrottle(), MissingNames())
         do throws(Errno) {
@@ -46,7 +46,7 @@ final class RightsWatcher: Sendable {
                 let changes = try watch.read()
                 pace.noteReading(of: changes.changes.count)
                 take(changes, filesystem, &pace, &gone)
-                // Also while more is read without a pause: those that change very much are not to put this off.
+                // Also done between reads without a pause, so that programs with very many changes cannot delay it.
                 look(for: &gone, filesystem)
             }
         } catch {
@@ -56,7 +56,7 @@ final class RightsWatcher: Sendable {
         }
     }
 
-    /// Until there is something to read or to do.
+    /// Waits until there are events to read or names to check.
     private func pause(_ pace: RightsThrottle, _ gone: MissingNames) {
         let due = [pace.resumeAt, gone.dueFrom].compactMap(\.self).min()
         _ = watch.wait(until: due?.nanoseconds)
@@ -72,7 +72,7 @@ final class RightsWatcher: Sendable {
             become(.noticing)
             look(at: changes, filesystem, &gone)
         case .invalidateAll:
-            // First: what the kernel is told from here on it believes for a second only.
+            // Set first: attributes that the kernel receives from now on are valid for only a second.
             become(.overwhelmed)
             _ = gone.take()
             filesystem.invalidateAllAttributes()
@@ -101,36 +101,37 @@ final class RightsWatcher: Sendable {
     }
 }
 
-/// When changes of rights are looked at, and when there are too many for that.
+/// Decides whether changes of rights are checked, or are too many for that.
 ///
-/// The kernel drops its news if a program changes very many files at once. To doubt all attributes then takes a fifth of a second where the kernel knows
-/// 100,000 files, so it is done once; until no more is lost for a while, attributes are believed for a second (D215).
+/// The kernel drops events if a program changes very many files at once. Then all attributes are invalidated, which takes
+/// 0.2 s if the kernel knows 100,000 files. So this is done once. Until no events were lost for a while, attributes are
+/// valid for a second (D215).
 struct RightsThrottle: Sendable {
     enum Step: Sendable { case look, invalidateAll, drop }
 
     private static let calm = TimeSpan.seconds(5)
-    /// After a reading of so many there may be more: that many fit into one, however long their names are.
+    /// After so many events in one read, more may be waiting: that many always fit, however long their names are.
     static let many = 128
-    /// So many readings follow each other without a pause, or else the thread might take a processor for itself.
+    /// The most reads without a pause, or else the thread might occupy a processor.
     private static let mostInARow = 16
-    /// The same while changes are dropped: all that the kernel keeps.
+    /// The same limit while changes are dropped: it covers the kernel's whole queue.
     private static let mostDroppedInARow = 128
 
     private var readingsInARow = 0
-    /// Whether more is read at once, without a pause.
+    /// Whether to read again at once, without a pause.
     var readsOn: Bool { readingsInARow > 0 }
 
-    /// When changes are looked at again, if no more of them are lost; nil if they are looked at.
+    /// When checks begin again if no more events are lost; nil if changes are being checked.
     private(set) var resumeAt: Instant?
 
-    /// So many changes were read at once.
+    /// Notes the number of changes in one read.
     mutating func noteReading(of changes: Int) {
         let most = resumeAt == nil ? Self.mostInARow : Self.mostDroppedInARow
         let isLast = changes < Self.many || readingsInARow + 1 >= most
         readingsInARow = isLast ? 0 : readingsInARow + 1
     }
 
-    /// What becomes of changes that were read.
+    /// Decides how to treat changes that were read.
     mutating func step(hasOverflowed: Bool, at now: Instant) -> Step {
         if hasOverflowed {
             let isFirst = resumeAt == nil
@@ -145,17 +146,17 @@ struct RightsThrottle: Sendable {
     }
 }
 
-/// Names under which something was changed that is not there any more, by their directories: 4096 and those of one reading at most.
+/// Changed names that are missing now, by directory. Holds at most 4096, and those of one more read.
 private struct MissingNames {
     private static let most = 4096
-    /// A look at all nodes is followed by so many times as long without one.
+    /// After a scan of all nodes, the pause is so many times as long as the scan.
     private static let restPerLook: UInt64 = 20
     private var names: [NodeID: Set<[UInt8]>] = [:]
     private var count = 0
     private var nextLook = Instant(nanoseconds: 0)
 
     var isFull: Bool { count >= Self.most }
-    /// When all nodes are to be looked at; nil if there are no names.
+    /// When all nodes are to be scanned; nil if there are no names.
     var dueFrom: Instant? { count == 0 ? nil : nextLook }
 
     mutating func noteLook(from began: Instant, to end: Instant) {
@@ -172,7 +173,7 @@ private struct MissingNames {
     }
 }
 
-/// A directory in which something was changed, which the kernel need not know through the mount: a file may have another name there.
+/// A directory with a changed name. The kernel may not know it through the mount: a known file may have another name there.
 private final class ChangedDirectory: Sendable {
     let descriptor: SharedDescriptor
     let node: Node?
@@ -184,16 +185,16 @@ private final class ChangedDirectory: Sendable {
     }
 }
 
-/// Those of one reading, each opened once, whether it is found or not.
+/// The directories of one read. Each is opened once, whether it is found or not.
 private struct ChangedDirectories {
-    /// So many are open at once.
+    /// The most directories that are open at once.
     private static let most = 32
     private let filesystem: CoordinatedFilesystem
     private var found: [PersistentFileHandle: ChangedDirectory?] = [:]
 
     init(_ filesystem: CoordinatedFilesystem) { self.filesystem = filesystem }
 
-    /// Nil for one that is gone.
+    /// Nil for a directory that was removed.
     subscript(handle: PersistentFileHandle) -> ChangedDirectory? {
         mutating get {
             if let known = found[handle] { return known }
@@ -209,7 +210,7 @@ private struct ChangedDirectories {
 }
 
 extension CoordinatedFilesystem {
-    /// How long the kernel may believe attributes, by which it lets programs in.
+    /// How long the kernel may use attributes, which decide on access rights.
     func attributeValidity(of node: Node) -> Validity {
         let valid = validity(of: node)
         guard configuration.isInPlace, configuration.allowOther, valid.seconds > Validity.brief.seconds else {
@@ -219,7 +220,8 @@ extension CoordinatedFilesystem {
         return isNoticed ? valid : .brief
     }
 
-    /// If something else is under the name by now, the file that was changed may still be known by it.
+    /// Invalidates the attributes of the file under a name. If another file is there now, the changed file may still be
+    /// known by the name.
     fileprivate func invalidateAttributes(
         of name: NameBytes, in directory: ChangedDirectory, orKnownBy gone: inout MissingNames
     ) {
@@ -239,14 +241,14 @@ extension CoordinatedFilesystem {
         gone.add(name, in: parent)
     }
 
-    /// A look at each node: no table says what is in a directory.
+    /// Scans all nodes, since no table lists the nodes in a directory.
     fileprivate func invalidateAttributes(ofKnownBy names: [NodeID: Set<[UInt8]>]) {
         for node in nodes.all where node.isKnown(byOneOf: names) {
             connection.invalidateAttributes(of: node.id)
         }
     }
 
-    /// The kernel has lost changes, or notices none any more.
+    /// Invalidates all attributes after the kernel has lost events, or reports no more.
     fileprivate func invalidateAllAttributes() {
         for node in nodes.all where !node.isOnSubmount { connection.invalidateAttributes(of: node.id) }
     }

@@ -6,15 +6,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Reads what is changed around the mount, on a thread of its own.
+/// Reads out-of-band changes, on a thread of its own.
 ///
-/// The kernel is told within a moment that it knows something no more, and those who show a document when it is quiet
-/// there. To tell the kernel may take as long as a request that holds the directory's lock, which therefore must not
-/// wait for this thread; if it takes so long that the kernel has more changes than it keeps, everything is looked at.
+/// The kernel's caches are invalidated at once. Presenters are told after a quiet period. An invalidation may wait for a
+/// request that holds the directory's lock, so such a request must not wait for this thread. If it takes so long that the
+/// kernel drops events, all followed files are checked.
 final class SourceWatchThread: Sendable {
-    /// What is changed again and again in this time is looked at once.
+    /// Repeated changes within this time are checked once.
     private static let moment = TimeSpan.milliseconds(10)
-    /// So many at once, however fast more come.
+    /// The most changes that are handled at once, however fast others arrive.
     private static let batch = 4096
 
     private let filesystem: CoordinatedFilesystem
@@ -28,7 +28,7 @@ final class SourceWatchThread: Sendable {
         (self.filesystem, self.sourceWatcher, self.watch) = (filesystem, sourceWatcher, watch)
     }
 
-    /// For as long as the process lives.
+    /// Runs as long as the process lives.
     func run() {
         var (seen, ignored) = (OutOfBandChanges(), IgnoredDirectories())
         do throws(Errno) {
@@ -59,7 +59,7 @@ final class SourceWatchThread: Sendable {
         return all
     }
 
-    /// Tells the kernel what it knows no more, and notes what is to be told.
+    /// Invalidates the kernel's caches, and records the changes to report.
     private func take(
         _ changes: ChangeWatch.Changes, _ seen: inout OutOfBandChanges, _ ignored: inout IgnoredDirectories
     ) {
@@ -79,7 +79,7 @@ final class SourceWatchThread: Sendable {
         var known: [ChangeWatch.Directory: Node] = [:]
         for change in changes.changes where change.process != own {
             let directory = known[change.directory] ?? find(change.directory, hasAwareClients, &ignored)
-            // A directory that is moved takes along what is in it.
+            // A moved directory takes its contents along.
             if change.mask.isSuperset(of: [.directory, .appeared]) { ignored.removeAll() }
             guard let directory else { continue }
             known[change.directory] = directory
@@ -109,7 +109,7 @@ final class SourceWatchThread: Sendable {
         }
     }
 
-    /// Returns what is to be told later.
+    /// Reports changes. Returns those to be reported later.
     private func tell(of seen: OutOfBandChanges) -> OutOfBandChanges {
         var later = OutOfBandChanges()
         filesystem.tell(of: seen, later: &later)
@@ -118,14 +118,14 @@ final class SourceWatchThread: Sendable {
     }
 }
 
-/// Directories of the file system that concern nobody here, most of them not below the source.
+/// Directories of the file system that are not relevant here, most of them outside the source.
 private struct IgnoredDirectories {
     private static let capacity = 4096
     private var handles: Set<PersistentFileHandle> = []
     private var arrivals: UInt64 = 0
     private var hasAwareClients = false
 
-    /// What was unknown may be known by now, and concern somebody.
+    /// Forgets all entries when a directory has become known or relevant, since it may be one of them.
     mutating func renew(arrivals: UInt64, hasAwareClients: Bool) {
         if arrivals != self.arrivals || hasAwareClients != self.hasAwareClients { removeAll() }
         (self.arrivals, self.hasAwareClients) = (arrivals, hasAwareClients)

@@ -6,18 +6,17 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The watch on a source that others reach without the mount.
+/// Watches a source that other programs can change out of band.
 ///
-/// Of root, the whole file system is watched, if it has handles that lead to directories. Otherwise each directory is
-/// watched that the kernel knows of through the mount, up to the limit of its user; those who follow a document hold
-/// the directories on its way. Other file systems below are watched by nobody: one that does not answer would keep the
-/// thread that looks at what has changed.
+/// With root's rights and handles for directories, the whole file system is watched. Otherwise each directory is watched
+/// that the kernel knows through the mount, up to the user's limit. Followed documents retain the directories on their
+/// path. Submounts are never watched: one that does not answer would block the thread that checks changes.
 final class SourceWatcher: Sendable {
     private struct State {
         var directories: [Int32: Node] = [:]
         var watches: [NodeID: Int32] = [:]
         var shortage: String?
-        /// What nodes were called that a lookup has found elsewhere.
+        /// The former names of nodes that a lookup found under a new name.
         var formerNames: [NodeID: FormerName] = [:]
     }
 
@@ -27,11 +26,11 @@ final class SourceWatcher: Sendable {
         let noted: Instant
     }
 
-    /// Each takes about 1 KiB of the kernel's memory.
+    /// Each watch takes about 1 KiB of the kernel's memory.
     private static let mostWatches = 65_536
 
     private static let mostFormerNames = 4096
-    /// How long it is remembered where a lookup found something that was elsewhere: longer than it is waited for quiet.
+    /// How long a former name is remembered: longer than the quiet period before a report.
     private static let memory = TimeSpan.seconds(5)
 
     /// Nil if nothing can be watched.
@@ -39,7 +38,7 @@ final class SourceWatcher: Sendable {
     let own = OwnChanges(at: Engine.now)
     /// How often a directory has become known.
     let arrivals = Atomic<UInt64>(0)
-    /// Changes that were seen around the mount, and how often the kernel had more of them than it kept.
+    /// Out-of-band changes that were seen, and how often the kernel dropped events.
     let changes = Atomic<UInt64>(0)
     let losses = Atomic<UInt64>(0)
     private let state = Mutex(State())
@@ -62,17 +61,17 @@ final class SourceWatcher: Sendable {
     }
 
     private static func watchFileSystem(of root: borrowing OwnedDescriptor) -> ChangeWatch? {
-        // Of a user, and where directories have no names of that kind, each directory is watched instead.
+        // Without root's rights or handles for directories, each directory is watched instead.
         do throws(Errno) { return try ChangeWatch(fileSystemOf: root) } catch { return nil }
     }
 
-    /// The kernel knows of a directory from now on.
+    /// Begins to watch a directory that the kernel now knows.
     func startWatching(_ node: Node) {
         arrivals.add(1, ordering: .sequentiallyConsistent)
         guard let watch, watch.kind == .inotify, !node.isOnSubmount else { return }
         do throws(Errno) {
             let descriptor = try node.descriptor()
-            // Under the lock, so that nobody takes the watch away for a former node of the same directory.
+            // Under the lock, so that no other thread removes the watch for a former node of the same directory.
             try state.withLock { (state) throws(Errno) in
                 guard state.watches.count < Self.mostWatches else { throw Errno(rawValue: ENOSPC) }
                 let number = try watch.add(descriptor.descriptor)
@@ -80,7 +79,7 @@ final class SourceWatcher: Sendable {
                 state.watches[node.id] = number
             }
         } catch {
-            // What is gone changes no more; what its user may not list, they see nothing in.
+            // A removed directory changes no more. A user that may not list a directory sees no changes in it.
             guard error != .noEntry, error != .stale, error != .noAccess else { return }
             report(
                 error.rawValue == ENOSPC
@@ -89,7 +88,7 @@ final class SourceWatcher: Sendable {
         }
     }
 
-    /// The kernel has forgotten a directory.
+    /// Ends the watch of a directory that the kernel has forgotten.
     func stopWatching(_ node: Node) {
         guard let watch, watch.kind == .inotify else { return }
         state.withLock { state in
@@ -102,7 +101,7 @@ final class SourceWatcher: Sendable {
 
     func directory(watchedAs number: Int32) -> Node? { state.withLock { $0.directories[number] } }
 
-    /// A directory is gone, and its watch with it.
+    /// Removes the record of a watch that has ended with its directory.
     func removeWatch(_ number: Int32) {
         let node: Node? = state.withLock { state in
             guard let node = state.directories.removeValue(forKey: number) else { return nil }
@@ -112,8 +111,7 @@ final class SourceWatcher: Sendable {
         withExtendedLifetime(node) {}
     }
 
-    /// A lookup has found a file under a name that it was not known by, and may have come before what the kernel tells
-    /// of that: it is remembered where it was.
+    /// Remembers the former name of a file that a lookup found under a new name. The lookup may precede the event of the move.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node) {
         guard !node.isCalled(name, in: directory) else { return }
         let (formerName, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
@@ -132,14 +130,14 @@ final class SourceWatcher: Sendable {
         withExtendedLifetime(forgotten) {}
     }
 
-    /// What a node was called before a lookup found it elsewhere, a moment ago.
+    /// The name of a node before a lookup found it elsewhere a moment ago.
     func takeFormerName(of node: Node) -> (name: NameBytes, directory: Node)? {
         let former = state.withLock { $0.formerNames.removeValue(forKey: node.id) }
         guard let former, !(Engine.now.since(former.noted) > Self.memory) else { return nil }
         return (former.name, former.directory)
     }
 
-    /// Which nodes a lookup has found elsewhere, by what they were called before.
+    /// Nodes that a lookup has found elsewhere, by their former names.
     var formerNames: [DocumentTable.EntryName: NodeID] {
         let former = state.withLock { $0.formerNames }
         return former.reduce(into: [:]) { names, entry in
@@ -147,7 +145,7 @@ final class SourceWatcher: Sendable {
         }
     }
 
-    /// Something cannot be watched; said once, and whenever somebody asks.
+    /// Reports something that cannot be watched. Logged once, and shown in the watch report.
     func report(_ shortage: String) {
         let isFirst = state.withLock { state in
             defer { if state.shortage == nil { state.shortage = shortage } }
@@ -169,21 +167,21 @@ final class SourceWatcher: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// A name is about to be given or taken away for a program of the mount.
+    /// Notes that a program of the mount is about to add or remove a name.
     func noteOwn(_ name: NameBytes, in directory: Node) {
         guard let sourceWatcher, sourceWatcher.watch != nil else { return }
         sourceWatcher.own.note(DocumentTable.EntryName(name, in: directory), at: Engine.now)
     }
 
-    /// A file is about to be changed for one. Returns the number of the change.
+    /// Notes that a program of the mount is about to change a file. Returns the number of the change.
     @discardableResult
     func noteOwn(_ node: Node, _ matter: OwnChanges.ChangeKind) -> UInt64? {
         guard let sourceWatcher, sourceWatcher.watch != nil else { return nil }
         return sourceWatcher.own.note(node.id, matter, at: Engine.now)
     }
 
-    /// The contents have been changed; what else happens to them is somebody else's doing. Nobody asks for that while
-    /// nobody is told.
+    /// Notes the stamp after an own change of contents; a different one later is another program's change. Skipped while no
+    /// clients receive events.
     func finishOwnChange(_ node: Node, _ change: UInt64?) {
         guard let change, let own = sourceWatcher?.own, engine.hasAwareClients, node.kind == S_IFREG else {
             return
@@ -191,7 +189,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             own.finish(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
         } catch {
-            // Then all that is told of it for a while may be our own.
+            // Then later changes count as the mount's own for a while.
             return
         }
     }

@@ -3,12 +3,12 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// How many documents each process has opened in the last ten seconds, as far as it is about ``many``.
+/// Detects processes that open more than ``many`` documents in ten seconds.
 ///
-/// It remembers when the last ones were opened, of a number of processes. A process that has not opened a file for the
-/// longest time makes room for another.
+/// It remembers the times of the last opens for a number of processes. The process with the oldest last open makes room for
+/// another.
 package struct OpenRate: Sendable {
-    /// More than so many in ``span`` are many.
+    /// The limit: more opens than this within ``span`` are many.
     package static let many = 200
     package static let span = TimeSpan.seconds(10)
     package static let processes = 64
@@ -20,14 +20,14 @@ package struct OpenRate: Sendable {
     }
 
     private var rows = [Row](repeating: Row(), count: processes)
-    /// In milliseconds, ``many`` for each row.
+    /// The times in milliseconds, ``many`` for each row.
     private var moments = [UInt32](repeating: 0, count: processes * many)
-    /// Mostly one process opens many files in a row.
+    /// The last row: mostly one process opens many files in succession.
     private var latest = 0
 
     package init() {}
 
-    /// A process opens a document; whether it has opened more than ``many`` in ``span``. Then the count begins anew.
+    /// Counts an open of a document. Returns true after more than ``many`` within ``span``, and then counts anew.
     package mutating func note(_ process: Int32, at now: Instant) -> Bool {
         let moment = UInt32(truncatingIfNeeded: now.nanoseconds / 1_000_000)
         if rows[latest].process != process { latest = row(of: process, at: moment) }
@@ -52,16 +52,16 @@ package struct OpenRate: Sendable {
     }
 }
 
-/// Backup and indexing programs that no table names: they have opened many documents while the kernel ran them last of all (nice
-/// 19, SCHED_IDLE, or the I/O class idle).
+/// Backup and indexing programs that are in no table. They opened many documents at the lowest priority: nice 19,
+/// SCHED_IDLE, or the I/O class idle.
 ///
-/// A program counts as one until it ends, or until its priority is another one.
+/// A program counts as such until it ends or its priority changes.
 final class LowPriorityPrograms: Sendable {
     private static let capacity = 64
-    /// The latest at the end.
+    /// In order of arrival, the latest last.
     private let programs = Mutex<[ProcessID]>([])
 
-    /// Whether it is new here.
+    /// Adds a process. Returns whether it is new.
     func insert(_ process: ProcessID) -> Bool {
         programs.withLock { programs in
             guard !programs.contains(process) else { return false }

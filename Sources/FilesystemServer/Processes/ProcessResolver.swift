@@ -5,15 +5,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// What the daemon wants to know about the processes behind requests.
+/// Finds properties of the processes behind requests.
 ///
-/// Asked only where programs meet. Which process a thread is of is known exactly (``LinuxSystem/ThreadTable``); what a
-/// process may change about itself is read again and again.
+/// Used only on contention. The process of a thread is known exactly (``LinuxSystem/ThreadTable``). Properties that a
+/// process may change itself are read again each time.
 final class ProcessResolver: Sendable {
-    /// The mount's number in `/proc/PID/fdinfo`, as processes of our own mount namespace see it.
+    /// The mount's number in `/proc/PID/fdinfo`, as processes of the daemon's mount namespace see it.
     private let mountNumber: UInt64
     private let device: UInt64
-    /// How long a reader may stand at the end of the data.
+    /// How long a reader may stay at the end of the data.
     let readerIdle: TimeSpan
     private let counters: LiveCounters
     private let threads = ThreadTable()
@@ -22,7 +22,7 @@ final class ProcessResolver: Sendable {
         var thread: Int32 = 0
         var process: ProcessID?
         var moment = Instant(nanoseconds: 0)
-        /// When it was found last that the number is still this thread's.
+        /// The time when the number was last confirmed as this thread's.
         var confirmed = Instant(nanoseconds: 0)
         var program: [UInt8]?
         var saver: SavingProcess?
@@ -36,12 +36,12 @@ final class ProcessResolver: Sendable {
     }
 
     private struct Openers {
-        /// By the last digits of the threads' numbers.
+        /// By the last bits of the threads' numbers.
         var known = [Opener](repeating: Opener(), count: 64)
         var pace = OpenRate()
     }
 
-    /// What counts of somebody's ancestor.
+    /// The properties of a process's ancestor that matter.
     private struct Ancestor {
         let terminal: Int32
         let isManager: Bool
@@ -50,12 +50,12 @@ final class ProcessResolver: Sendable {
     }
 
     fileprivate static let memory = TimeSpan.milliseconds(100)
-    /// How long the number of a thread that was just seen is taken for that thread's where only its program's name counts. Numbers
-    /// are given in turn, so it could be another's if hundreds came and went meanwhile.
+    /// How long a thread's number is trusted where only its program's name matters. Numbers are assigned in order, so it
+    /// could be another thread's only after many new threads.
     private static let confirmationLasts = TimeSpan.milliseconds(1)
-    /// How long it is remembered what an ancestor is called and which terminal it has.
+    /// How long the name and terminal of an ancestor are remembered.
     ///
-    /// Reading `/proc` once for each ancestor is most of what asking a presenter costs.
+    /// Otherwise, reading `/proc` for each ancestor would be most of the cost of asking a presenter.
     private static let ancestorMemory = TimeSpan.seconds(1)
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
@@ -63,7 +63,7 @@ final class ProcessResolver: Sendable {
     private let openers = Mutex(Openers())
     private let lowered = LowPriorityPrograms()
     let programs: ProgramClasses
-    /// Ten thousand threads that wait may all be of one program: what is said of it is kept once.
+    /// Ten thousand waiting threads may belong to one program, so their parties share storage.
     private let latest = Mutex(Party.nobody)
 
     init(
@@ -76,18 +76,18 @@ final class ProcessResolver: Sendable {
         self.readerIdle = readerIdle
     }
 
-    /// The party of a thread that made a claim at `moment`; nobody if the thread is gone, or if its number
-    /// belongs to a younger thread by now.
+    /// The party of a thread that made a claim at `moment`. Returns `nobody` if the thread has ended, or if its number now
+    /// belongs to a younger thread.
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
         guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
         return party(of: looked, thread: thread)
     }
 
-    /// The process of a thread that opens a file: nobody can be asked any more when it has ended, and the program goes on with
-    /// the file. One that opens many is asked about once in a while, which takes a microsecond or two; 0 if it is not known.
+    /// The process of a thread that opens a file, or 0 if unknown.
     ///
-    /// `ofDocument` says that the thread opens a document just now: a program that opens many of them in a short time is looked at
-    /// (``LowPriorityPrograms``).
+    /// It is determined now, since the thread may end while its program uses the file. For repeated opens, the result is
+    /// cached for a while: a query takes a microsecond or two. `ofDocument` means that the file is a document: a program
+    /// that opens many of them quickly may be a ``LowPriorityPrograms`` member.
     func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
         guard thread > 0 else { return 0 }
         let (slot, now) = (Int(thread) & 63, Engine.now)
@@ -113,11 +113,11 @@ final class ProcessResolver: Sendable {
         guard ProcessInspection.hasLowestPriority(process), let found = threads.find(process),
             found.process == process, lowered.insert(found.id)
         else { return }
-        // What was said of it a moment ago is not true any more.
+        // Information about it from a moment ago is no longer valid.
         recent.withLock { if $0.process == found.id { $0 = Recent() } }
     }
 
-    /// The party of a process by its number, which must not be a mere thread's; nobody if it is gone.
+    /// The party of a process by its number, which must not be a mere thread's; `nobody` if it has ended.
     func party(ofProcess process: Int32) -> Party {
         guard let looked = look(process), looked.found.process == process else { return .nobody }
         return party(of: looked)
@@ -127,7 +127,7 @@ final class ProcessResolver: Sendable {
         guard let leader = leader(of: looked) else { return .nobody }
         let found = looked.found
         let family = family(from: found.parent)
-        // The first process of a session may be out of our sight, in another pid namespace.
+        // The first process of a session may be in another pid namespace, and so not visible.
         let session = leader.session != 0 ? leader.session : found.process
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
@@ -144,12 +144,12 @@ final class ProcessResolver: Sendable {
         return named == .ordinary && lowered.contains(process) ? .background : named
     }
 
-    /// The party of a thread that is in a request just now.
+    /// The party of a thread that currently makes a request.
     func currentParty(ofThread thread: Int32) -> Party {
         remembered(thread, { $0.party }, { $0.party = $1 }) { party(of: $0, thread: thread) } ?? .nobody
     }
 
-    /// Who saves, for the recogniser.
+    /// The process that saves, for save detection.
     func saver(ofThread thread: Int32) -> SavingProcess? {
         remembered(thread, { $0.saver }, { $0.saver = $1 }) { looked in
             guard let leader = leader(of: looked) else { return nil }
@@ -159,8 +159,8 @@ final class ProcessResolver: Sendable {
         }
     }
 
-    /// Answers from memory if the same thread was asked about a moment ago: `git checkout` and `rm -r` ask
-    /// ten thousand times in a row. Not by a key path, which takes longer than all the rest.
+    /// Answers from a cache if the same thread was queried a moment ago: `git checkout` and `rm -r` query ten thousand
+    /// times in succession. Closures are used since key paths are slower than all the rest.
     private func remembered<Answer: Sendable>(
         _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
         _ look: (ResolvedThread) -> Answer?
@@ -183,9 +183,9 @@ final class ProcessResolver: Sendable {
         return answer
     }
 
-    /// The name of a thread's program; empty if it is gone.
+    /// The name of a thread's program; empty if the thread has ended.
     func program(ofThread thread: Int32) -> [UInt8] {
-        // Each file that is unlinked asks, mostly for the same program.
+        // Each unlink queries this, mostly for the same program.
         let known = recent.withLock { recent in
             recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
                 ? recent.program : nil
@@ -200,7 +200,7 @@ final class ProcessResolver: Sendable {
         return ProcessInspection.status(ofThread: process.number)?.isZombieProcess != true
     }
 
-    /// The groups of a thread besides its own; empty if it is gone.
+    /// The supplementary groups of a thread; empty if it has ended.
     func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
         counters.identified.count()
         return ProcessInspection.supplementaryGroups(ofThread: thread)
@@ -215,19 +215,19 @@ final class ProcessResolver: Sendable {
         return threads.look(thread)
     }
 
-    /// What a process is like now, which need not be read twice in a row; nil if it is gone.
+    /// The present status of a process, without a second read; nil if it has ended.
     private func leader(of looked: ResolvedThread) -> ProcessInspection.ProcessStatus? {
         if let leader = looked.leader { return leader }
         let leader = ProcessInspection.status(ofProcess: looked.found.process)
         return leader?.started == looked.found.started ? leader : nil
     }
 
-    /// From the parent upwards. Whoever takes in orphans is nobody's family: of all that it has below itself it does
-    /// nothing for anybody in particular.
+    /// The ancestors of a process, from the parent upwards. Stops at a process that adopts orphans, since that one does not
+    /// act for its children.
     private func family(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
         var members: [(process: ProcessID, terminal: Int32)] = []
         var next = parent
-        // Nobody nests deeper; a longer chain means that processes change while they are looked at.
+        // Real ancestries are shorter. A longer chain means that processes change during the walk.
         while next > 1, members.count < 64, let found = threads.find(next) {
             guard let ancestor = ancestor(found), !ancestor.isManager else { break }
             if !ancestor.isInit { members.append((found.id, ancestor.terminal)) }
@@ -252,7 +252,7 @@ final class ProcessResolver: Sendable {
         return ancestor
     }
 
-    /// Whether a thread existed at a moment; if it was not known by then, its start tells.
+    /// Whether a thread existed at a moment. If it was not known by then, its start time decides.
     private func hasStarted(_ found: ThreadTable.KnownThread, before moment: Instant) -> Bool {
         found.known <= moment.nanoseconds
             || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
@@ -269,16 +269,16 @@ extension ThreadTable.KnownThread {
     fileprivate var id: ProcessID { ProcessID(number: process, started: started) }
 }
 
-// Looking at readers.
+// Observation of readers.
 extension ProcessResolver {
-    /// How many descriptors of a process are looked at before its position counts as unknown.
+    /// The most descriptors of a process that are read before its position counts as unknown.
     private static let longestSearch = 4096
-    /// How many are looked at for a lock.
+    /// The most descriptors that are searched for a lock.
     private static let fewDescriptors = 512
 
-    /// Where the process of a thread stands in a file it reads through the mount.
+    /// The position of a thread's process in a file that it reads through the mount.
     ///
-    /// A position that cannot be read is always the same, so its reader counts as standing still.
+    /// A position that cannot be read never changes, so its reader counts as idle.
     func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
         let positions = positions(thread: thread, or: known, of: node)
@@ -289,13 +289,13 @@ extension ProcessResolver {
         } catch {
             return unknown
         }
-        // Several descriptors: any movement of any of them changes the sum.
+        // With several descriptors, a movement of any of them changes the sum.
         let position = positions.count == 1 ? first : positions.reduce(0, &+)
         let isAtEnd = positions.allSatisfy { $0 >= Int64(size) }
         return isAtEnd ? .atEndUnconfirmed(position: position) : .reading(position: position)
     }
 
-    /// Where the process of a thread stands in a file that it may write to; -1 if that cannot be read.
+    /// The position of a thread's process in a file that it may write to; -1 if it cannot be read.
     func position(ofWriter thread: Int32, or known: Int32, of node: Node, mode: Int32) -> Int64 {
         let positions = positions(thread: thread, or: known, of: node, mode: mode)
         return positions.isEmpty ? -1 : positions.reduce(0, &+)
@@ -309,8 +309,8 @@ extension ProcessResolver {
         return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
     }
 
-    /// What the kernel tells of a descriptor that is not a file's may wait for whoever has it: an epoll's waits for a lock that
-    /// its owner holds while it is told of events, for as long as the memory for them does not come.
+    /// Reads the positions of a file's descriptors. Skips descriptors of other kinds, since reading them may block: an
+    /// epoll descriptor waits for a lock that its owner may hold for long.
     private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
         var positions: [Int64] = []
         forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
@@ -320,10 +320,10 @@ extension ProcessResolver {
         return positions
     }
 
-    /// Whether the process of a thread has a lock on a file by a descriptor that it may write to it with. No if that cannot be seen.
+    /// Whether the process of a thread has a lock on a file by a writable descriptor. False if that cannot be determined.
     ///
-    /// The kernel keeps such locks itself and asks nobody about them. It tells of them by the descriptor; of that of a process that
-    /// is gone, or another user's, nothing is seen, and then nobody is known to lock the file.
+    /// The kernel manages such locks itself, and shows them only for each descriptor. Descriptors of an ended process or
+    /// another user's cannot be read.
     func holdsLock(thread: Int32, or known: Int32, on node: Node) -> Bool {
         guard let process = (look(thread) ?? look(known))?.found.process else { return false }
         let seen = ProcessInspection.livingThread(of: process)
@@ -335,7 +335,7 @@ extension ProcessResolver {
         return isFound
     }
 
-    /// Calls the body with what is said of each descriptor of a file, until it returns false.
+    /// Calls the body for each descriptor of a file, until it returns false.
     private func forEachDescriptor(
         of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
     ) {
@@ -348,7 +348,7 @@ extension ProcessResolver {
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let number = String(cString: name.assumingMemoryBound(to: CChar.self))
             guard ProcessScan.cachedDevice("/proc/\(process)/fd/\(number)") == device,
-                // Locks come after what counts, and there may be any number of them.
+                // The needed fields precede the locks, which may be any number.
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
@@ -359,7 +359,7 @@ extension ProcessResolver {
 
     private struct Fields {
         var position: Int64 = 0
-        /// Whether it may be read, written or both, of `open(2)`'s flags.
+        /// The access mode (read, write or both), of `open(2)`'s flags.
         var mode: Int32 = 0
         var inode: UInt64 = 0
         var mount: UInt64 = 0
