@@ -6,7 +6,7 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// New files, made as the requester.
+/// New files, made with the identity of the caller.
 extension CoordinatedFilesystem {
     func create(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
@@ -20,8 +20,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Creates first and claims then: the kernel holds the directory's lock, so nobody can find the file in
-    /// between, and nobody can have claimed what did not exist; who has claimed its name was waited for.
+    /// Creates first and claims afterwards. The kernel holds the directory's lock, so no other program can find or claim the
+    /// file in between. Claims on its name were waited for.
     private func create(
         _ change: NameChange, mode: UInt32, flags: Int32, after nameClaim: ClaimID?, isForced: Bool,
         reply: consuming Reply
@@ -51,8 +51,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Only ever a new file: one that was made around the mount meanwhile was neither claimed nor checked for
-    /// the caller. The kernel looks it up and opens it instead.
+    /// Makes only a new file: a file that appeared out of band was neither claimed nor checked for the caller. The kernel looks
+    /// that file up and opens it instead.
     private func makeFile(
         _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -64,8 +64,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Claims the new file, then ends the window of the name it fills, then answers: in this order nobody
-    /// who waited for the name gets in between, and the name is not vacated again before the window is gone.
+    /// Claims the new file, then ends the pending save of its name, then answers. In this order no waiter for the name gets in
+    /// between, and the name is not vacated again before the pending save has ended.
     private func claim(
         _ creation: CreateOperation, _ fill: FillOutcome?, after nameClaim: ClaimID?, isForced: Bool,
         reply: consuming Reply
@@ -80,8 +80,8 @@ extension CoordinatedFilesystem {
         case nil: finishCreate(creation, reply: reply)
         case .granted: finishCreate(creation, reply: reply)
         case .waiting:
-            // The file was there after all, made around the mount, and somebody holds it. The kernel holds
-            // the directory's lock for us, so this wait is short.
+            // The file was made out of band, and another claim is held. The kernel holds the directory's lock for this request,
+            // so the wait is short.
             engine.counters.parkedUnderLock.count()
             let parked = Parked(reply)
             engine.onDecision(handle.claim) { [self] _ in
@@ -90,7 +90,7 @@ extension CoordinatedFilesystem {
                     finishCreate(creation, reply: $0)
                 }
             }
-            // Who went ahead with the name has waited.
+            // A request that proceeded over another claim on the name has waited already.
             let wait: TimeSpan = isForced ? .zero : engine.bounds.lockwait
             engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
                 engine.force(handle.claim)
@@ -133,12 +133,11 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Tells the recogniser of a new file, and makes the file the document whose name it fills, if there is
-    /// one.
+    /// Tells the save detector about a new file. If the file fills the name of a missing document, it becomes that document.
     func recogniseCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> CreationOutcome {
-        // No program saves a file by means of a directory; and another link of a document holds the former contents.
+        // No program saves a file by means of a directory. A second link of a document holds the former contents.
         let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !saves.hasNoPendingSaves else {
@@ -171,21 +170,21 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// What the coming of a new file comes to.
+/// The result of the creation of a file.
 struct CreationOutcome {
-    /// The window that it ends.
+    /// The pending save that it ends.
     var fill: FillOutcome?
-    /// It is a document that was missing.
+    /// Whether the file is a document that was missing.
     let isDocument: Bool
-    /// It is a step of a save, and no new file.
+    /// Whether it is a step of a save, and not a new file.
     var isSave = false
 }
 
-/// A file that was just made, on its way to being open.
+/// A file that was just made and is about to be open.
 private final class CreateOperation: Sendable {
     let handle: Handle
     let change: NameChange
-    /// Whether it is no step of a save.
+    /// Whether it is not a step of a save.
     let isNew: Bool
     let status: FileStatus
     private let file: Parked<OwnedDescriptor>

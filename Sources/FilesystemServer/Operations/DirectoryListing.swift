@@ -9,23 +9,23 @@ final class ListingTable: Sendable {
     final class Listing: DescriptorOwner {
         let handle: HandleID
         let directory: Node
-        /// Opened again when it had to go: the offset says where to go on.
+        /// Opened again if it was dropped: the offset gives the place to continue.
         private let stream: Mutex<DirectoryStream?>
         private let isOpen: Atomic<Bool>
-        /// Whether the kernel keeps what it is told.
+        /// Whether the kernel caches the names it receives.
         let isKept: Bool
-        /// The names as they were at OPENDIR, until the directory is read from its beginning for the second time.
+        /// The names as they were at OPENDIR, until the directory is read from its beginning a second time.
         private let snapshot: Mutex<Snapshot>
 
         private enum Snapshot {
             case unread(DirectorySnapshot)
             case begun(DirectorySnapshot)
-            /// All names up to this offset were handed over, and need no room any more.
+            /// All names up to this offset were sent, so their memory is free.
             case ended(Int)
             case none
         }
 
-        /// If the kernel has the names already, the directory is opened when it asks all the same.
+        /// If the kernel has the names cached, the directory is opened only when the kernel reads it nevertheless.
         init(
             _ handle: HandleID, of directory: Node, _ names: KernelCacheTracker<Stamp>.CacheAction
         ) throws(Errno) {
@@ -39,7 +39,7 @@ final class ListingTable: Sendable {
             if opens { directory.budget.opened() }
         }
 
-        /// Lists a directory as it is now; nil if it has too many names for that.
+        /// Lists a directory as it is now; nil if it has too many names.
         init?(_ handle: HandleID, snapshotOf directory: Node) throws(Errno) {
             self.handle = handle
             self.directory = directory
@@ -62,7 +62,7 @@ final class ListingTable: Sendable {
         var closingThreads: LazyWorkerPool? { nil }
 
         func dropDescriptor() -> Bool {
-            // One that is read just now stays.
+            // A stream that is being read stays open.
             let isDropped: Bool? = stream.withLockIfAvailable { stream in
                 guard stream.take() != nil else { return true }
                 isOpen.store(false, ordering: .relaxed)
@@ -72,7 +72,7 @@ final class ListingTable: Sendable {
             return isDropped != nil
         }
 
-        /// Hands over the entries from an offset on; see `DirectoryStream`.
+        /// Passes on the entries from an offset; see `DirectoryStream`.
         func forEach(
             from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
         ) throws(Errno) {
@@ -98,7 +98,7 @@ final class ListingTable: Sendable {
                         isOpen.store(true, ordering: .relaxed)
                         directory.budget.opened()
                     }
-                    // It stays open after an error, too: who asks again may get further.
+                    // The stream stays open after an error: a second read may succeed.
                     var failure: Errno?
                     do throws(Errno) { try stream.forEach(from: offset, body) } catch { failure = error }
                     slot = consume stream
@@ -111,7 +111,7 @@ final class ListingTable: Sendable {
             if let error { throw error }
         }
 
-        /// What was taken, unless the directory is to be read anew, as after rewinddir(3).
+        /// The snapshot, unless the directory is to be read anew, as after rewinddir(3).
         private func names(from offset: Int) -> DirectorySnapshot? {
             snapshot.withLock { snapshot in
                 switch snapshot {
@@ -148,7 +148,7 @@ final class ListingTable: Sendable {
 
     subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
 
-    /// A number for one more.
+    /// The number for the next listing.
     func nextHandle() -> HandleID { HandleID(handlesGiven.add(1, ordering: .relaxed).newValue) }
 
     func insert(_ listing: Listing) {
@@ -157,7 +157,7 @@ final class ListingTable: Sendable {
     }
 
     func remove(_ handle: HandleID) {
-        // Outside of the lock it may be the last reference, and a stream to be closed.
+        // This may be the last reference: the stream is closed outside of the lock.
         let listing = state.withLock { state in
             let listing = state.listings.removeValue(forKey: handle)
             if let listing, listing.isKept { state.keptNames.close(listing.directory.id) }
@@ -176,13 +176,13 @@ final class ListingTable: Sendable {
 }
 
 extension Node {
-    /// A file's attributes will be asked for anew, because reading and writing changes its times.
+    /// Counts an open: the kernel will ask for the file's attributes again, because reading and writing change its times.
     func noteOpened() {
         parent?.state.withLock { if $0.opensBelow < .max { $0.opensBelow += 1 } }
     }
 
-    /// Whether so many files of a directory that takes `size` bytes were opened that listing it had better tell their attributes,
-    /// too: more than a few, and about a sixteenth of them (D88).
+    /// Whether listing a directory that takes `size` bytes should return attributes, too. That is so if more than a few of its
+    /// files, and about a sixteenth, were opened since (D88).
     fileprivate func hasWornAttributes(size: UInt64) -> Bool {
         let opens = UInt64(state.withLock { $0.opensBelow })
         return opens >= 8 && opens * 512 >= size
@@ -192,9 +192,9 @@ extension Node {
 }
 
 extension CoordinatedFilesystem {
-    /// Whether the kernel may keep the names of a directory that is opened now.
+    /// Whether the kernel may cache the names of a directory that is being opened.
     ///
-    /// Not where a directory may change without a trace in its times.
+    /// It may not if the directory can change without a trace in its times.
     func openNames(of directory: Node) throws(Errno) -> KernelCacheTracker<Stamp>.CacheAction {
         guard namesChangeOnlyHere(directory) else { return .uncached }
         let status = try directory.descriptor().descriptor.status()
@@ -219,8 +219,8 @@ extension CoordinatedFilesystem {
         page.send()
     }
 
-    /// An error after some entries is the next page's, as it is
-    /// in getdents(2): these are told first, and count as looked up.
+    /// As in getdents(2), an error after some entries is reported with the next page. The entries before it are sent, and count
+    /// as looked up.
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
@@ -241,11 +241,11 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The inode number that `stat` tells of a name, too.
+    /// The inode number that `stat` also returns for a name.
     private func number(
         of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
     ) -> UInt64 {
-        // A directory that is mounted here, or is here by another way, has another one above it below.
+        // The parent below is another directory, if this directory is a mount point or is reached by another route.
         if name == "..", let parent = directory.parent { return parent.number }
         guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
             return submounts.number(ofInode: inode, on: directory.key.device)
@@ -254,15 +254,16 @@ extension CoordinatedFilesystem {
             let status = try directory.descriptor().descriptor.cachedStatus(of: name)
             return submounts.number(ofInode: status.inode, on: status.device)
         } catch {
-            // It has gone.
+            // The name is gone.
             return submounts.number(ofInode: inode, on: directory.key.device)
         }
     }
 
     /// Adds a name together with its inode; a name that vanished meanwhile is left out.
     ///
-    /// Returns nil if nobody may look at what it is the name of, as where a directory may be listed but not entered; or if it is
-    /// the name of a document that has vanished in the middle of a save since the listing began.
+    /// Returns nil in two cases:
+    /// - The caller may list the directory but not stat its names.
+    /// - The name is of a document that has vanished in the middle of a save since the listing began.
     private func enter(
         _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
     ) -> Bool? {

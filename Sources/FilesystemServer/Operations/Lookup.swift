@@ -32,29 +32,30 @@ extension CoordinatedFilesystem {
         } catch {
             let look = classifyLookup(at: name, in: directory, by: caller)
             if look == .traversal, error == .noEntry { abandonRetry(name.copy(), in: directory, by: thread) }
-            // A thread that was sent back to open something does not come to that, unless the name is filled by the kernel's next look.
+            // A retried open ends here, unless the kernel's next lookup finds the name filled.
             let isReturn = error == .noEntry && !expectedRetries.expectsNone && giveUpRetry(of: thread)
             if error == .noEntry, isReturn || look == .retry {
                 retries.noteMissingName(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
             }
-            // The kernel comes back only once: a name that is vacated again meanwhile is answered truly.
+            // The kernel retries only once: if the name is vacated again meanwhile, the answer is ENOENT.
             guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
             guard saves.hasNoPendingSaves else {
                 return answerMissing(name.copy(), in: directory, reply: reply)
             }
             guard namesChangeOnlyHere(directory) else { return reply.fail(error) }
-            // Not for long, though only programs that were here before the mount can make it without the kernel.
+            // Only briefly: programs that had the source open before the mount can make the name out of band.
             reply.missing(valid: .brief)
         }
     }
 
-    /// Whether what a thread finds is kept open until it uses it, since the kernel would not look for it a third time (D214).
+    /// Whether the file that a thread finds stays open until it is used, since the kernel would not look it up a third time
+    /// (D214).
     private func mustStayAtHand(in directory: Node, for thread: Int32) -> Bool {
         if directory.isStaleBelow || expectedRetries[thread] != nil { return true }
         return !retries.isEmptyForLookups && retries.isRetrying(thread, at: Engine.now)
     }
 
-    /// What a look that was just taken is to its thread.
+    /// The role of a lookup that was just made in the retries of its thread.
     private func classifyLookup(at name: borrowing FileName, in directory: Node, by caller: Caller)
         -> RetryTable.LookupRole
     {
@@ -62,7 +63,7 @@ extension CoordinatedFilesystem {
         return retries.classifyLookup(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
     }
 
-    /// Ends the bounce of a request that was to make what is there now: it comes again as another, or not at all.
+    /// Ends the retry of a request that was to make an existing name: the request comes back as another, or not at all.
     private func endCreateRetry(of name: NameBytes, in directory: Node, by caller: Caller) {
         let retry = retries.takeRetry(by: caller.thread) { retry in
             guard case .making(let change)? = retry.cause.request?.kind else { return false }
@@ -73,8 +74,8 @@ extension CoordinatedFilesystem {
         retries.noteRetryArrival(of: caller, at: Engine.now)
     }
 
-    /// Who was sent back has found nothing on its way, so most likely its request ends here. What was to be taken away cannot be any
-    /// more, and nobody is to wait for that. The kernel may look once more before it gives up, so it is not forgotten at once.
+    /// Ends the claim of a retried request that finds nothing: the name it was to remove is gone, and no other claim should
+    /// wait for it. The kernel may look once more before it gives up, so the retry is forgotten a moment later.
     private func abandonRetry(_ name: NameBytes, in directory: Node, by thread: Int32) {
         retries.expectRetrySoon(by: thread, at: Engine.now)
         guard let retry = retries[thread], let request = retry.cause.request,
@@ -97,7 +98,7 @@ extension CoordinatedFilesystem {
         answer(node, status, attributes: validity(of: node, to: thread), reply: reply)
     }
 
-    /// Answers with a node of which one more lookup was counted; not, if nobody is there for the answer.
+    /// Answers with a node for which a further lookup was counted. Takes the lookup back if the caller is gone.
     func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
         let isKnown = reply.entry(
             node.id, generation: node.generation, shown(status, of: node), names: validity(of: node),
@@ -105,8 +106,8 @@ extension CoordinatedFilesystem {
         if !isKnown { nodes.forget(node.id, lookups: 1) }
     }
 
-    /// A known node is called something else now, if that is still true: the kernel looks again at names it knows
-    /// without a lock, and a rename may have come between the look and this.
+    /// Corrects the name of a known node, if the lookup is still true. The kernel looks known names up without a lock, so a
+    /// rename may have come in between.
     private func correctName(
         of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
     ) {
@@ -121,7 +122,7 @@ extension CoordinatedFilesystem {
             if !isOtherLink { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory) }
             node.setName(name, in: directory, isOneOfSeveral: isOtherLink)
         } catch {
-            // It has gone from here.
+            // The name is gone.
             return
         }
     }
@@ -152,7 +153,7 @@ extension CoordinatedFilesystem {
 
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        // Before the file is looked at: what is found may be out of date already.
+        // Before the status is read: its result may be out of date already.
         let valid = cappedValidity(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
@@ -161,11 +162,11 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A status as the mount shows it: neither the daemon's own directory nor what it holds counts as a link.
+    /// A status as the mount shows it: neither the store nor its links to versions count as links.
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
         var status = submounts.shown(status)
         if node.isRoot {
-            // A file system that does not count subdirectories says 1.
+            // A file system that does not count subdirectories reports 1 link.
             if preserver.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
         } else if status.isRegularFile, preserver.hasStore {
             let (links, hasName) = node.state.withLock { (UInt64($0.linkedVersions.count), $0.hasName) }
@@ -185,7 +186,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Only asked without `default_permissions`, which is never mounted without.
+    /// The kernel sends this only without `default_permissions`, and the mount always has that option.
     func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {

@@ -4,18 +4,18 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Files that the kernel asks for by a number it has forgotten, but somebody keeps: in a file handle
-/// (`name_to_handle_at(2)`), or as an NFS client.
+/// Files that the kernel asks for by a number it has forgotten. A program holds that number in a file handle
+/// (`name_to_handle_at(2)`), or an NFS client does.
 ///
-/// What is known to lie outside the source is not found, nor is anything in the daemon's own directory. Of a file the
-/// kernel below may know no name just now; it is found all the same, unless the store has it.
+/// Files that lie outside the source, or in the daemon's own directory, are not found. The kernel below may know no name of a
+/// file; such a file is found, unless it belongs to the store.
 extension CoordinatedFilesystem {
-    /// How often names may change under the walk to a file.
+    /// How often names may change during the walk to a file.
     private static let longestChase = 16
 
-    /// The kernel looks up `.` to know a node again, and `..` to learn in which directory it is.
+    /// The kernel looks up `.` to find a node again, and `..` to find its parent directory.
     func lookUpByNumber(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
-        // Finding a directory can mean reading all directories above.
+        // Finding a directory can require reading all directories above it.
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Counts one more lookup of the node of a number, and makes sure that it is reached whatever it is called.
+    /// Counts a further lookup of the node with a number, and makes sure that it can be reached under any name.
     private func lookUpByNumber(_ id: NodeID) throws(Errno) -> Node {
         let node = try findNode(id)
         if node.isRoot || node.hasFileHandle { return node }
@@ -59,7 +59,7 @@ extension CoordinatedFilesystem {
         guard let inode = NodeIDEncoding.inode(of: id.rawValue) else { throw .stale }
         let found = try nodes.root.budget.path(ofInode: inode)
         let status = try found.descriptor.status()
-        // The inode number may be another file's by now.
+        // The inode number may belong to another file now.
         guard submounts.isOfSource(status), nodes.number(of: status) == id else { throw .stale }
         for _ in 0..<Self.longestChase {
             switch try place(of: found, status) {
@@ -77,10 +77,10 @@ extension CoordinatedFilesystem {
         case unknown
     }
 
-    /// Where a file is by what the kernel below calls it just now.
+    /// The place of a file, by its present name in the kernel below.
     private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
         do throws(Errno) {
-            // As the kernel calls what it knows no name of.
+            // The kernel shows this path for a file without a known name.
             let isNameless = try found.descriptor.currentPath() == [UInt8(ascii: "/")]
             if isNameless, !status.isDirectory { return .unknown }
             if let names = try names(of: found.descriptor), !names.isEmpty { return .names(names) }
@@ -88,11 +88,11 @@ extension CoordinatedFilesystem {
             guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
             return .unknown
         }
-        // Another of its names may be one in the source.
+        // Another of its names may be in the source.
         return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
     }
 
-    /// The names from the source's root to what is open; nil for what is elsewhere, or the daemon's own.
+    /// The names from the source's root to an open file; nil if it is elsewhere, or in the daemon's own directory.
     func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
         let source = try nodes.root.descriptor().descriptor.currentPath()
         let path = try opened.currentPath()
@@ -102,9 +102,9 @@ extension CoordinatedFilesystem {
         return names.map { NameBytes(Array($0)) }
     }
 
-    /// Walks down to a file, and keeps the directories on the way known as long as it is.
+    /// Walks down to a file. The directories on the path stay known as long as the file is known.
     ///
-    /// Nil if it is not there any more.
+    /// Returns nil if the file is not there any more.
     private func descend(_ names: [NameBytes], to key: FileKey) throws(Errno) -> Node? {
         var above: [Node] = []
         defer { for directory in above { nodes.forget(directory.id, lookups: 1) } }
@@ -117,7 +117,7 @@ extension CoordinatedFilesystem {
                 let node = nodes.introduce(
                     status, as: name, in: directory, isLocked: false, keeping: isLast ? above : [])
                 above.append(node)
-                // A rename may have come between the look and this.
+                // A rename may have come between the lookup and this step.
                 guard FileKey(try directory.status(of: name)) == node.key else { return nil }
                 correctName(of: node, to: name, in: directory, status)
             }

@@ -5,15 +5,15 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// New directories, links and nodes, made as the requester.
+/// New directories, links and nodes, made with the identity of the caller.
 ///
-/// They claim nothing: nobody has what does not exist, but for names that somebody waits for, and packages, which are one
-/// file to those who have them.
+/// They need no claim, because no program uses a node that does not exist. There are two exceptions: names that a program waits
+/// for, and packages, which their users see as a single file.
 extension CoordinatedFilesystem {
     func makeNode(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
     ) {
-        // The kernel does not come back with a socket.
+        // The kernel does not retry the creation of a socket.
         make(name, in: parent, canRetry: mode & S_IFMT != S_IFSOCK, reply: reply) {
             (directory, name) throws(Errno) in
             try directory.makeNode(name, mode: mode, device: device)
@@ -30,7 +30,7 @@ extension CoordinatedFilesystem {
         _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
         reply: consuming Reply
     ) {
-        // With the zero at its end. The request may wait longer than its bytes live.
+        // Includes the terminating zero. The request may wait longer than its bytes are valid.
         let target = Array(UnsafeBufferPointer(start: target, count: strlen(target) + 1))
         make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
             try directory.makeSymbolicLink(name, to: target)
@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let file: SharedDescriptor
         do throws(Errno) { file = try node.descriptor() } catch { return failWithRetry(reply, error) }
-        // A log or a database of two names is one still.
+        // A log or a database keeps its class under a second name.
         if node.itemClass == .private, let directory = nodes[parent] {
             claimForWriters(of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))
         }
@@ -71,7 +71,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Before whoever comes after the answer: it must find this turn over, and so its news told.
+    /// Makes the node, sends the events and ends the claim before it answers. A request that follows the answer must find them
+    /// done.
     private func make(
         _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
     ) {
@@ -107,15 +108,15 @@ extension CoordinatedFilesystem {
     }
 }
 
-// Who has the name.
+// Waits for the claims on a name.
 extension CoordinatedFilesystem {
-    /// What makes something of a new name: the claim it has to end, if there is one; and whether it went ahead over somebody.
+    /// The step that makes a new name. It receives the claim to end, if any, and whether that claim was granted over another.
     typealias NameStep = @Sendable (ClaimID?, Bool, consuming Reply) -> Void
 
-    /// Waits for those who have claimed a name though there is nothing yet, or the package that it is in.
+    /// Waits for claims on a name that does not exist yet, or on the package around it.
     ///
-    /// The kernel retries a request that is sent back, and then what it finds under the name may be something else
-    /// already. So its turn ends when it has come, and it makes what it came for in the next, which is at once.
+    /// The kernel retries a request that was answered ESTALE, and may then find something else under the name. So its claim
+    /// ends when it is granted. The retried request makes its step under a new claim, which is granted at once.
     func whenNameIsFree(_ change: NameChange, reply: consuming Reply, then step: @escaping NameStep) {
         let former = takeRetriedRequest(.making(change), by: change.caller)
         guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else {
@@ -132,9 +133,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What is claimed for a name under which somebody waits for a document, or has it already.
+    /// The claim for a name under which a program awaits or already has a document.
     ///
-    /// Its presenters are asked nothing but to let a writer in: what is missing cannot be deleted.
+    /// Its presenters are asked only to admit a writer: a missing document cannot be deleted.
     func awaitedNamePart(by change: NameChange) -> ClaimRequest.Part? {
         guard engine.hasAwareClients, let document = documents.awaiting(change.name, in: change.directory)
         else {
@@ -143,7 +144,7 @@ extension CoordinatedFilesystem {
         return ClaimRequest.Part(document, AccessTable.filling, at: places.place(in: change.directory))
     }
 
-    /// What is claimed for a new name in a package that somebody may use as a whole.
+    /// The claim for a new name in a package that another program may use as a whole.
     func changeOfPackage(by change: NameChange) -> ClaimRequest.Part? {
         guard isInPackage(change.directory), !change.isPrivate else { return nil }
         let directory = change.directory
@@ -151,13 +152,13 @@ extension CoordinatedFilesystem {
             directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
     }
 
-    /// Whether somebody may use what is in a directory as a whole with others.
+    /// Whether a directory belongs to a package that other programs may use.
     func isInPackage(_ directory: Node) -> Bool {
         engine.hasAwareClients && engine.isInPackage(directory.item, at: places.place(of: directory))
     }
 
-    /// A request that waited under a lock goes on on whichever thread decided about it, which may not be able to make files as
-    /// somebody else.
+    /// A request that waited under a lock continues on the thread that decided it. That thread may be unable to make files with
+    /// another identity.
     private func asRequester(
         under claim: ClaimID, in directory: Node, _ reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void

@@ -7,17 +7,17 @@ import Synchronization
 
 /// OPENDIR, where a listing waits for documents that are missing in the middle of a save.
 ///
-/// READDIR holds the directory's lock, which the save needs; OPENDIR holds none. A listing shows what is below, and no name is
-/// ever added to it: what is listed can be looked at.
+/// READDIR holds the directory's lock, which the save needs; OPENDIR holds none. A listing shows the directory below without
+/// added names, so each listed name can be looked up.
 extension CoordinatedFilesystem {
     /// How often the names are read again because a save has begun meanwhile.
     private static let mostAttempts = 4
-    /// Of a directory that takes more bytes no snapshot is taken: it has too many names for one, most likely.
+    /// The largest directory, in bytes, for a snapshot; a larger directory most likely has too many names.
     private static let largestSnapshot: UInt64 = 4 << 20
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
-        // Before it is asked what is missing: a save that begins right after that has begun since this step.
+        // Read before the pending saves are checked: a save that begins right afterwards counts as later than this step.
         let step = saves.lastStep
         guard !saves.hasNoPendingSaves else { return list(directory, .unused, since: step, reply: reply) }
         list(directory, afterSavesUntil: Engine.now + SaveLimits.listingWait, reply: reply)
@@ -30,7 +30,7 @@ extension CoordinatedFilesystem {
         case over
     }
 
-    /// Opens a directory as soon as no document is missing in it that a living program is saving, or when the time is over.
+    /// Opens a directory as soon as no living program is saving a missing document in it, or when the time is over.
     private func list(_ directory: Node, afterSavesUntil end: Instant, reply: consuming Reply) {
         let thread = reply.caller.thread
         let step = saves.lastStep
@@ -58,13 +58,13 @@ extension CoordinatedFilesystem {
             })
         pendingListings.add(listing)
         engine.timers.schedule(at: end.nanoseconds) { [self] in resumeListing(listing) }
-        // The save may have gone on since it was looked at, and a signal may have come.
+        // The save may have ended since the check, and a signal may have come.
         resumeListings(directory.id)
         parkedRequests.checkSignalsOnce(token)
         if parkedRequests.isClosed { abandon(listing, .unmounted) }
     }
 
-    /// A save in a directory has gone on or was given up: looks which listings need not wait any more.
+    /// Continues the listings that need not wait any more, after a save in their directory has gone on or was given up.
     func resumeListings(_ directory: NodeID) {
         guard !pendingListings.isEmpty else { return }
         for listing in pendingListings[directory] {
@@ -93,14 +93,13 @@ extension CoordinatedFilesystem {
         reply.fail(reason.error)
     }
 
-    /// The window of a name is open, or the name was not vacated.
+    /// Ends the step that vacates a name: its pending save is open now, or the name was not vacated.
     func endStep(in directory: Node) {
         saves.endStep(in: directory.id)
         resumeListings(directory.id)
     }
 
-    /// Opens a directory. If a save has begun in it since the last step that was looked at, and there is time, the listing waits for
-    /// that first.
+    /// Opens a directory. If a save has begun in it since `step`, and there is time, the listing first waits for that save.
     private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
         guard engine.hasAwareClients, isAnythingPresented(in: directory) else {
             return listAsItIs(directory, reply: reply)
@@ -123,7 +122,7 @@ extension CoordinatedFilesystem {
         listAsItIs(directory, reply: reply)
     }
 
-    /// Nil where that is not possible: then the listing is as good as READDIR finds it.
+    /// Nil if a snapshot is not possible: READDIR then reads the directory itself.
     private func takeSnapshot(of directory: Node) -> ListingTable.Listing? {
         do throws(Errno) {
             guard try directory.descriptor().descriptor.status().size <= Self.largestSnapshot else {
@@ -146,7 +145,7 @@ extension CoordinatedFilesystem {
             names = try openNames(of: directory)
             listing = try ListingTable.Listing(listings.nextHandle(), of: directory, names)
         } catch {
-            // The kernel has not dropped what it has.
+            // The kernel has not dropped its cached names.
             if names != .uncached {
                 listings.invalidateNameCache(of: directory.id)
                 listings.closeNames(of: directory.id)

@@ -16,7 +16,7 @@ final class PendingListing: Sendable {
     let thread: Int32
     let pendingSaves: [PendingSave]
     let token: UInt
-    /// When it is listed whatever is missing.
+    /// When the directory is listed even if documents are missing.
     let end: Instant
     let reply: Parked<Reply>
 
@@ -49,7 +49,7 @@ final class PendingListings: Sendable {
         }
     }
 
-    /// Returns whether it was there: of several that let one listing go on, only one finds it.
+    /// Returns whether the listing was there: of several callers that continue it, only one finds it.
     func remove(_ listing: PendingListing) -> Bool {
         listings.withLock { listings in
             let directory = listing.directory.id

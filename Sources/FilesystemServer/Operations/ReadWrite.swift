@@ -5,10 +5,10 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The data of files the kernel does not move itself, and what it never moves itself.
+/// The data of files that the kernel does not move itself, and operations that it never performs itself.
 ///
-/// Everything here may block, so it runs on the workers; only what is in memory already is read at once. Requests for the same
-/// bytes are carried out in the order in which they came (``DataOrder``).
+/// They may block, so they run on the workers; only cached data is read at once. Requests for the same bytes are carried out in
+/// the order of their arrival (``DataOrder``).
 extension CoordinatedFilesystem {
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         noteSaveActivity(by: caller.thread)
-        // Where it stands need not tell: it may write up to there.
+        // The file position proves nothing: this write may end just there.
         if handle.state.withLock({ $0.observedPosition != nil }) { handle.markWritten() }
         let copy = Array(bytes)
         let request = DataRequest(
@@ -71,8 +71,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A handle was let in beside others because it was opened to append. Its program may take that from it, by fcntl(2), of which
-    /// the first write tells that does not go to the end of the file: what others have appended is kept before it.
+    /// Preserves the data that others appended, before the first write that does not go to the end of the file. The handle was
+    /// granted beside others because it only appends, but its program may end that by fcntl(2).
     private func preserveAppended(before range: FileRange, by handle: Handle) {
         guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
             handle.node.state.withLock({ $0.opens > 1 })
@@ -101,8 +101,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// close(2) is answered when what the writer leaves is kept. Where the file system may be far away, it tells what became of
-    /// writes that were put off.
+    /// close(2) is answered when the writer's contents are preserved. For a file system that may be remote, the answer reports
+    /// errors of delayed writes.
     func flush(_ handle: HandleID, reply: consuming Reply) {
         guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
         let thread = reply.caller.thread
@@ -111,7 +111,7 @@ extension CoordinatedFilesystem {
             guard let reply = parked.take() else { return }
             guard handle.hasErrorsAtClose else { return reply.succeed() }
             answer(reply, about: handle, for: .syncing) { () throws(Errno) in
-                // One that had to go has been flushed.
+                // A descriptor that was dropped has been flushed before.
                 if let file = handle.file { try file.file.flush() }
                 if let owed = handle.takeOwedError() { throw owed }
                 return { (reply: consuming Reply) in reply.succeed() }
@@ -119,8 +119,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What could not be written is reported once to everybody who has the file open, by descriptors that were open then.
-    /// Where the kernel moves the data, a handle has none before it needs it, and would never hear of it.
+    /// A write error is reported once to each handle, by descriptors that were open then. With passthrough, a handle opens its
+    /// descriptor only when needed, and would never receive the error.
     private func oweOthers(_ error: Errno, than handle: Handle) {
         for other in handles.all(on: handle.node) where other !== handle {
             other.state.withLock { state in
@@ -146,8 +146,8 @@ extension CoordinatedFilesystem {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
-        // The kernel drops the pages of the target when it has the answer, with what was stored to them meanwhile. Without an answer
-        // it copies by way of those pages (D138).
+        // At the answer the kernel drops the target's pages, together with data that was stored to them meanwhile. With this
+        // error it copies through those pages instead (D138).
         if handles.writers(on: to.node).contains(where: \.mayHoldDirtyPages) {
             return reply.fail(.unsupported)
         }
@@ -159,7 +159,7 @@ extension CoordinatedFilesystem {
             let count = try source.file.copyRange(
                 at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
             try stripPrivileges(of: to.node, writtenBy: caller)
-            // The kernel knows that the target has changed, and not that the source was read.
+            // The kernel knows that the target has changed, but not that the source was read.
             connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }
         }
@@ -174,12 +174,12 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Some file systems keep room for root, which is not for what somebody else writes.
+    /// Acts as the caller: some file systems reserve space for root, and other users' writes must not use it.
     private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
-    /// Does something that may block on a worker, when its turn has come, and answers with what it gives or with its error.
+    /// Runs a closure that may block on a worker, in the order of its ticket, and answers with its result or its error.
     ///
-    /// For what waits for a disk there are threads of its own: a slow one must not keep those who read what is in memory.
+    /// Work that waits for a disk has its own threads, so that a slow disk does not block readers of cached data.
     private func answer(
         _ reply: consuming Reply, about handle: Handle, for purpose: WorkerPools.WorkKind = .work,
         in ticket: DataOrder.DataTicket? = nil,
@@ -202,17 +202,18 @@ extension CoordinatedFilesystem {
         if let ticket { handles.dataOrder.whenFirst(ticket, carryOut) } else { carryOut() }
     }
 
-    /// For how long an answer may wait until the kernel has dropped pages, in nanoseconds: one that waits for the answer itself,
-    /// and any other.
+    /// How long an answer may wait until the kernel has dropped pages, in nanoseconds: for a page that waits for the answer
+    /// itself, and for other pages.
     private static let (longestForLast, longestForOthers): (UInt64, UInt64) = (10_000_000, 250_000_000)
 
     private static let pageSize = Int64(sysconf(Int32(_SC_PAGESIZE)))
 
-    /// Answers a request that was carried out, and has those go on that waited for it: after a READ is answered, and before a
-    /// WRITE is, since the kernel first drops what it may have read too early (D137).
+    /// Answers a request that was carried out, and starts the requests that waited for it. A READ is answered first. A WRITE is
+    /// answered afterwards, since the kernel first drops pages that it may have read too early (D137).
     ///
-    /// To drop a page the kernel waits until nothing has it locked. A READ that may be too early was answered; but the last page of the
-    /// WRITE itself stays locked until the answer, if the kernel has not all of it. Then the answer does not wait any longer.
+    /// To drop a page the kernel waits until the page is unlocked. A READ that may be too early was answered already. The last
+    /// page of the WRITE itself stays locked until the answer, if the kernel does not have all of it. So the answer waits for
+    /// that page only briefly.
     private func end(_ ticket: DataOrder.DataTicket?, of node: Node, answering answer: @escaping () -> Void) {
         guard let ticket else { return answer() }
         guard ticket.request.kind != .reading else {
@@ -238,7 +239,7 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// Something that the first of two threads that come to it does.
+/// Runs a closure on the first of two threads that call it.
 private final class Once: @unchecked Sendable {
     // @unchecked: the one thread that has changed `isDone` runs the body.
     private let isDone = Atomic(false)
@@ -252,7 +253,7 @@ private final class Once: @unchecked Sendable {
 }
 
 extension FileRange {
-    /// Where it is, to its end; written bytes that go to the end of the file may go beyond it.
+    /// The bytes of the range; data that is appended may go beyond them, so its range has no end.
     fileprivate var bytes: Range<Int64> {
         let (end, isBeyond) = offset.addingReportingOverflow(max(length, 0))
         return max(offset, 0)..<max(offset, 0, isAtEnd || isBeyond ? .max : end)
@@ -263,10 +264,10 @@ extension Handle: DescriptorOwner {
     var file: SharedFile? { state.withLock { $0.descriptor } }
     var hasDescriptor: Bool { file != nil }
 
-    /// Whether a WRITE may come by it.
+    /// Whether a WRITE may come through this handle.
     var needsOrder: Bool { mayWrite && state.withLock { $0.movesData } }
 
-    /// Keeps the file that this process reads and writes for the handle, which is not in the table yet.
+    /// Stores the file that this process reads and writes for the handle. The handle is not in the table yet.
     func setFile(_ file: consuming OwnedDescriptor) {
         let shared = SharedFile(file, of: node.budget)
         state.withLock { ($0.descriptor, $0.movesData) = (shared, true) }
@@ -277,7 +278,7 @@ extension Handle: DescriptorOwner {
     func dropDescriptor() -> Bool {
         guard let file else { return true }
         do throws(Errno) {
-            // Who made the file could open it then, and nobody may be able to any more.
+            // The creator could open the file then, but perhaps no program can now.
             _ = try file.file.reopen(flags: flagsBelow)
         } catch {
             return false
@@ -287,13 +288,13 @@ extension Handle: DescriptorOwner {
         return true
     }
 
-    /// What a distant file system has put off and cannot do is told to whoever closes the file.
+    /// Flushes delayed writes of a remote file system. An error is reported at close(2).
     private func flush(_ file: SharedFile) {
         guard hasErrorsAtClose else { return }
         do throws(Errno) { try file.file.flush() } catch { state.withLock { $0.owedError = error } }
     }
 
-    /// Whoever uses the file just now keeps it open until then.
+    /// A thread that is using the file holds it open until it is done.
     func closeFile(forGood: Bool = false) {
         let file = state.withLock { state in
             if forGood { state.isClosed = true }
@@ -302,20 +303,20 @@ extension Handle: DescriptorOwner {
         withExtendedLifetime(file) {}
     }
 
-    /// Opens the file again, if it had to go, while that is possible still.
+    /// Opens a dropped file again while that is still possible.
     func reopenDescriptor() throws(Errno) {
         if state.withLock({ $0.movesData }) { _ = try anyFile() }
     }
 
-    /// The file through which an open file is cut: its mode may not allow that any more.
+    /// The file through which an open file is truncated: its mode may not allow a new open.
     func openFile() throws(Errno) -> SharedFile? { state.withLock { $0.movesData } ? try anyFile() : file }
 
     func takeOwedError() -> Errno? { state.withLock { $0.owedError.take() } }
 
-    /// A real descriptor also for files whose data the kernel moves, opened when first needed.
+    /// A real descriptor also for files with passthrough, opened when first needed.
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
-        // Reading is needed to copy from a file, writing to change it; the handle's own mode says which.
+        // Copying from a file needs reading, changing it needs writing; the handle's own mode says which.
         let opened = SharedFile(try reopen(), of: node.budget)
         let kept = state.withLock { state in
             if let file = state.descriptor { return file }
@@ -326,7 +327,7 @@ extension Handle: DescriptorOwner {
         return kept
     }
 
-    /// Whoever opened the file before it became append-only may go on as if it had not.
+    /// An opener from before the file became append-only may go on.
     private func reopen() throws(Errno) -> OwnedDescriptor {
         let descriptor = try node.descriptor()
         do throws(Errno) {
@@ -337,8 +338,8 @@ extension Handle: DescriptorOwner {
         }
     }
 
-    /// The same for what changes nothing, and so is possible still after the file became immutable, is run, or may not be
-    /// written any more.
+    /// A descriptor for operations that change nothing. They stay possible after the file became immutable, is executed, or may
+    /// not be written any more.
     func fileToLookAt() throws(Errno) -> SharedFile {
         do throws(Errno) {
             return try anyFile()

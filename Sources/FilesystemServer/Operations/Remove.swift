@@ -9,7 +9,7 @@ import VersionStore
 
 /// `unlink(2)` and `rmdir(2)`.
 ///
-/// Neither waits for a handle: whoever has the file open keeps it as it is.
+/// Neither waits for a handle: an open file stays as it is for its handles.
 extension CoordinatedFilesystem {
     func remove(
         _ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply
@@ -19,7 +19,7 @@ extension CoordinatedFilesystem {
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
         let former = takeRetriedRequest(.removing(change), by: change.caller)
-        // What was in it went first.
+        // Entries of the directory were deleted first.
         if isDirectory { submitDeferredDeletions(in: directory, name) }
         let status: FileStatus
         do throws(Errno) {
@@ -39,7 +39,7 @@ extension CoordinatedFilesystem {
         }
         let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
         let isAskedLater = save?.consultation == .afterwards
-        // Presenters of directories above may not know yet that something has this name.
+        // Presenters of directories above may not know yet that this name exists.
         let place =
             engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
         let part = ClaimRequest.Part(
@@ -50,7 +50,7 @@ extension CoordinatedFilesystem {
             .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
         let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
-        // Its claim is the one it was sent back with, if it was.
+        // A retried request uses the claim it made before ESTALE.
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
                 applyRemoval(removal, under: request.claim, reply: reply)
@@ -58,28 +58,29 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether a name is taken away under which somebody may know a document.
+    /// Whether a name is removed under which another program may know a document.
     private func isRemovalOfDocument(
         _ change: NameChange, _ node: Node, _ status: FileStatus, isDirectory: Bool
     ) -> Bool {
-        // Who shows or uses a name that is missing in a directory; one with anything in it does not go.
+        // An empty directory may have presenters or users of names that are missing in it. A directory with entries cannot be
+        // removed.
         if status.isDirectory { return isDirectory && engine.hasAwareClients && node.isEmptyDirectory }
         guard status.isRegularFile else { return false }
         guard engine.hasAwareClients else { return true }
-        // Swap, lock and backup files are nobody's documents, and nobody is asked about them. But a backup may be the
-        // document of before, which somebody goes on writing to.
+        // Swap, lock and backup files are not documents, and no presenter is asked about them. But a backup may be the former
+        // document, to which a program still writes.
         if change.isPrivate {
             return node.itemClass != .database && node.state.withLock { $0.opens > 0 }
         }
         let isPresented = engine.isPresented(node.item)
         if node.itemClass == .database { return isPresented }
-        // The contents stay under another name, and those who show a file know it by one of its names.
+        // The contents stay under another name, and presenters know the file by one of its names.
         return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
     }
 
-    /// Takes a step that changes names, and ends its claim unless the step did. What somebody would lose by it is kept first: a
-    /// file that others write to, or that those who show it did not let go. Of files that are only put aside writers lose nothing
-    /// yet, since they go on with them.
+    /// Takes a step that changes names, and ends its claim unless the step did. Contents that the step would destroy are
+    /// preserved first: those of a file that others write to, or that its presenters did not relinquish. Files that are only
+    /// put aside lose nothing yet, since their writers go on with them.
     func preserveThenApply(
         _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, puttingAside others: [Node] = [],
         reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
@@ -91,7 +92,7 @@ extension CoordinatedFilesystem {
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
-            // Of two that are exchanged one may be the new contents, which nobody has.
+            // Of two exchanged files one may be the new contents, which no other program uses.
             let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
             return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
@@ -104,8 +105,8 @@ extension CoordinatedFilesystem {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // What a presenter did not let go is lost whether or not anybody writes to the file; and so is what was written in
-            // an access that is not over, by whom nobody sees.
+            // Contents that a presenter did not relinquish are lost even without a writer. Contents written in an unfinished
+            // access are lost, too, because their writer is unknown.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(
@@ -116,14 +117,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The open writers of a file that a granted change of names goes over and that are somebody else's; and whether it goes over
-    /// somebody's access, in which files are written by other programs' handles (G5).
+    /// The writers of other programs that a granted name change preempts. The flag says whether it also preempts an access
+    /// without a handle, in which other programs' handles may write (G5).
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> (writers: [Handle], hasUnseen: Bool) {
         guard let node else { return ([], false) }
         let unclaimed = writersWithoutTurns(on: node)
-        // Who writes to what is renamed goes on with it.
+        // Writers of a renamed file continue with it.
         let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
         let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
@@ -137,8 +138,8 @@ extension CoordinatedFilesystem {
         )
     }
 
-    /// Those who take no turns (``Handle/writesUncoordinated``), if the file is about to lose its last name. Not the programs of
-    /// PostgreSQL, which remove each other's files.
+    /// Writers without coordination (``Handle/writesUncoordinated``), if the file is about to lose its last name. The programs
+    /// of PostgreSQL are left out, since they remove each other's files.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
         guard node.state.withLock({ $0.opens > 0 }) else { return [] }
         let writers = handles.writers(on: node).filter(\.writesUncoordinated)
@@ -150,8 +151,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Keeps a file that others write to; whoever has closed it meanwhile is asked again whether anything
-    /// was written.
+    /// Preserves a file that others write to. A writer that was closed meanwhile is checked again for written data.
     private func preserveFile(
         _ node: Node, for writers: [Handle], mustStay: Bool, because cause: PreservationCause,
         by subject: any JournalSubject
@@ -159,13 +159,13 @@ extension CoordinatedFilesystem {
         let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
         preserver.preserveFile(
             node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
-        // Not by the table of handles: one that is being opened is not in it yet.
+        // Not by the handle table, which lacks a handle that is being opened.
         for writer in writers + others where writer.state.withLock({ $0.isClosed }) {
             preserver.releaseFiles(of: writer)
         }
     }
 
-    /// `claim` is that about which those who show the file were asked, if there is one.
+    /// `claim` is the claim for which the presenters were asked, if there is one.
     private func applyRemoval(_ removal: RemoveOperation, under claim: ClaimID? = nil, reply: consuming Reply)
     {
         let (change, node, status) = (removal.change, removal.node, removal.status)
@@ -200,16 +200,17 @@ extension CoordinatedFilesystem {
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
-                // The document has its name still: those who follow the directory hear of the other one.
+                // The document still has its name; presenters of the directory receive the event for the other name.
                 noteNames(of: node)
                 noteDeletion(ofUnknown: change)
             }
         }
-        // Whoever comes after the answer must find this turn over, and so its news told. Where nobody is told, nobody can come
-        // to what has no name, and the answer need not wait (D96); see `take`.
+        // A request that follows the answer must find this claim ended and its events sent. Without aware clients no program
+        // can reach a file without a name, so the answer comes first (D96); see `preserveThenApply`.
         if let claim, engine.hasAwareClients || status.linkCount > 1 { engine.end(claim) }
         reply.succeed()
-        // It would go when the kernel forgets the file, which takes longest of all: now there is time.
+        // Closing the backing file frees its blocks, which takes longest of all. Close it now, after the answer, and not when
+        // the kernel forgets the file.
         if status.linkCount <= 1 { node?.closeBackingIfUnused() }
     }
 
@@ -243,8 +244,8 @@ extension CoordinatedFilesystem {
         return save
     }
 
-    /// Whoever made what may be a step of a save may have ended since, and then only soon after can another one finish it. Nobody
-    /// is looked at but the actor's relatives.
+    /// Notes makers of a possible save step that have ended since: only for a short time after that may another process finish
+    /// the save. Only relatives of the saver are checked.
     func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
         let directory = NodeNumber(change.directory.id.rawValue)
         let makers = saves.state.withLock {
@@ -255,20 +256,19 @@ extension CoordinatedFilesystem {
         saves.change { state in for process in ended { state.saveDetector.noteExited(process) } }
     }
 
-    /// Whether a thread works for somebody who shows the file, and was asked for something: most likely to
-    /// save.
+    /// Whether a thread works for a presenter of the file that still owes an answer. Most likely it saves.
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 
-    /// Keeps a way to a file that is about to lose its last name.
+    /// Holds a route to a file that is about to lose its last name.
     func holdIfLastName(_ node: Node?, _ status: FileStatus) throws(Errno) {
         guard let node, status.isDirectory || status.linkCount <= 1 else { return }
         try node.keepAsOrphan()
     }
 
-    /// A node is no longer called this.
+    /// Removes a name from a node.
     func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
         let isCalledSo = node.state.withLock { $0.parent === directory && $0.name == name }
         if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
@@ -280,7 +280,7 @@ extension CoordinatedFilesystem {
 }
 
 extension Claimant {
-    /// Whether one of its accesses is to a path or to a directory above, to write.
+    /// Whether one of its accesses writes to a path or to a directory above it.
     fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
         intents.contains { intent in
             guard intent.access.isWrite else { return false }
@@ -290,9 +290,9 @@ extension Claimant {
     }
 }
 
-/// A name that is to be taken away, with what it is the name of.
+/// A name that is about to be removed, with its node and status.
 ///
-/// A class, because it goes through many hands, and a struct of this size is copied at each.
+/// A class, because it is passed on often, and a struct of this size is copied each time.
 private final class RemoveOperation: Sendable {
     let change: NameChange
     let node: Node?

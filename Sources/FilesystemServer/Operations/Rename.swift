@@ -7,7 +7,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// `rename(2)`, which is how most programs save.
+/// `rename(2)`, by which most programs save.
 extension CoordinatedFilesystem {
     func rename(
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
@@ -44,7 +44,7 @@ extension CoordinatedFilesystem {
             submitDeferredDeletions(in: target)
         }
         noteUse(of: move, by: from.caller.thread)
-        // A log or a database of two names is one still.
+        // A log or a database keeps its class under a second name.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
@@ -62,7 +62,7 @@ extension CoordinatedFilesystem {
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let isSave = save?.keepsName ?? false
-            // A save that begins by putting the document aside, or exchanges it, is going to take that away.
+            // A save that first puts the document aside, or exchanges it, is going to remove it.
             let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
             let replaced = move.isExchange ? nil : move.target
             preserveThenApply(request, grant, endangering: replaced, puttingAside: aside, reply: reply) {
@@ -72,16 +72,17 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Who uses or shows something in a directory has a say when it is moved, and nobody else is there to wait for.
+    /// Whether a rename needs a claim. Presenters and users of items in a moved directory are asked; without aware clients
+    /// there are none.
     private func isClaimed(_ move: RenameOperation) -> Bool {
-        // A directory does not go over one with anything in it, and nobody is asked to make room for that.
+        // rename(2) does not replace a directory that has entries, so no presenter is asked to relinquish it.
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             return target.isEmptyDirectory
         }
         return move.status.isRegularFile || move.target != nil || engine.hasAwareClients
     }
 
-    /// Nil if it concerns nobody.
+    /// The request for a rename; nil if it concerns no other program.
     private func request(for move: RenameOperation, of node: Node, isSave: Bool) -> ClaimRequest? {
         let target = claimedTarget(of: move)
         if move.isOfOtherLink {
@@ -93,7 +94,7 @@ extension CoordinatedFilesystem {
         return ClaimRequest(engine.makeClaimID(), .nameChange, source, target)
     }
 
-    /// What is moved over, or else whoever waits for the name or has the package that it is in.
+    /// The claim for the target: the replaced file, or else an awaited name or the package around it.
     private func claimedTarget(of move: RenameOperation) -> ClaimRequest.Part? {
         if let target = move.target {
             if move.isOverOtherLink { return nil }
@@ -132,7 +133,7 @@ extension CoordinatedFilesystem {
             isOverOtherLink: isOverOtherLink)
     }
 
-    /// What is renamed. The kernel has looked it up: what is not known has come in its place around the mount.
+    /// The renamed node. The kernel has looked it up, so an unknown node was put there out of band.
     private func node(
         of status: FileStatus, called change: NameChange, visiting visits: inout [RetainedNode]
     ) -> Node {
@@ -142,7 +143,7 @@ extension CoordinatedFilesystem {
         return visit.node
     }
 
-    /// Whether a document is followed under another of its names: those who show it know it by that one.
+    /// Whether a document is tracked by another of its names: its presenters know it by that name.
     private func isTracked(_ node: Node, _ status: FileStatus, elsewhereThan place: NameChange) -> Bool {
         status.linkCount > 1 && !status.isDirectory && node.state.withLock { $0.isTracked }
             && !node.isCalled(place.name, in: place.directory)
@@ -185,9 +186,9 @@ extension CoordinatedFilesystem {
         publishRename(move, save, under: claim)
         renames.end()
         isUnderWay = false
-        // Before whoever comes after the answer: it must find this turn over, and so its news told.
+        // A request that follows the answer must find this claim ended and its events sent.
         if let claim { engine.end(claim) }
-        // Who was about to open it was not to be seen before.
+        // An open racing with this rename was not in the handle table yet; give its handle a claim now.
         if !move.keepsClass { claimForWriters(of: move.node, named: move.to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
         reply.succeed()
@@ -199,7 +200,7 @@ extension CoordinatedFilesystem {
         if move.isExchange { invalidateName(of: move.from) }
     }
 
-    /// With the names by which presenters know them.
+    /// The renamed directories, with the names by which presenters know them.
     private func directoriesRenamed(by move: RenameOperation) -> [(Node, former: NodeName)] {
         guard engine.hasAwareClients else { return [] }
         var found: [(Node, former: NodeName)] = []
@@ -210,32 +211,32 @@ extension CoordinatedFilesystem {
         return found
     }
 
-    /// The kernel gives the new name to what it has looked up.
+    /// Invalidates a name, because the kernel gives it to the node it has looked up.
     private func invalidateName(of change: NameChange) {
         work(on: change.directory, for: .fileObservation) { [self] in
             change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
         }
     }
 
-    /// Brings nodes, documents and windows up to date with a rename that was carried out, and tells of it.
+    /// Updates nodes, documents and pending saves after a rename, and sends its events.
     private func publishRename(_ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID?) {
-        // Two names of one file: POSIX says that nothing happens then.
+        // Both names are links to the same file: POSIX says that nothing happens then.
         let node = move.node
         guard move.target !== node else { return }
         if move.isExchange { return exchange(move, node, under: claim) }
         let thread = move.from.caller.thread
-        // A file that is followed is known by one of its names; another one's move concerns nobody.
+        // Presenters know a tracked file by one of its names; a move of another name does not concern them.
         let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
         let isMoved = isKnown && !(save?.keepsName ?? false)
         if let save, save.keepsName, let evidence = save.evidence {
-            // First, so that the document stays with the name, and only its former file takes over another.
+            // First, so that the document stays with the name, and only its former file takes over another document.
             openPendingSave(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
                 evidence: evidence, audience: save.audience, thread: thread)
         }
         let awaited = savedDocument(by: move, save?.saver)
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
-        // Before anything is told: what else happens to the file afterwards is told under this name.
+        // Before any event is sent: later events of the file carry this name.
         if isKnown {
             rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
         } else {
@@ -247,7 +248,7 @@ extension CoordinatedFilesystem {
             removeName(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
-            // Nor does it become what nobody follows; of two that are followed it is both.
+            // A file that is tracked by another name takes over only a tracked document; it is both documents then.
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
                 if isMoved {
@@ -265,7 +266,7 @@ extension CoordinatedFilesystem {
         } else if isMoved {
             tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
         } else {
-            // Another name of a document; or the document stays with its name, and this is a backup.
+            // This is another name of a document; or the document stays with its name, and this is a backup.
             noteCreation(of: node, move.to, under: claim)
         }
         if !isKnown { noteDeletion(ofUnknown: move.from) }
@@ -275,7 +276,7 @@ extension CoordinatedFilesystem {
         fillName(of: move, node, save, under: claim)
     }
 
-    /// The document that is missing under the new name in the middle of a save, if this is its next contents.
+    /// The document that is missing under the new name in the middle of a save, if this file has its next contents.
     private func savedDocument(by move: RenameOperation, _ saver: SavingProcess?) -> ItemID? {
         guard !saves.hasNoPendingSaves, move.status.isRegularFile else { return nil }
         let change = move.to
@@ -286,7 +287,7 @@ extension CoordinatedFilesystem {
         return pendingSave.flatMap { $0.evidence != .move && $0.isSaved(by: saver) ? $0.document : nil }
     }
 
-    /// Both files are used, unless one goes back to the name that it had a moment ago.
+    /// Notes that both files are used, unless a file goes back to its name of a moment ago.
     private func noteUse(of move: RenameOperation, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
@@ -297,7 +298,7 @@ extension CoordinatedFilesystem {
         noteUse(of: move.target, by: thread)
     }
 
-    /// What a file that was renamed comes to under its new name.
+    /// Decides the role of a renamed file under its new name.
     private func fillName(
         of move: RenameOperation, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
     ) {
@@ -331,8 +332,8 @@ extension CoordinatedFilesystem {
         } else if let fill, fill.pendingSave.evidence != .move {
             isDocument = fillName(of: fill, with: node)
         } else {
-            // If nobody shows what waited, as where the mover itself asked to replace it, the move says it all. Presenters
-            // of what was moved are the document's as soon as it is filled.
+            // If the awaited document has no presenter, the move event is enough; its mover may have asked to replace it. This
+            // is read first: once the name is filled, presenters of the moved file are presenters of the document.
             let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
             let isShown = awaiting.map(engine.isPresented) ?? false
             let isAwaited = fillAwaited(move.to.name, in: move.to.directory, with: node) {
@@ -367,7 +368,7 @@ extension CoordinatedFilesystem {
         if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
     }
 
-    /// A file that is followed by another one of its names is called something else by this one.
+    /// Notes a new name of a file that is tracked by another of its names.
     private func noteOtherName(
         _ change: NameChange, insteadOf former: NameChange, of node: Node, under claim: ClaimID?
     ) {
@@ -376,7 +377,7 @@ extension CoordinatedFilesystem {
         noteCreation(of: node, change, under: claim)
     }
 
-    /// Each document stays with its name and has the other's contents, which is how some save (D20).
+    /// Each document stays with its name and gets the other's contents, which is how some programs save (D20).
     private func exchangeContents(
         of move: RenameOperation, _ node: Node, _ target: Node, under claim: ClaimID?
     ) {
@@ -400,14 +401,14 @@ extension CoordinatedFilesystem {
         places.reconsider(node)
     }
 
-    /// Whether a rename vacates a document's name in the middle of a save, and who saves.
+    /// Whether a rename vacates a document's name in the middle of a save, and which process saves.
     private func assessSave(of move: RenameOperation) -> SaveAssessment? {
         let thread = move.from.caller.thread
         guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
         let node = move.node
-        // Another link of a file that is followed by its name says nothing about the document.
+        // A second link of a file that is tracked by its name says nothing about the document.
         guard !isTracked(node, move.status, elsewhereThan: move.from) else { return nil }
-        // Its actor may fill a name that it has vacated by this one.
+        // The caller may fill a name with this file that it vacated before.
         guard mayConcernOthers(node) || !saves.hasNoPendingSaves else { return nil }
         let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = saves.state.withLock {

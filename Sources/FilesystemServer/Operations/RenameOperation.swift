@@ -2,20 +2,20 @@
 import FuseBridge
 import LinuxSystem
 
-/// A rename with what it finds; a class, as it is copied at each hand it goes through otherwise.
+/// A rename with its nodes and their status; a class, because a struct of this size would be copied each time it is passed on.
 final class RenameOperation: Sendable {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
     let status: FileStatus
     let node: Node
-    /// Keep nodes known until the step is over that the kernel does not know.
+    /// Nodes that the kernel does not know; they stay known until the step is over.
     let visits: [RetainedNode]
     let targetStatus: FileStatus?
     let target: Node?
-    /// The name that is given up is none that the document is followed by.
+    /// Whether the document is tracked by another name than the old name.
     let isOfOtherLink: Bool
-    /// The name that is taken away is none that the target's document is followed by.
+    /// Whether the target's document is tracked by another name than the replaced name.
     let isOverOtherLink: Bool
 
     init(
@@ -35,19 +35,19 @@ final class RenameOperation: Sendable {
         self.isOverOtherLink = isOverOtherLink
     }
 
-    /// Whether the file has other names than the one that is given up.
+    /// Whether the file has other names than the old name.
     var isOneOfSeveral: Bool { status.linkCount > 1 && !status.isDirectory }
-    /// The same of what has the new name.
+    /// Whether the target has other names than the new name.
     var isTargetOneOfSeveral: Bool {
         targetStatus.map { $0.linkCount > 1 && !$0.isDirectory } ?? false
     }
-    /// Whether it stays what it is, whatever its new name says (``Node/keepsName(insteadOf:in:)``).
+    /// Whether it keeps its class under any new name (``Node/keepsName(insteadOf:in:)``).
     var keepsClass: Bool { isOneOfSeveral && node.itemClass != .private }
 
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
-    /// Whether the source becomes the target's document. Where a file comes from is uncertain, what it does
-    /// is not: the contents under the name have changed. Anything but a file over a file is a replacement.
+    /// Whether the source becomes the target's document. The origin of a file is uncertain, but its effect is not: the contents
+    /// under the name have changed. Any rename but that of a file over a file is a replacement.
     var isUpdate: Bool {
         status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
     }

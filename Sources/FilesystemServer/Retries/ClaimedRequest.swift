@@ -5,14 +5,14 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// A request without a handle that claims what it changes: a size or names.
+/// A request without a handle that claims the item it changes: a size or names.
 ///
 ///     made ──claimed──▶ waiting ──decided──▶ decided
 ///
-/// The kernel holds a lock for it, so where its claim must wait the request is sent back, and the decision is
-/// kept here until it comes again.
+/// The kernel holds a lock for it. If its claim must wait, the request is answered ESTALE, and the decision is stored here
+/// until the retry.
 final class ClaimedRequest: Claimant {
-    /// What the kernel asks for; a request that comes again is known by it.
+    /// The operation that the kernel asks for; a retried request is recognised by it.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)
         case making(NameChange)
@@ -21,9 +21,9 @@ final class ClaimedRequest: Claimant {
     }
 
     private struct State {
-        /// Somebody has claimed, or is about to.
+        /// A thread has claimed, or is about to.
         var isClaimed = false
-        /// Nobody comes for the claim any more.
+        /// The request does not come back for the claim.
         var isOver = false
         var decision: Engine.Decision?
         var outcomes: [Engine.DecisionHandler] = []
@@ -32,7 +32,7 @@ final class ClaimedRequest: Claimant {
     let kind: Kind
     let request: ClaimRequest
     let thread: Int32
-    /// Whether a name is vacated in the middle of a save, and by whom, as it was when the access was named.
+    /// Whether a name is vacated in the middle of a save, and by which process, assessed when the request was made.
     let save: SaveAssessment?
     let isInPackage: Bool
     private let made = Engine.now
@@ -62,7 +62,7 @@ final class ClaimedRequest: Claimant {
         }
     }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
-    /// Never asked: a request is bounded without being looked at.
+    /// Never called: the wait of a request is bounded without observation.
     func observe() -> Observation { .emptied }
 
     var attribution: Attribution {
@@ -72,7 +72,7 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// The user who asks.
+    /// The user of the caller.
     var user: UInt32? {
         switch kind {
         case .resizing: identify().user
@@ -80,7 +80,7 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// The directory whose attributes the kernel asks for on its way back.
+    /// The directory of the request: the kernel asks for its attributes during the retry.
     var directory: Node? {
         switch kind {
         case .resizing(_, let directory): directory
@@ -88,7 +88,7 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// The name that the request takes away, if it does.
+    /// The name that the request takes away, if any.
     var vacated: NameChange? {
         switch kind {
         case .resizing, .making: nil
@@ -96,38 +96,37 @@ final class ClaimedRequest: Claimant {
         }
     }
 
-    /// Whether its turn is over when it has come: the request makes a claim of its own then.
+    /// Whether its claim ends when it is decided: the retried request then makes a claim of its own.
     ///
-    /// In a package others change other names under the same claim. Held for the retry, the turn would keep one out
-    /// that has come again first, and has the kernel's lock for which the retry waits.
+    /// In a package, other requests change other names under the same claim. A claim held for the retry would block a request
+    /// that came back first. That request has the kernel's lock for which the retry waits.
     var endsWhenDecided: Bool {
         if case .making = kind { return true }
         return isInPackage
     }
 
-    /// What was found out about the save that takes the name of a node away, if the request is about its
-    /// document.
+    /// The assessed save that takes a node's name away, if the request is about the node's document.
     func save(of node: Node) -> SaveAssessment? { request.first.item == node.item ? save : nil }
 
-    /// Whether a request of this kind by the same thread may be this one, come again.
+    /// Whether a request of this kind by the same thread may be the retry of this request.
     ///
-    /// A path that is truncated leads to another file if the document was saved or replaced meanwhile. The
-    /// kernel has used its retry then, so whatever file it is must not be sent back.
+    /// A truncated path leads to another file if the document was saved or replaced meanwhile. The kernel has used its retry
+    /// then, so the request must not be retried again for any file.
     func mayBeRetried(as kind: Kind) -> Bool {
         if case .resizing = kind, case .resizing = self.kind { return true }
         return self.kind.isSame(as: kind)
     }
 
-    /// Whether both are about the same documents: the names they are called by may have changed hands.
+    /// Whether both are about the same documents: their names may have been exchanged.
     func hasSameItems(as other: ClaimedRequest) -> Bool {
         request.first.item == other.request.first.item
             && request.rest.map(\.item) == other.request.rest.map(\.item)
     }
 }
 
-// The claim, which the request's thread and the end of a delay may both be about to make.
+// The claim, which the request's thread and the end of a delay may both try to make.
 extension ClaimedRequest {
-    /// Whether the caller, and nobody else, is to claim now.
+    /// Whether the caller is to claim now; true only for the first caller.
     func beginClaiming() -> Bool {
         state.withLock { state in
             guard !state.isClaimed, !state.isOver else { return false }
@@ -136,7 +135,7 @@ extension ClaimedRequest {
         }
     }
 
-    /// Nobody comes for the claim any more; whoever makes it after this ends it.
+    /// Marks that the request does not come back; a thread that claims afterwards ends the claim.
     func giveUp() { state.withLock { $0.isOver = true } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
@@ -151,7 +150,7 @@ extension ClaimedRequest {
         for outcome in outcomes { outcome(decision) }
     }
 
-    /// `outcome` runs exactly once: at once if the claim is decided, otherwise on whichever thread decides it.
+    /// `outcome` runs exactly once: at once if the claim is decided, otherwise on the thread that decides it.
     func whenDecided(_ outcome: @escaping Engine.DecisionHandler) {
         let decision: Engine.Decision? = state.withLock { state in
             if state.decision == nil { state.outcomes.append(outcome) }
@@ -174,7 +173,7 @@ extension ClaimedRequest.Kind {
     }
 }
 
-/// A request that changes what is called a name.
+/// A request that changes a name in a directory.
 struct NameChange: Sendable {
     let name: NameBytes
     let directory: Node
@@ -188,7 +187,7 @@ struct NameChange: Sendable {
         isOutOfBand = false
     }
 
-    /// Somebody has changed a name around the mount.
+    /// A name that another program has changed out of band.
     init(outOfBand name: NameBytes, in directory: Node) {
         self.name = name
         self.directory = directory
@@ -201,10 +200,10 @@ struct NameChange: Sendable {
     func isSame(as other: NameChange) -> Bool { directory === other.directory && name == other.name }
 }
 
-/// Who takes a name away, and why it is taken for a step of a save, if it is.
+/// The process that takes a name away, and the evidence for a step of a save, if there is any.
 struct SaveAssessment: Sendable {
     let saver: SavingProcess
-    /// Nil where the name is just taken away.
+    /// Nil if the name is only taken away, without a save.
     let evidence: PendingSave.Evidence?
     let audience: PendingSave.Audience
     var consultation = ConsultationTime.before
@@ -212,10 +211,10 @@ struct SaveAssessment: Sendable {
     /// When presenters of directories above are asked about the deletion, if it is one.
     enum ConsultationTime: Sendable {
         case before
-        /// When the name was free for a moment (``DeferredDeletions``).
+        /// After the name was free for a moment (``DeferredDeletions``).
         case afterwards
     }
 
-    /// Whether the document stays with its name, and does not go with the file.
+    /// Whether the document stays with its name, and does not move with the file.
     var keepsName: Bool { evidence.map { $0 != .move } ?? false }
 }

@@ -5,11 +5,12 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Names that were given to something else around the mount of another directory, which tells of it a moment later: whoever makes
-/// a backup before a save, or puts a new directory in the place of one, begins by that.
+/// Detects names that now belong to another file out of band, if the source is not mounted in place. The source watcher reports
+/// them only a moment later. A program begins a save so if it makes a backup first, or puts a new directory in place of an old
+/// one.
 extension CoordinatedFilesystem {
-    /// Whether a file or a directory, or one that it is in, is called otherwise by now than the kernel thinks. One system call for
-    /// each of these; none in a mount in place.
+    /// Whether a node, or a directory above it, has another name than the kernel knows. Costs a system call for each; none for
+    /// an in-place mount.
     func isRenamedOutOfBand(_ node: Node) -> Bool {
         guard sourceWatcher != nil else { return false }
         var next = node
@@ -21,8 +22,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Sends whoever is about to change a name in a directory back if that is another one's by now: the kernel looks the whole path
-    /// up again. It does so once; who comes by a descriptor comes back to the same directory, and means that.
+    /// Answers ESTALE to a caller that is about to change a name in a directory that was renamed out of band. The kernel looks
+    /// the whole path up again, once. A caller that uses a descriptor finds the same directory again, and means it.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -30,7 +31,8 @@ extension CoordinatedFilesystem {
         return requestRetry(caller, reply)
     }
 
-    /// The same for whoever is about to rename what the kernel does not know: it takes something else for what has the name.
+    /// Does the same for a caller that is about to rename a node the kernel does not know: the kernel still assigns the name to
+    /// another node.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, toFind visits: [RetainedNode], unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
@@ -47,8 +49,8 @@ extension CoordinatedFilesystem {
         return nil
     }
 
-    /// The same for whoever is about to change a file by its name, and not by a descriptor, by which the kernel does not come back:
-    /// a file that nobody has open.
+    /// Does the same for a caller that is about to change a file by its name. A file that is open is left out: the caller may
+    /// use a descriptor, and the kernel would not look its name up again.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, fromFile node: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -56,8 +58,8 @@ extension CoordinatedFilesystem {
         return retryIfRenamedOutOfBand(caller, from: node, reply)
     }
 
-    /// A request is answered with an error. ESTALE has the kernel walk the path again, once: the request that comes then is not
-    /// sent back a second time (D214).
+    /// Answers with an error. After ESTALE the kernel walks the path again, once; the request that follows is not answered
+    /// ESTALE a second time (D214).
     func failWithRetry(_ reply: consuming Reply, _ error: Errno) {
         let caller = reply.caller
         if error == .stale, caller.thread > 0, !ProcessInspection.isKernelThread(caller.thread) {
@@ -66,7 +68,7 @@ extension CoordinatedFilesystem {
         reply.fail(error)
     }
 
-    /// What a caller has been sent back for, or might have been, is being done: the next request is another one.
+    /// Removes the retry mark of a caller: its request is carried out now, and its next request is another.
     func clearRetryMark(_ caller: Caller) { _ = retries.takeRetryMark(caller.thread, at: Engine.now) }
 }
 
@@ -78,7 +80,7 @@ extension Node {
             }
             return FileKey(found) == key
         } catch {
-            // What cannot be looked at is not known to be something else.
+            // If the status cannot be read, the name is not known to belong to another node.
             return error != .noEntry
         }
     }

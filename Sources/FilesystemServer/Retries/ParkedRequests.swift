@@ -5,34 +5,34 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Requests that wait without a thread, and what becomes of them when their requester gets a signal.
+/// Requests that wait without a thread, and their outcome when the caller gets a signal.
 ///
-/// The kernel tells of one signal per request and then never again, whatever comes. So the signal is
-/// looked at: one that ends the wait is answered, any other is followed by looking again every 50 ms.
+/// The kernel reports a single signal for each request, and no later signal. So the daemon checks the signal: a signal that
+/// ends the wait is answered, and after any other the daemon checks again every 50 ms.
 final class ParkedRequests: Sendable {
-    /// What to do with a request that cannot go on waiting.
+    /// The action for a request that cannot go on waiting.
     struct ParkedRequest: Sendable {
         let thread: Int32
-        /// Whose share it takes up; nil for what is no open.
+        /// The user for the limit of waiting opens; nil if the request is no open.
         var user: UInt32?
-        /// One closure for all, since there is one for each request that waits.
+        /// A single closure for all ends, since each waiting request stores it.
         let leave: @Sendable (WaitEnd) -> Void
     }
 
     /// How a request ceases to wait.
     enum WaitEnd: Sendable {
-        /// The error of this end is its answer.
+        /// The request is answered with the error of this reason.
         case abandoned(AbandonReason)
-        /// The requester is stopped, and what it waits for would keep the freezer waiting: let it through.
+        /// The caller is stopped, or a freezer waits for it: force the request.
         case forced
-        /// The machine is about to sleep: what the policy says when the time is over. May be said more than once.
+        /// The machine is about to sleep: apply the policy for the end of a wait. May be reported more than once.
         case overdue
     }
 
-    /// Why nobody waits for an answer any more, or may.
+    /// Why a request does not wait for its answer any more.
     enum AbandonReason: Sendable {
         case interrupted
-        /// The requester is.
+        /// The caller has ended, or ends as soon as it has its answer.
         case gone
         case unmounted
 
@@ -41,13 +41,13 @@ final class ParkedRequests: Sendable {
 
     private struct State {
         var requests: [UInt: ParkedRequest] = [:]
-        /// How many opens of each user wait.
+        /// The number of waiting opens of each user.
         var shares: [UInt32: Int] = [:]
         var opens = 0
-        /// The same of all that are neither root nor the owner.
+        /// The number of waiting opens of all guests.
         var guestOpens = 0
         var isClosed = false
-        /// The machine sleeps or is about to: nobody may wait.
+        /// The machine sleeps or is about to: no request may wait.
         var isAsleep = false
 
         mutating func count(_ user: UInt32?, _ change: Int) {
@@ -65,16 +65,16 @@ final class ParkedRequests: Sendable {
         case gone
     }
 
-    /// How many opens of one user may wait. Each keeps a request of the kernel, a claim and what belongs to it, about 4 KB.
+    /// How many opens of a guest may wait. Each needs a request of the kernel and a claim, about 4 KB.
     static let share = 1024
-    /// The same for all that are neither root nor the user who mounted: one user may have very many user numbers.
+    /// How many opens of all guests may wait: a single person may have very many user numbers.
     static let shareOfAll = 4 * share
-    /// The same for root and for the user who mounted.
+    /// How many opens may wait for root, and for the user that mounted.
     static let ownShare = 8192
 
-    /// How often a request with a harmless signal is looked at again.
+    /// The time between two checks of a request with a harmless signal.
     static let interval = TimeSpan.milliseconds(50)
-    /// How long after its signal a request may come to be parked.
+    /// How long after its signal a request may be parked.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
@@ -91,7 +91,7 @@ final class ParkedRequests: Sendable {
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     var isEmpty: Bool { state.withLock { $0.requests.isEmpty } }
-    /// How many opens wait, or a little before or after; takes no lock.
+    /// Approximately how many opens wait; takes no lock.
     var openCount: Int { opens.load(ordering: .relaxed) }
     func enter(_ token: UInt, _ request: ParkedRequest) {
         let isAsleep = state.withLock { state in
@@ -110,7 +110,7 @@ final class ParkedRequests: Sendable {
     private static func isOwn(_ user: UInt32) -> Bool { user == 0 || user == owner }
     private static let owner = OwnProcess.user
 
-    /// Whether more opens of a user wait than its share, or of all users that are neither root nor the owner.
+    /// Whether a user, or all guests together, have more waiting opens than their share.
     func isOverShare(_ user: UInt32) -> Bool {
         state.withLock { state in
             let count = state.shares[user] ?? 0
@@ -120,7 +120,7 @@ final class ParkedRequests: Sendable {
     }
 
     func holds(_ token: UInt) -> Bool { state.withLock { $0.requests[token] != nil } }
-    /// Whether it was still there: of those who let one request go on, or answer it, only one finds it so.
+    /// Returns whether the request was still parked: of several callers that continue or answer it, only one finds it.
     @discardableResult
     func leave(_ token: UInt) -> Bool {
         state.withLock { state in
@@ -133,7 +133,7 @@ final class ParkedRequests: Sendable {
 
     private func noteCount(of state: borrowing State) { opens.store(state.opens, ordering: .relaxed) }
 
-    /// The mount was taken away, and those who wait are told. Whoever enters afterwards must not wait.
+    /// Ends all waits with an error, because the mount was taken away. Requests that enter afterwards must not wait.
     func close() {
         let requests = state.withLock { state in
             state.isClosed = true
@@ -142,7 +142,7 @@ final class ParkedRequests: Sendable {
         for request in requests { request.leave(.abandoned(.unmounted)) }
     }
 
-    /// The machine is about to sleep: nobody waits any longer until ``wakeUp()``. Returns how many waited.
+    /// Ends all waits until ``wakeUp()``, because the machine is about to sleep. Returns how many requests waited.
     func fallAsleep() -> Int {
         let tokens = state.withLock { state in
             state.isAsleep = true
@@ -154,22 +154,23 @@ final class ParkedRequests: Sendable {
 
     func wakeUp() { state.withLock { $0.isAsleep = false } }
 
-    /// Again as long as the request is there: it may have entered before it was settled what it waits for.
+    /// Repeated as long as the request is parked: it may have entered before its claim was made.
     private func endWait(of token: UInt) {
         guard let request = state.withLock({ $0.isAsleep ? $0.requests[token] : nil }) else { return }
         request.leave(.overdue)
         timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in endWait(of: token) }
     }
 
-    /// To be looked at after entering.
+    /// Must be checked after entering.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// May be called under libfuse's lock of the request, so it only leaves a note.
+    /// May be called under libfuse's lock of the request, so it only schedules a check.
     func interrupted(_ token: UInt) {
         timers.runSoon { [self] in checkSignals(at: token, stoppedSince: nil, after: Engine.now) }
     }
 
-    /// Looks whether a signal has come that nobody told of, and follows it up only if one has: there may be very many who wait.
+    /// Checks for a signal that the kernel did not report. Checks again only if there is a signal, because very many requests
+    /// may wait.
     func checkSignalsOnce(_ token: UInt) {
         timers.runSoon { [self] in
             guard let request = state.withLock({ $0.requests[token] }),
@@ -183,7 +184,7 @@ final class ParkedRequests: Sendable {
 
     private func checkSignals(at token: UInt, stoppedSince: Instant?, after first: Instant) {
         guard let request = state.withLock({ $0.requests[token] }) else {
-            // The request may have been interrupted before it was parked; then its spot comes at once.
+            // The request may have been interrupted before it was parked; then it is parked soon.
             guard Engine.now.since(first) < Self.longestArrival else { return }
             return scheduleSignalCheck(at: token, stoppedSince: nil, after: first)
         }
@@ -207,7 +208,7 @@ final class ParkedRequests: Sendable {
         }
     }
 
-    /// Whether a thread is no more, or ends as soon as it has its answer.
+    /// Whether a thread has ended, or ends as soon as it has its answer.
     static func isGone(_ thread: Int32) -> Bool {
         guard let status = ProcessInspection.status(ofThread: thread) else { return true }
         return (status.pending | status.sharedPending) & bit(SIGKILL) != 0
@@ -227,20 +228,20 @@ final class ParkedRequests: Sendable {
     /// Signal n is bit n - 1 of the masks in `/proc/TID/status`.
     private static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    /// Somebody wants the program to end, or to come back to its prompt, handler or not.
+    /// These signals ask the program to end, or to return to its prompt, with a handler or without.
     private static let asking = bit(SIGINT) | bit(SIGTERM) | bit(SIGHUP) | bit(SIGQUIT)
     private static let harmless = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT)
     private static let stopping = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU)
 }
 
-/// What keeps a requester from running, and waits for its request in turn.
+/// Why a caller does not run, while a shell or a freezer may wait for its request.
 enum RequesterStop: CaseIterable, Sendable {
     case stopped
-    /// The freezer waits until all have come to rest, and may give up after a second. One system call can be several
-    /// requests, so each has a part of that.
+    /// The freezer waits until all threads are frozen, and may give up after a second. A system call can be several requests,
+    /// so each gets a part of that second.
     case freezing
 
-    /// Whether a request that was found to hold it up is to be let through.
+    /// Whether a request that has delayed the stop since `first` is to be forced.
     func isOver(since first: Instant, at now: Instant) -> Bool { now.since(first) >= longest }
 
     private var longest: TimeSpan { self == .freezing ? .milliseconds(250) : .seconds(1) }

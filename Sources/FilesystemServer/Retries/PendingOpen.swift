@@ -9,11 +9,11 @@ import Synchronization
 ///
 ///     waiting ──granted──▶ finishing
 ///        │  ╲──refused──▶ answered EBUSY
-///        ├──interrupted──▶ away, in its place ──same open within 100 ms──▶ waiting
+///        ├──interrupted──▶ away, position held ──same open within 100 ms──▶ waiting
 ///        │                      ╲──100 ms──▶ gone
 ///     finishing ──replaced meanwhile: ESTALE──▶ away, claim ended ──retry within 1 s──▶ a new open
 ///
-/// While an interrupted thread is away its claim waits or holds as if it were there.
+/// While an interrupted thread is away, its claim still waits or is held.
 final class PendingOpen: RetriableOpen {
     struct State {
         /// The request that waits; nil while the thread is away.
@@ -21,7 +21,7 @@ final class PendingOpen: RetriableOpen {
         var handle: Handle
         var decision: Engine.Decision?
         var isRetry = false
-        /// Grows whenever the thread goes or comes, so that an old deadline recognises itself.
+        /// Grows whenever the thread goes or comes, so that an old deadline has no effect.
         var visit = 0
     }
 
@@ -30,11 +30,11 @@ final class PendingOpen: RetriableOpen {
     let thread: Int32
     let user: UInt32
     let token: UInt
-    /// How often its request has claimed the file that it has found.
+    /// How often its request has claimed the file it found.
     let fileClaims: Int
     let state: Mutex<State>
 
-    /// `isRetry` says that an earlier open of the same name used up the kernel's one retry.
+    /// `isRetry` says that an earlier open of the same name used up the kernel's only retry.
     init(_ handle: Handle, by user: UInt32, token: UInt, isRetry: Bool, fileClaims: Int = 0) {
         self.user = user
         self.fileClaims = fileClaims
@@ -46,26 +46,26 @@ final class PendingOpen: RetriableOpen {
     }
 }
 
-/// An open that waits or is sent away, by what it is known.
+/// The properties that identify an open that waits or is retried.
 protocol RetriableOpen: AnyObject, Sendable {
     var claim: ClaimID { get }
     var item: ItemID { get }
     var thread: Int32 { get }
 }
 
-/// Opens that wait, and those whose thread was sent away and is expected back.
+/// Opens that wait, and opens that their threads are expected to retry.
 final class ExpectedRetries<Open: RetriableOpen>: Sendable {
     private let opens = Mutex<[Int32: Open]>([:])
     private let count = Atomic<Int>(0)
-    /// By the document that they wait for.
+    /// Waiting opens, by the document they wait for.
     private let waiting = Mutex<[ItemID: [ClaimID: Open]]>([:])
     private let waitingCount = Atomic<Int>(0)
 
-    /// Whether no thread is expected back.
+    /// Whether no retry is expected.
     var expectsNone: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// An open waits from here until ``removeWaiting(_:)``; if it is sent away, that comes after ``expect(_:)``, so that at each moment
-    /// it is found by ``isExpected(at:or:)``.
+    /// Adds a waiting open, until ``removeWaiting(_:)``. For a retried open that comes after ``expect(_:)``, so that
+    /// ``isExpected(at:or:)`` finds it at each moment.
     func addWaiting(_ open: Open) {
         let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
         if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
@@ -76,7 +76,7 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         waitingCount.load(ordering: .sequentiallyConsistent) > 0 && waiting.withLock { $0[item] != nil }
     }
 
-    /// Those that wait for a document, in no order.
+    /// The opens that wait for a document, in no order.
     func opens(waitingFor item: ItemID) -> [Open] {
         guard waitingCount.load(ordering: .sequentiallyConsistent) > 0 else { return [] }
         return waiting.withLock { waiting in waiting[item].map { Array($0.values) } ?? [] }
@@ -96,7 +96,7 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// The open a thread was expected back for; whether this is its return, the caller sees.
+    /// Removes the expected open of a thread; the caller checks whether this is its retry.
     func take(by thread: Int32) -> Open? {
         guard !expectsNone else { return nil }
         let open = opens.withLock { $0.removeValue(forKey: thread) }
@@ -104,7 +104,7 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         return open
     }
 
-    /// The same, if the open is such a one.
+    /// Removes the expected open of a thread if it matches.
     func take(by thread: Int32, where matches: (Open) -> Bool) -> Open? {
         guard !expectsNone else { return nil }
         let open: Open? = opens.withLock { opens in
@@ -115,13 +115,13 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         return open
     }
 
-    /// The open that a thread is expected back for.
+    /// The expected open of a thread.
     subscript(thread: Int32) -> Open? { expectsNone ? nil : opens.withLock { $0[thread] } }
 
-    /// Whether a thread is on its way back to a document it found replaced, or an open waits for the document that `mayBe` sent
-    /// away.
+    /// Whether a thread retries the open of a document that it found replaced, or an open waits for the document and satisfies
+    /// `mayBe`.
     func isExpected(at item: ItemID, or mayBe: (Open) -> Bool) -> Bool {
-        // First those that wait: who is sent away meanwhile is expected by then.
+        // Waiting opens first: an open that is answered ESTALE meanwhile is expected by then.
         if waitingCount.load(ordering: .sequentiallyConsistent) > 0,
             let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: mayBe)
         {

@@ -6,36 +6,37 @@ import LinuxSystem
 
 /// Requests that claim without a handle, from the claim to the step.
 ///
-/// Nearly all are granted at once. One that must wait is sent back (see ``RetryTable``), and so is a step that
-/// would take a name away to which others are on their way: the kernel retries a request only once, and
-/// whoever waited for one save of a document and comes back in the middle of the next could only be told that
-/// it does not exist.
+/// Nearly all are granted at once. Two kinds are answered ESTALE (see ``RetryTable``):
+///
+/// - Requests with a claim that must wait.
+/// - Steps that would take away a name that other threads are about to look up again. The kernel retries a request only once. A
+///   thread that waited for a save could then only be told that the document does not exist, if the next save has begun.
 extension CoordinatedFilesystem {
-    /// What a request does once it is granted; it ends the claim.
+    /// The step of a granted request; it ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
-    /// How long a step waits for those on their way; they need microseconds, unless they do not run.
+    /// How long a step waits for threads that retry a lookup; they need microseconds, unless they do not run.
     private static let longestDelay = TimeSpan.milliseconds(500)
     private static let interval = TimeSpan.milliseconds(1)
 
-    /// The request that a thread was sent back with, if this is the one that comes again.
+    /// The earlier request of a thread, if this request is its retry.
     func takeRetriedRequest(_ kind: ClaimedRequest.Kind, by caller: Caller) -> ClaimedRequest? {
         guard !retries.isEmpty else { return nil }
         let retry = retries.takeRetry(by: caller.thread) { $0.cause.request?.mayBeRetried(as: kind) ?? false }
         guard let retry, let request = retry.cause.request else { return nil }
         guard retry.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
-        // Its turn is over. The kernel does not come a second time all the same.
+        // Its claim has ended. The kernel nevertheless does not retry again.
         retries.noteRetryArrival(of: caller, at: Engine.now)
         return nil
     }
 
-    /// Claims for a request, and takes the step when it is granted.
+    /// Claims for a request, and takes the step when the claim is granted.
     func coordinate(
         _ request: ClaimedRequest, after former: ClaimedRequest?, reply: consuming Reply,
         then step: @escaping Step
     ) {
         if let former {
-            // The kernel comes back only once: what is still to be waited for is waited for under its lock.
+            // The kernel retries only once, so a further wait happens under its lock.
             if !former.endsWhenDecided, former.hasSameItems(as: request) {
                 return resume(former, reply: reply, then: step)
             }
@@ -47,7 +48,7 @@ extension CoordinatedFilesystem {
         else {
             return claimUnderLock(request, reply: reply, then: step)
         }
-        // The kernel's own threads do not come back, and their next request is somebody else's.
+        // The kernel's own threads do not retry, and their next request belongs to another program.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
         if isNameAwaited(request) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }
@@ -56,7 +57,7 @@ extension CoordinatedFilesystem {
             }
         }
         if let grant = claim(request) {
-            // Who was let in before this is known now; nobody else is let in meanwhile.
+            // Opens that were granted before this claim are known now; no further open is granted while it is held.
             guard isNameAwaited(request), canRetry() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
@@ -71,14 +72,14 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Nobody comes for a request's claim any more.
+    /// Withdraws the claim of a request that does not come back.
     func giveUp(_ request: ClaimedRequest?) {
         guard let request else { return }
         request.giveUp()
         engine.withdraw(request.claim)
     }
 
-    /// A request ends without its step.
+    /// Ends a request without its step.
     func abandon(_ request: ClaimedRequest?) {
         giveUp(request)
         guard let request, case .renaming = request.kind else { return }
@@ -87,7 +88,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Claims; the decision comes to the request, unless it is a grant at once.
+    /// Claims; a decision that is not a grant at once is passed to the request.
     private func claim(_ request: ClaimedRequest) -> Grant? {
         guard request.beginClaiming() else { return nil }
         switch engine.claim(request.request, by: request) {
@@ -98,8 +99,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The request has come again: its step is taken if its turn came, else it waits where it is, for a
-    /// moment.
+    /// Continues a retried request: takes its step if its claim is granted, or else waits briefly under the lock.
     private func resume(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if let grant = claim(request) { return step(request, grant, reply) }
         waitUnderLock(request, reply: reply, then: step)
@@ -111,7 +111,7 @@ extension CoordinatedFilesystem {
         waitUnderLock(request, reply: reply, then: step)
     }
 
-    /// The last resort: the kernel holds a lock for the request, so this wait is short and then goes ahead.
+    /// The last resort: the kernel holds a lock for the request, so this wait is short, and then the claim is forced.
     private func waitUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if request.isWaiting {
             engine.counters.parkedUnderLock.count()
@@ -132,9 +132,9 @@ extension CoordinatedFilesystem {
     }
 }
 
-// On its way back.
+// The wait between ESTALE and the retry.
 extension CoordinatedFilesystem {
-    /// Answers ESTALE; `wait` sees to it that the question is answered in the end.
+    /// Answers ESTALE; `wait` makes sure that the parked GETATTR is answered in the end.
     private func requestRetry(
         _ request: ClaimedRequest, to directory: Node, reply: consuming Reply, _ wait: (UInt64) -> Void
     ) {
@@ -145,13 +145,13 @@ extension CoordinatedFilesystem {
         reply.fail(.stale)
     }
 
-    /// The delay of a step is over, and nothing was claimed yet: claims now if it might have to wait.
+    /// Claims after the delay of a step, if the claim might have to wait.
     private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
         guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {
             return answer(request, serial)
         }
         if let grant = claim(request) { request.decide(.granted(grant)) }
-        // It was interrupted meanwhile, and found nothing to withdraw.
+        // The request was interrupted before there was a claim to withdraw.
         if request.isOver {
             engine.withdraw(request.claim)
             return answer(request, serial)
@@ -161,16 +161,16 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The wait is over: the kernel's question is answered, and the request comes again or is given up.
+    /// Ends the wait: answers the kernel's GETATTR, so that the request comes again or is given up.
     private func answer(_ request: ClaimedRequest, _ serial: UInt64) {
         guard let directory = request.directory else { return }
-        // Held for the retry, it would keep out whoever comes first, who may have the kernel's lock for that.
+        // A claim held for the retry would block an earlier request, which may hold the kernel's lock that the retry needs.
         if request.endsWhenDecided { giveUp(request) }
         answerGetattr(of: serial, by: request.thread, about: directory.id)
         expire(serial, of: request.thread) { [self] in abandon(request) }
     }
 
-    /// Goes on when nobody is on the way to the name any more that the request takes away.
+    /// Continues when no thread is about to look up the name that the request takes away.
     private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void)
     {
         pollDelay(request, serial, until: Engine.now + Self.longestDelay, then: next)

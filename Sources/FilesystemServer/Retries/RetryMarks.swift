@@ -2,11 +2,12 @@
 import Coordination
 import FuseBridge
 
-/// Threads that came back to a name or were sent back to one, and until when what they do there counts as the same request.
+/// Marks threads that came back to a name, or were answered ESTALE. Until a mark ends, the thread's requests count as the
+/// retry.
 ///
-/// There may be thousands, of programs that use names that others take away without end, and each open asks for its thread. So
-/// that costs the same for one and for many: marks whose time is over go together, now and then. A user has so many at most; of a
-/// thread that gets none, the program may see an ESTALE (D214).
+/// Programs that use and remove names without end can cause thousands of marks, and each open looks its thread up. So a lookup
+/// costs the same for any number, and expired marks are removed together, now and then. Each user has a limit of marks; a
+/// thread without a mark may see an ESTALE (D214).
 struct RetryMarks: Sendable {
     struct RetryTarget: Equatable, Sendable {
         let directory: NodeID
@@ -16,7 +17,8 @@ struct RetryMarks: Sendable {
     enum Stage: Equatable, Sendable {
         /// It has still to walk the path again.
         case isOnItsWay
-        /// It came back to a name. If it has found nothing there, the kernel looks once more, with the directory's lock, before it says so.
+        /// It came back to a name. If it found nothing there, the kernel looks once more with the directory's lock before it
+        /// reports that.
         case came(nothingAt: RetryTarget?)
     }
 
@@ -33,7 +35,7 @@ struct RetryMarks: Sendable {
     private var countOfUser: [UInt32: Int] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
 
-    /// With those whose time is over and that are still there.
+    /// Includes expired marks that were not removed yet.
     var count: Int { marks.count }
 
     func has(_ thread: Int32, at now: Instant) -> Bool { stage(of: thread, at: now) != nil }
@@ -52,20 +54,20 @@ struct RetryMarks: Sendable {
         marks[caller.thread] = Mark(user: caller.user, until: end, stage: stage)
     }
 
-    /// Takes a thread's mark; returns whether it had one.
+    /// Removes a thread's mark; returns whether it had a valid mark.
     mutating func take(_ thread: Int32, at now: Instant) -> Bool {
         sweep(at: now)
         return remove(thread).map { now < $0.until } ?? false
     }
 
-    /// Whether a thread has found nothing at a place. Asked once.
+    /// Whether a thread has found nothing at a place. True only once.
     mutating func takeMissing(_ place: RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         guard stage(of: thread, at: now) == .came(nothingAt: place) else { return false }
         marks[thread]?.stage = .came(nothingAt: nil)
         return true
     }
 
-    /// A thread that is on its way is expected no longer than that.
+    /// Shortens the time for which a thread on its way is expected.
     mutating func expect(_ thread: Int32, until end: Instant) {
         guard let mark = marks[thread], mark.stage == .isOnItsWay else { return }
         marks[thread]?.until = min(mark.until, end)

@@ -3,24 +3,23 @@ import Coordination
 import FuseBridge
 import Synchronization
 
-/// Requests that were sent back so that they wait without the directory lock they came under.
+/// Requests that were answered ESTALE, so that they wait without the directory lock they came under.
 ///
-/// A request that must wait is answered ESTALE. The kernel drops its locks and walks the path again;
-/// because the directory's attributes were invalidated it asks for them, from the same thread and with no
-/// lock held, and *that* question waits. Once it is answered the request returns.
+/// After ESTALE the kernel drops its locks and walks the path again. Because the directory's attributes were invalidated, it
+/// asks for them, from the same thread and with no lock held. *That* GETATTR waits. Once it is answered, the request comes
+/// again.
 ///
-///     sent back ──question──▶ question held ──settled──▶ settled ──request returns──▶ gone
-///         ├──────settled────────────────────────────────────▲  └──late──▶ given up ──request returns, or later──▶ gone
-///         └──request returns (it never asked)──▶ gone
+///     ESTALE ──GETATTR──▶ parked ──settled──▶ settled ──request──▶ gone
+///       ├────────settled────────────────────────▲  └──late──▶ given up ──request, or later──▶ gone
+///       └──request, no GETATTR──▶ gone
 ///
-/// One thread has one request at a time, so a thread names its bounce. The kernel retries only once, so
-/// the same request is never sent back twice; but a look at a missing name is, if it comes again without having asked: it
-/// is no retry.
+/// A thread identifies its retry: it has a single request at a time. The kernel retries only once, so the same request is never
+/// answered ESTALE twice. The exception is a lookup of a missing name that comes again without a GETATTR: it is not a retry.
 final class RetryTable: Sendable {
     enum RetryReason: Sendable {
         /// A change of a size or of names, with its claim.
         case request(ClaimedRequest)
-        /// A look at a vacated name, which was unlinked or else is another name's now.
+        /// A lookup of a vacated name, which was unlinked, or else belongs to another file now.
         case lookup(name: [UInt8], isUnlinked: Bool)
 
         var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
@@ -31,14 +30,14 @@ final class RetryTable: Sendable {
         let directory: NodeID
         let serial: UInt64
         var isSettled = false
-        /// The request did not come when it was expected, and nobody is kept waiting for it any more. Its thread has not run, or does
-        /// something else; if it still comes, the kernel has used its retry.
+        /// The request did not come in time, and no other request waits for it any more. Its thread has not run, or does
+        /// something else. If the request still comes, the kernel has used its retry.
         fileprivate(set) var isLate = false
-        /// The kernel has asked about the directory on its way back, which it does without holding a lock.
+        /// The kernel has asked about the directory during the retry, which it does without a lock.
         fileprivate(set) var hasAsked = false
-        /// Its question was answered before the wait was over, and none is held any more.
+        /// Its GETATTR was answered before the wait was over, and no further GETATTR is parked.
         fileprivate var isReleased = false
-        /// The kernel has looked names up that lead to the directory: it does walk the path again.
+        /// The kernel has looked up names that lead to the directory, so it walks the path again.
         fileprivate var hasWalked = false
         fileprivate var getattr: Parked<ParkedGetattr>?
 
@@ -47,15 +46,15 @@ final class RetryTable: Sendable {
             return self.directory == directory
         }
 
-        /// Whether an open that may create the file may ask under the directory's lock after all: its look came without the lock
-        /// if an unlink was just taking the name away.
+        /// Whether an open that may create the file may send its GETATTR under the directory's lock. That happens if its lookup
+        /// came without the lock while an unlink was removing the name.
         var mayHoldLock: Bool {
             guard case .lookup(_, isUnlinked: true) = cause else { return false }
             return !hasWalked
         }
     }
 
-    /// A parked GETATTR with the number its interrupts go by.
+    /// A parked GETATTR with the token of its interrupts.
     struct ParkedGetattr: ~Copyable, Sendable {
         let reply: Reply
         let token: UInt
@@ -67,23 +66,22 @@ final class RetryTable: Sendable {
         var retryMarks = RetryMarks()
     }
 
-    /// How soon the request comes for which the kernel looked a name up again, unless its thread does not
-    /// run.
+    /// How soon a request follows the second lookup of its name, if its thread runs.
     private static let arrival = TimeSpan.milliseconds(250)
-    /// The same for the request that was sent back so that the path is walked again, if it does not run all that time.
+    /// How soon a request follows the second walk of its path, if its thread does not run all that time.
     private static let walk = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
     private let returnedCount = Atomic<Int>(0)
 
-    /// Whether no request is on its way back, which is what the fast paths ask.
+    /// Whether no retry is expected; the fast paths ask this.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether no look can be anything but a first one.
+    /// Whether every lookup is a first lookup.
     var isEmptyForLookups: Bool { isEmpty && returnedCount.load(ordering: .relaxed) == 0 }
 
-    /// Notes that a thread's request is being sent back. Returns the number of this bounce, and what the
-    /// thread was sent back for before, if it never returned to it.
+    /// Notes that a thread's request is answered ESTALE. Returns the number of this retry, and the thread's former retry if its
+    /// request never came.
     func begin(_ cause: RetryReason, in directory: NodeID, by thread: Int32) -> (
         serial: UInt64, former: PendingRetry?
     ) {
@@ -97,7 +95,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The request returned: takes its bounce, settled or not.
+    /// Removes the retry of a request that has come again, settled or not.
     func takeRetry(by thread: Int32, where matches: (PendingRetry) -> Bool) -> PendingRetry? {
         guard !isEmpty else { return nil }
         return state.withLock { state in
@@ -107,19 +105,19 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// What a look at a name is to the thread that makes it.
+    /// The role of a lookup for its thread.
     enum LookupRole: Hashable, Sendable {
-        /// Nothing that was sent back: if it is now, the kernel comes again.
+        /// The lookup is no retry: if it is answered ESTALE now, the kernel comes again.
         case first
-        /// The retry of a look that was sent back.
+        /// The retry of a lookup that was answered ESTALE.
         case retry
-        /// On the way to something else that was sent back.
+        /// A step on the path to another request that was answered ESTALE.
         case traversal
     }
 
-    /// A thread has looked at a name; ends the bounce of this look, if it has one.
+    /// Classifies a lookup that a thread has made, and ends its retry, if it has any.
     ///
-    /// To be told after the look: once the wait is over, whoever is to take the name away waits for that
+    /// Must be called after the lookup: once the wait is over, a request that takes the name away waits for this call
     /// (``isLookupRetrying(to:in:)``).
     func classifyLookup(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant)
         -> LookupRole
@@ -131,25 +129,25 @@ final class RetryTable: Sendable {
             }
             return notePassing(of: thread, at: now) ? .traversal : .first
         }
-        // The kernel also looks without the directory's lock, at a name that it knows and that an unlink is just taking away.
-        // If that fails it looks again with the lock, without having asked, and has retried nothing.
+        // The kernel also looks a known name up without the directory's lock while an unlink is removing it. If that fails, it
+        // looks again with the lock, without a GETATTR, and has not retried.
         guard retry.hasAsked else { return .first }
         noteRetryArrival(of: caller, at: now)
         return .retry
     }
 
-    /// A thread that came back to a name has found nothing there.
+    /// Notes that a thread that came back to a name has found nothing there.
     func noteMissingName(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant) {
         let place = RetryMarks.RetryTarget(directory: directory, name: name)
         note(.came(nothingAt: place), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// Whether a thread that came back to a name and found nothing looks at it for the last time. Asked once.
+    /// Whether this is the last lookup by a thread that came back to a name and found nothing. True only once.
     private func isLastLook(at place: RetryMarks.RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retryMarks.takeMissing(place, by: thread, at: now) }
     }
 
-    /// Whether a thread that looks at a name is on its way to another.
+    /// Whether a lookup of a thread is a step to another name.
     private func notePassing(of thread: Int32, at now: Instant) -> Bool {
         state.withLock { state in
             guard state.retries[thread] != nil else {
@@ -160,17 +158,17 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// A thread came back to a name: whatever it is about to do there, the kernel's one retry is used up.
+    /// Notes that a thread came back to a name: the kernel's only retry is used up for its next request there.
     func noteRetryArrival(of caller: Caller, at now: Instant) {
         note(.came(nothingAt: nil), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// A thread is sent back so that the kernel walks the path again, and nothing else: its one retry is used up.
+    /// Notes that a thread's request is answered ESTALE only to walk the path again: its only retry is used up.
     func noteRetryRequest(_ caller: Caller, at now: Instant) {
         note(.isOnItsWay, until: now + Self.walk, of: caller, at: now)
     }
 
-    /// Who was sent back to walk the path again has found nothing: it does what it is about to do at once, if anything.
+    /// Shortens the mark of a thread that walked the path again and found nothing: its request follows at once, if at all.
     func expectRetrySoon(by thread: Int32, at now: Instant) {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return }
         state.withLock { $0.retryMarks.expect(thread, until: now + Self.arrival) }
@@ -183,18 +181,18 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Whether a thread can be sent back: not if it was, or if it has come back to a name and has not done there yet what it
-    /// is about to do.
+    /// Whether a thread's request may be answered ESTALE. It may not during a retry, nor between the lookup of a name and the
+    /// request that uses it.
     func mayRetry(_ thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retries[thread] == nil && !$0.retryMarks.has(thread, at: now) }
     }
 
-    /// Whether a thread has used the kernel's one retry for what it is about to do, as far as is known.
+    /// Whether a thread has used the kernel's only retry for its next request, as far as is known.
     func isRetrying(_ thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retries[thread] != nil || $0.retryMarks.has(thread, at: now) }
     }
 
-    /// Whether the kernel would not retry what a thread does now. Asked once for each request.
+    /// Whether the kernel would not retry the present request of a thread. Must be called once for each request.
     func takeRetryMark(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()
@@ -205,7 +203,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that the wait is over, and returns the question that may be answered now.
+    /// Notes that the wait is over, and returns the GETATTR that may be answered now.
     func completeWait(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard state.retries[thread]?.serial == serial else { return nil }
@@ -214,7 +212,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The threads that look at a vacated name of a directory, with the numbers of their bounces.
+    /// The threads that look up a vacated name of a directory, with the numbers of their retries.
     func lookups(of name: [UInt8], in directory: NodeID) -> [(thread: Int32, serial: UInt64)] {
         state.withLock { state in
             state.retries.filter { $0.value.isLookup(of: name, in: directory) }
@@ -222,7 +220,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Whether a thread whose wait for a vacated name is over has not looked again yet.
+    /// Whether a thread waited for a vacated name, and has not looked it up again yet.
     func isLookupRetrying(to name: [UInt8], in directory: NodeID) -> Bool {
         guard !isEmpty else { return false }
         return state.withLock { state in
@@ -232,7 +230,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The request is late. Returns whether it was expected until now.
+    /// Notes that the request is late. Returns whether it was expected until now.
     func noteLate(_ serial: UInt64, by thread: Int32) -> Bool {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isLate else {
@@ -243,7 +241,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The request will not return, or returned as something else.
+    /// Removes a retry: its request will not come, or came as another request.
     func drop(_ serial: UInt64, by thread: Int32) -> PendingRetry? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial else { return nil }
@@ -254,12 +252,12 @@ final class RetryTable: Sendable {
 
     subscript(thread: Int32) -> PendingRetry? { state.withLock { $0.retries[thread] } }
 
-    /// A thread opens something: it is not on its way back to a look any more, nor to what is late.
+    /// Ends the retry of a lookup, or a late retry, because its thread opens a file.
     func endLookup(by thread: Int32) {
         _ = takeRetry(by: thread) { if case .lookup = $0.cause { true } else { $0.isLate } }
     }
 
-    /// A thread asks for the attributes of a node. Returns whether that is a question to be held.
+    /// Notes that a thread asks for the attributes of a node. Returns whether that GETATTR is to be parked.
     func awaitsGetattr(of thread: Int32, about node: NodeID) -> Bool {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.directory == node else { return false }
@@ -268,8 +266,8 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The question is answered before the wait is over: it may have been asked with the directory's lock held, which the
-    /// program that is waited for may need. What comes next counts as the retry, so the caller is never sent back twice.
+    /// Takes the GETATTR to answer it before the wait is over. It may hold the directory's lock, which the awaited program may
+    /// need. The next request counts as the retry, so the caller never gets ESTALE twice.
     func release(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isSettled else {
@@ -280,7 +278,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The thread of a held question was interrupted: takes the bounce and the question.
+    /// Removes the retry and the parked GETATTR of an interrupted thread.
     func abandon(by thread: Int32) -> (PendingRetry, Parked<ParkedGetattr>)? {
         state.withLock { state in
             guard let retry = state.retries[thread], let getattr = retry.getattr else { return nil }
@@ -289,9 +287,9 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Keeps the question of a returning thread until its wait is over; gives back any other.
+    /// Parks the GETATTR of a retrying thread until its wait is over; gives back any other.
     ///
-    /// The token was made for the question and is not used if the reply is given back.
+    /// The token was made for the parked GETATTR, and is not used if the reply is given back.
     func hold(_ reply: consuming Reply, about node: NodeID, token: UInt) -> Reply? {
         let thread = reply.caller.thread
         let parked = Parked(ParkedGetattr(reply: reply, token: token))
@@ -306,7 +304,7 @@ final class RetryTable: Sendable {
         return getattr.reply
     }
 
-    /// How long an answer may be believed: an answer in passing must not swallow the question.
+    /// How long the kernel may cache an answer: a cached answer must not replace the GETATTR of a retry.
     func validity(_ normal: Validity, to thread: Int32, about node: NodeID? = nil) -> Validity {
         guard !isEmpty else { return normal }
         return state.withLock { state in

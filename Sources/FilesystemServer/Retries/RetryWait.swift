@@ -4,16 +4,16 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// What bounced requests have in common: their question, its interrupts, and their end.
+/// The common parts of retries: the parked GETATTR, its interrupts, and its end.
 extension CoordinatedFilesystem {
-    /// How long the kernel's retry is expected once its question is answered.
+    /// How long the kernel's retry is expected once its GETATTR is answered.
     private static let retryExpected = TimeSpan.seconds(1)
-    /// How long it is remembered after that: by then a program that does not run is hardly about to.
+    /// How long a late retry is remembered; a program that has not run by then hardly retries.
     private static let lateRetryExpected = TimeSpan.seconds(4)
-    /// How long the kernel may take to give a request up that it found nothing for.
+    /// How long the kernel may take to give up a request after a lookup without a result.
     private static let lastLook = TimeSpan.milliseconds(250)
 
-    /// Notes that a thread's request is being sent back; returns the number of this bounce.
+    /// Notes that a thread's request is answered ESTALE; returns the number of this retry.
     func beginRetry(_ cause: RetryTable.RetryReason, in directory: NodeID, by thread: Int32) -> UInt64 {
         let (serial, former) = retries.begin(cause, in: directory, by: thread)
         giveUp(former?.cause.request)
@@ -25,7 +25,7 @@ extension CoordinatedFilesystem {
         engine.journal.note(.retried, at: Engine.now, claim: claim, by: subject)
     }
 
-    /// Keeps a GETATTR that is the question of a bounced request; gives back any other.
+    /// Parks a GETATTR that belongs to a retry; gives back any other.
     func parkGetattr(_ reply: consuming Reply, about id: NodeID) -> Reply? {
         let thread = reply.caller.thread
         guard retries.awaitsGetattr(of: thread, about: id) else { return reply }
@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
             parkedRequests.leave(token)
             return rest
         }
-        // A signal may have been looked at before there was a question for it to end.
+        // A signal may have been checked before the GETATTR was parked.
         parkedRequests.checkSignalsOnce(token)
         if let retry = retries[thread], retry.mayHoldLock, ProcessInspection.mayCreateFile(thread: thread) {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
@@ -56,7 +56,7 @@ extension CoordinatedFilesystem {
         return nil
     }
 
-    /// The wait of a bounced request is over: its question is answered, and the request comes again.
+    /// Ends the wait of a retry: its GETATTR is answered, and the request comes again.
     func answerGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.completeWait(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
@@ -64,7 +64,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A question that may have been asked under the directory's lock is answered though the wait goes on.
+    /// Answers a GETATTR that may hold the directory's lock, though the wait goes on.
     private func releaseGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.release(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
@@ -72,8 +72,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Does what the end of a bounce takes if its request does not come again in time, and forgets it later: whoever was not run for
-    /// so long, and then has to wait, must not be sent back a second time.
+    /// Runs `finish` if the request of a retry does not come again in time, and forgets the retry later. A thread that did not
+    /// run for so long, and then must wait, must not get ESTALE a second time.
     func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
         let late = Engine.now + Self.retryExpected
         engine.timers.schedule(at: late.nanoseconds) { [self] in
@@ -85,7 +85,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Forgets a bounce whose request hardly comes again.
+    /// Forgets a retry a moment later, because its request hardly comes again.
     func forget(_ serial: UInt64, of thread: Int32) {
         engine.timers.schedule(at: (Engine.now + Self.lastLook).nanoseconds) { [self] in
             _ = retries.drop(serial, by: thread)

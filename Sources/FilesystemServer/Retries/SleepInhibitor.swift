@@ -3,16 +3,17 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Lets nobody wait while the machine goes to sleep.
+/// Ends all waits before the machine goes to sleep.
 ///
-/// The kernel freezes all programs before it sleeps, and cannot freeze one that waits for an answer of ours. After 20 s it gives
-/// up, and the machine stays awake. So logind is asked to wait for us, and says when. Where there is no logind nobody says it.
+/// The kernel freezes all programs before it sleeps, and cannot freeze a program that waits for an answer of the daemon. After
+/// 20 s it gives up, and the machine stays awake. So logind is asked to delay the sleep, and announces it. Without logind there
+/// is no announcement.
 struct SleepInhibitor: Sendable {
-    /// logind may come later than the mount. In seconds.
+    /// The time until the next try, in seconds: logind may start later than the mount.
     private static let beforeNextTry: UInt32 = 60
-    /// After so long awake, in microseconds, the machine has not gone to sleep, though nobody has said so.
+    /// How long the machine must stay awake, in microseconds, until the sleep counts as cancelled without a message.
     private static let longest: UInt64 = 60_000_000
-    /// logind waits for 5 s if it is not set up otherwise. In nanoseconds, as how often is looked.
+    /// How long waits may take to end, and the time between two checks, in nanoseconds. logind waits for 5 s by default.
     private static let (patience, interval): (UInt64, UInt32) = (3_000_000_000, 10_000_000)
 
     private let parkedRequests: ParkedRequests
@@ -25,7 +26,7 @@ struct SleepInhibitor: Sendable {
         self.log = log
     }
 
-    /// Blocks for ever, or until it turns out that there is no library to ask logind by.
+    /// Blocks for ever, or until the library for logind turns out to be missing.
     func run() {
         while true {
             do throws(Errno) {
@@ -51,7 +52,7 @@ struct SleepInhibitor: Sendable {
         }
     }
 
-    /// Contents that are being kept on the disk have to be waited for.
+    /// Contents that are being preserved on the disk must be waited for.
     private func waitUntilNobodyWaits() {
         let end = MonotonicClock.nanoseconds + Self.patience
         while !parkedRequests.isEmpty, MonotonicClock.nanoseconds < end { usleep(Self.interval / 1000) }

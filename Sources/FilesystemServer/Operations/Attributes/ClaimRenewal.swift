@@ -6,24 +6,26 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// Handles that yielded because they had written nothing, and now write; and those that were let in beside others because they
-/// only append, and now cut the file.
+/// Renewal of claims: a handle needs a new claim before it truncates its file in two cases.
 ///
-/// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were let in between are let
-/// finish for a moment, and nobody else is let in until the handle is closed. Other writes cannot be seen in time.
+/// - Its claim was preempted before it had written anything, and now the program writes.
+/// - Its claim was granted beside others because it only appends, and now the program cuts the file.
+///
+/// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were granted in between may
+/// finish for a moment, and no other claim is granted until the handle is closed. Other writes cannot be seen in time.
 extension CoordinatedFilesystem {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
         let part = ClaimRequest.Part(
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
-        // One that has only appended so far does something else now.
+        // The handle no longer only appends.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: accessPattern(of: handle).subtracting(.appends))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:
-            // The kernel holds the file's lock for this request, so the wait is short; and there is none for a writer, whose
-            // writes need that lock.
+            // The kernel holds the file's lock for this request, so the wait is short. It does not wait for a later writer,
+            // since that writer needs the same lock.
             let isInVain = engine.isSuperseded(handle.currentClaim)
             engine.counters.parkedUnderLock.count()
             engine.journal.note(.parkedUnderLock, at: Engine.now, claim: claim, by: handle)
@@ -42,16 +44,16 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What others would miss after a truncation.
+    /// The loss of other programs if the file is truncated.
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> TruncationLoss {
-        // What others left is there still, unless it has been written over.
+        // Contents of others are still there, unless this handle has overwritten them.
         let isUnchanged = handle.observeWriting() == .clean
         if !isUnchanged { preserveProvisionalCopy(beside: handle) }
         let left = handle.state.withLock { $0.left.take() }
-        // As long as only readers passed it, what is in the file is its own.
+        // While only readers preempt this claim, the contents are its own.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || endangers(grant, by: claim) { return .contents(grant.preservationCause) }
-        // Those that read on.
+        // Programs that still read.
         return grant.basis == .proceeded ? .reading : .nothing
     }
 
@@ -62,15 +64,15 @@ extension CoordinatedFilesystem {
         let former = handle.currentClaim
         let loss = loss(by: handle, claim, grant)
         handle.state.withLock { $0.renewedClaim = claim }
-        // Its file does not show it yet.
+        // The file does not show the write yet.
         handle.markWritten()
         engine.end(former)
-        // Closed meanwhile: nobody else would end it.
+        // The handle was closed meanwhile, so its close cannot end the new claim.
         if handles[handle.id] == nil { engine.end(claim) }
         cut(handle, change, loss, reply: reply)
     }
 
-    /// Changes the size of an open file; what others would lose by it is kept first.
+    /// Changes the size of an open file. Contents that others would lose are preserved first.
     func cut(_ handle: Handle, _ change: AttributeChange, _ loss: TruncationLoss, reply: consuming Reply) {
         guard let cause = loss.cause else {
             return apply(change, to: handle.node, through: handle, reply: reply)
@@ -80,7 +82,7 @@ extension CoordinatedFilesystem {
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }
-            // What only grows loses nothing by that.
+            // Growth destroys nothing.
             if isGrowth(change, of: handle.node) { return step() }
             do throws(StoreError) {
                 try preserver.preserveContents(
@@ -94,7 +96,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What would be lost cannot be kept.
+    /// Refuses a truncation because the contents cannot be preserved.
     func refuse(_ parked: Parked<Reply>) { if let reply = parked.take() { reply.fail(.busy) } }
 
     private func isGrowth(_ change: AttributeChange, of node: Node) -> Bool {
@@ -106,12 +108,12 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// What others would lose by a truncation.
+/// The loss of other programs if the file is truncated.
 enum TruncationLoss {
     case nothing
-    /// They read the file: what it held is kept if that can be.
+    /// They read the file: its contents are preserved if possible.
     case reading
-    /// They wrote it, and it is cut only if it can be kept.
+    /// They wrote the file: it is truncated only if its contents can be preserved.
     case contents(PreservationCause)
 
     var cause: PreservationCause? {

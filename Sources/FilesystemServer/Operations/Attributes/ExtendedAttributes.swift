@@ -3,9 +3,9 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Extended attributes are the file's below, but for those that are served.
+/// Extended attributes are those of the file below, except the served ones.
 extension CoordinatedFilesystem {
-    /// Where the control sockets are; served for the root of the mount, never stored.
+    /// The paths of the control sockets; served for the root of the mount, never stored.
     private static let socketAttribute = "user.truce.socket"
     private static let ownerSocketAttribute = "user.truce.socket.owner"
     private static let accessList = "system.posix_acl_access"
@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
         strcmp(name, socketAttribute) == 0 || strcmp(name, ownerSocketAttribute) == 0
     }
 
-    /// The owner's socket is for those who can connect to it: a client that finds it goes there.
+    /// The owner's socket path is given only to callers that can connect to it, because a client connects to any path it finds.
     private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
         guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return configuration.socketPath }
         return caller.user == 0 || caller.user == geteuid() ? configuration.ownerSocketPath : nil
@@ -67,7 +67,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The longest list the kernel passes on.
+    /// The longest list that the kernel accepts, in bytes.
     private static let longestList = 65_536
 
     private static func allNames(of descriptor: SharedDescriptor) throws(Errno) -> [UInt8] {
@@ -78,7 +78,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Names that are root's alone are listed to root alone; to the kernel below, everybody here is the daemon.
+    /// Names that only root may see are listed only for root. The kernel below sees the daemon as every caller.
     private static func visible(_ names: [UInt8]) -> [UInt8] {
         let hidden = Array("trusted.".utf8)
         return names.split(separator: 0).filter { !$0.starts(with: hidden) }.flatMap { $0 + [0] }
@@ -112,7 +112,8 @@ extension CoordinatedFilesystem {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        // Before it cuts a file or gives it away the kernel takes this one off, and comes back once for both.
+        // The kernel removes this attribute before it truncates a file or changes its owner, and retries both together only
+        // once.
         let isOwnStep = strcmp(name, "security.capability") == 0
         guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply) else {
             return
@@ -132,7 +133,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// What is a package is a question for all who use it: the mark is its owner's, or root's.
+    /// The package mark affects all users of a file, so only its owner and root may change it.
     private func checkOwnership(of node: Node, _ caller: Caller) throws(Errno) {
         let owner = try node.descriptor().descriptor.status().user
         guard caller.user == 0 || caller.user == owner else { throw .notPermitted }

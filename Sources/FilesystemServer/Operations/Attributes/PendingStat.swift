@@ -12,14 +12,14 @@ import Synchronization
 /// The caller that takes its reply answers it.
 final class PendingStat: Claimant {
     let claim: ClaimID
-    /// The node that the kernel asks about, which need not be the document's when that is saved.
+    /// The node that the kernel asks about; after the save, another node may be the document.
     let node: Node
     let item: ItemID
     let thread: Int32
     let party: Party
     let process: ProcessID
     let token: UInt
-    /// Whether the kernel has looked the name up for the second time, and will not again.
+    /// Whether this is the kernel's second lookup of the name, which it does not repeat.
     let isRetry: Bool
     private let made = Engine.now
     private let reply = Mutex<Parked<Reply>?>(nil)
@@ -53,6 +53,6 @@ final class PendingStat: Claimant {
     }
 
     func identify() -> Party { party }
-    /// Never asked: a request is bounded without being looked at.
+    /// Never called: the wait of a request is bounded without observation.
     func observe() -> Observation { .emptied }
 }

@@ -9,8 +9,8 @@ import VersionStore
 
 /// Mode, owner, times and size.
 ///
-/// Only a change of size without a handle is an access of its own; with one, coordination was done when
-/// the handle was opened.
+/// Only a change of size without a handle is an access of its own; with a handle, coordination was done when the handle was
+/// opened.
 extension CoordinatedFilesystem {
     func setAttributes(
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
@@ -34,22 +34,22 @@ extension CoordinatedFilesystem {
         if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
             return renewClaim(of: handle, then: change, reply: reply)
         }
-        // What a suspended writer, or one that this claim went over, wrote since this claim was granted was not there to be kept
-        // then.
+        // Some writes may have come after this claim was granted, so the contents were not preserved then. They are those of a
+        // suspended writer, or of a writer that this claim preempted.
         let isOverSomebody =
             engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
         cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
     }
 
-    /// Whether a handle took no turns with others that append or read, since it was opened to do no more than append.
+    /// Whether a handle that was opened only to append was granted beside others and has no renewed claim yet.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
         handle.onlyAppends && handle.node.state.withLock { $0.opens > 1 }
             && handle.state.withLock { $0.renewedClaim == nil }
     }
 
-    /// Carries a change out, tells those who show the file, and answers.
+    /// Applies a change, sends the event to presenters, and answers.
     ///
-    /// What is written through a handle is told of when the handle is closed.
+    /// The event for data written through a handle follows when the handle is closed.
     func apply(
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
@@ -60,7 +60,7 @@ extension CoordinatedFilesystem {
             let descriptor = try node.descriptor()
             let caller = reply.caller
             if let size = change.size {
-                // An open file may be cut even if its mode has changed since.
+                // An open file may be truncated even if its mode has changed since.
                 if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
                 } else {
@@ -73,8 +73,8 @@ extension CoordinatedFilesystem {
             if change.mode != nil || change.user != nil || change.group != nil {
                 try reopenDescriptors(of: node)
             }
-            // A chown(2) that names nobody still moves the time of the change, and ends set-user-ID. So does this
-            // request come of the first write that the kernel passes to a file with privileges.
+            // A chown(2) without a user and a group still updates the change time and clears set-user-ID. The kernel sends this
+            // request, too, at the first write to a file with privileges.
             if change.isEmpty { try stripPrivileges(of: node, touchedBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
@@ -106,27 +106,27 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Tools that keep the times of what they change put them back, and have written all the same.
+    /// Tools that preserve the times of a file set them back after they have written it.
     private func noteWrites(to node: Node, before change: AttributeChange) {
         guard case .set(let time) = change.modified, node.state.withLock({ $0.opens > 0 }) else { return }
         for handle in handles.writers(on: node) { handle.noteTimeChange(time) }
     }
 
-    /// Before rights change: who has a file open goes on whatever they are then, and a daemon of a user may not be able
-    /// to open it again.
+    /// Opens descriptors again before rights change: open handles stay usable then, but an unprivileged daemon may be unable to
+    /// open the file later.
     func reopenDescriptors(of node: Node) throws(Errno) {
         guard geteuid() != 0, node.state.withLock({ $0.opens > 0 }) else { return }
         for handle in handles.all(on: node) { try handle.reopenDescriptor() }
     }
 
-    /// What was found out about a file's privileges holds no longer.
+    /// Drops the cached decision about passthrough, since the privileges of the file have changed.
     func reconsiderBypass(of node: Node) {
         node.state.withLock { $0.mayBypass = nil }
     }
 }
 
 extension AttributeChange {
-    /// Whether it is about more than the size.
+    /// Whether the change concerns more than the size.
     fileprivate var changesMore: Bool { mode != nil || user != nil || group != nil || changesTimes }
 
     fileprivate var isEmpty: Bool { size == nil && !changesMore }

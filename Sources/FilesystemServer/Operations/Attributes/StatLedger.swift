@@ -3,12 +3,12 @@ package import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// A memory of programs that look at the attributes of documents with unsaved changes (D168, D169).
+/// Remembers programs that stat documents with unsaved changes (D168, D169).
 ///
-/// It bounds how long a program waits and how often a session has a document saved, and it knows which programs were told what a
-/// document looks like without its unsaved changes.
+/// It bounds two things: how long a program waits, and how often a session has a document saved. It also knows the programs
+/// that were told the attributes of a document without its unsaved changes.
 package final class StatLedger: Sendable {
-    /// A command of a session, by its words: a prompt runs the same one again and again.
+    /// A command of a session, by a hash of its words: a prompt runs the same command again and again.
     package struct Command: Hashable, Sendable {
         let session: Int32
         let words: UInt64
@@ -19,31 +19,32 @@ package final class StatLedger: Sendable {
         }
     }
 
-    /// How long one process waits in any ``window``.
+    /// How long a process waits within each ``window``.
     package static let patience = TimeSpan.seconds(1)
     package static let window = TimeSpan.seconds(2)
-    /// How long a program that was told the present size has the present contents.
+    /// How long a program that was told the size on disk reads the contents on disk.
     package static let tellingLasts = window
-    /// How long what was saved for a look is kept from the program that looked.
+    /// How long a save caused by a program's stat counts. Until then, contents that the program would destroy unread are
+    /// preserved.
     package static let savingCounts = TimeSpan.seconds(60)
-    /// Of more documents, and of more commands or processes for one, nothing is remembered: then all is forgotten.
+    /// The largest number of documents, and of commands or processes for a document; above it, all entries are dropped.
     fileprivate static let capacity = 4096
-    /// How long a thread that was sent back is expected.
+    /// How long the retry of a thread is expected.
     private static let retryExpected = TimeSpan.seconds(1)
 
     private struct Record {
-        /// When each command had the document saved for a look.
+        /// When each command had the document saved because of a stat.
         var asked: [Command: Instant] = [:]
-        /// When each process was told what it looks like without its unsaved changes.
+        /// When each process was told the attributes without the unsaved changes.
         var told: [ProcessID: Instant] = [:]
-        /// When it was saved for each process that has not read it since.
+        /// When the document was saved for each process that has not read it since.
         var saved: [ProcessID: Instant] = [:]
     }
 
     private struct State {
         var waits: [ProcessID: StatWaits] = [:]
         var records: [ItemID: Record] = [:]
-        /// Threads that were sent back so that the kernel looks the name up again.
+        /// Threads that were answered ESTALE, so that the kernel looks the name up again.
         var retries: [Int32: (item: ItemID, until: Instant)] = [:]
         var isToBeTidied = false
     }
@@ -54,13 +55,14 @@ package final class StatLedger: Sendable {
 
     package init(askAgain: TimeSpan) { self.askAgain = askAgain }
 
-    /// Whether no open is to be looked at, which is what the fast path asks.
+    /// Whether no open needs a check; the fast path asks this.
     package var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Whether anything is remembered of a document.
+    /// Whether a document has an entry.
     func knows(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.records[item] != nil } }
 
-    /// A process begins to wait. Returns until when it may; nil if it has waited enough. If not, ``endWait(of:at:)`` follows.
+    /// A process begins to wait. Returns the end of its wait, or nil if it has waited enough. After a wait, ``endWait(of:at:)``
+    /// follows.
     package func beginWait(of process: ProcessID, at now: Instant) -> Instant? {
         state.withLock { state in
             if state.waits.count >= 64 { state.waits = state.waits.filter { !$0.value.isOver(at: now) } }
@@ -72,18 +74,18 @@ package final class StatLedger: Sendable {
         state.withLock { $0.waits[process]?.end(at: now) }
     }
 
-    /// Whether a command may have a document saved for a look at its attributes.
+    /// Whether a command may have a document saved because of its stat.
     package func mayAsk(_ command: Command, for item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.asked[command] }.map { now >= $0 + askAgain } ?? true
     }
 
-    /// In a session that is not known nothing is run again.
+    /// Commands of an unknown session are not noted: they cannot be recognised again.
     package func noteAsked(_ command: Command, for item: ItemID, at now: Instant) {
         guard command.session != 0, askAgain > .zero else { return }
         change { $0.records[item, default: Record()].asked.note(command, at: now) }
     }
 
-    /// A session opens a document: it does not only look at its attributes.
+    /// A session opens a document, so it does more than read its attributes.
     package func noteOpened(_ item: ItemID, by session: Int32) {
         change { state in
             guard let asked = state.records[item]?.asked else { return }
@@ -91,32 +93,32 @@ package final class StatLedger: Sendable {
         }
     }
 
-    /// A process was told what a document looks like without its unsaved changes.
+    /// A process was told the attributes of a document without its unsaved changes.
     package func noteTold(_ process: ProcessID, of item: ItemID, at now: Instant) {
         change { $0.records[item, default: Record()].told.note(process, at: now) }
     }
 
-    /// A process is told what was saved.
+    /// A process is told the attributes of the saved document.
     package func forgetTold(_ process: ProcessID, of item: ItemID) {
         if !isEmpty { change { $0.records[item]?.told[process] = nil } }
     }
 
-    /// Whether a process was told lately what a document looks like without its unsaved changes.
+    /// Whether a process was told lately the attributes of a document without its unsaved changes.
     package func wasTold(_ process: ProcessID, of item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.told[process] }.map { now < $0 + Self.tellingLasts } ?? false
     }
 
-    /// A document is saved because a process looks at it.
+    /// A document is saved because a process asks for its attributes.
     package func noteSaved(_ item: ItemID, for process: ProcessID, at now: Instant) {
         change { $0.records[item, default: Record()].saved.note(process, at: now) }
     }
 
-    /// A process reads what was saved for it.
+    /// A process reads the contents that were saved for it.
     package func forgetSaved(_ item: ItemID, for process: ProcessID) {
         change { $0.records[item]?.saved[process] = nil }
     }
 
-    /// Whether a document was saved lately because one of these looked at it, and has not read it.
+    /// Whether a document was saved lately because a process of these asked for its attributes, and has not read it.
     package func wasSaved(_ item: ItemID, for processes: [ProcessID], at now: Instant) -> Bool {
         let saved = state.withLock { $0.records[item]?.saved } ?? [:]
         return processes.contains { process in saved[process].map { now < $0 + Self.savingCounts } ?? false }
@@ -131,9 +133,9 @@ package final class StatLedger: Sendable {
     }
 }
 
-// The ledger forgets entries whose time is over, so that opens are not looked at for ever.
+// The ledger drops expired entries, so that opens need no check again.
 extension StatLedger {
-    /// When the caller is to tidy next; nil if there is nothing to tidy, or another is to do it.
+    /// When the caller is to tidy next; nil if there is nothing to tidy, or another caller does it.
     package func nextTidying(after now: Instant) -> Instant? {
         state.withLock { state in
             guard !state.isToBeTidied, !state.records.isEmpty else { return nil }
@@ -157,7 +159,7 @@ extension StatLedger {
     }
 }
 
-// Threads that were sent back so that the kernel looks the name up again, which it does once.
+// Threads that were answered ESTALE, so that the kernel looks the name up once more.
 extension StatLedger {
     func noteRetryRequest(_ thread: Int32, to item: ItemID, at now: Instant) {
         state.withLock { state in
@@ -166,14 +168,14 @@ extension StatLedger {
         }
     }
 
-    /// Whether a thread is on its way back to a document.
+    /// Whether a thread is retrying the lookup of a document.
     func isRetrying(_ thread: Int32, to item: ItemID, at now: Instant) -> Bool {
         state.withLock { state in
             state.retries[thread].map { $0.item == item && now < $0.until } ?? false
         }
     }
 
-    /// The same, asked when it is back.
+    /// Removes the mark of a thread that has come back; returns whether it was still valid.
     func takeRetry(of thread: Int32, to item: ItemID, at now: Instant) -> Bool {
         state.withLock { state in
             guard let mark = state.retries[thread], mark.item == item else { return false }
@@ -190,7 +192,7 @@ extension Dictionary where Value == Instant {
     }
 }
 
-/// When a process has waited lately. Threads that wait at the same time wait once.
+/// The recent waits of a process. Simultaneous waits of its threads count once.
 package struct StatWaits: Sendable {
     private struct Wait {
         var ended: Instant
@@ -202,7 +204,7 @@ package struct StatWaits: Sendable {
         case waiting(since: Instant, until: Instant, threads: Int)
     }
 
-    /// More waits are counted together with the last one.
+    /// Further waits are added to the last wait.
     private static let capacity = 32
 
     private var past: [Wait] = []
@@ -210,7 +212,7 @@ package struct StatWaits: Sendable {
 
     package init() {}
 
-    /// A wait that began before the window counts as a whole.
+    /// A wait that began before the window counts in full.
     package mutating func begin(at now: Instant) -> Instant? {
         if case .waiting(let since, let until, let threads) = waitState {
             guard now < until else { return nil }

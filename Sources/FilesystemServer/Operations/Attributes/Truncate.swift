@@ -9,7 +9,7 @@ import VersionStore
 
 /// `truncate(2)`: a change of size without a handle, which waits like an open.
 ///
-/// The kernel holds the file's lock meanwhile, so the wait is a bounce.
+/// The kernel holds the file's lock meanwhile, so the wait is a retry.
 extension CoordinatedFilesystem {
     func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
         let caller = reply.caller
@@ -24,8 +24,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// After a file was cut to the size it had: open(2) and ftruncate(2) move its time all the same, but truncate(2) does not on
-    /// some file systems. Whoever may write to somebody else's file may not set its time, and then that stays; the file is cut.
+    /// Updates the time of a file that was cut to the size it had. On some file systems truncate(2) does not update it then,
+    /// but open(2) and ftruncate(2) do. A caller that may write to another user's file may not set its time; then the time
+    /// stays, and the truncation still succeeds.
     func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
         do throws(Errno) {
             guard try file.descriptor.status().modified == former else { return }

@@ -6,12 +6,12 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The attributes of documents that are shown with unsaved changes (D168).
+/// The attributes of documents that are presented with unsaved changes (D168).
 ///
-/// A program that looks at the size of a file and then reads so many bytes is to get what is on the disk by then. So whoever looks
-/// by path has the document saved first. All other calls are answered at once: the kernel may hold a lock for them.
+/// A program may stat a file and then read that many bytes; both must agree with the disk. So a stat by path has the document
+/// saved first. All other calls are answered at once: the kernel may hold a lock for them.
 extension CoordinatedFilesystem {
-    /// How often a thread is looked at that does not sleep yet, and how long it takes until the next look.
+    /// How often the daemon checks a thread that does not sleep yet, and the time between two checks.
     private static let mostAttempts = 20
     private static let timeBetweenLooks = TimeSpan.milliseconds(1)
 
@@ -23,7 +23,7 @@ extension CoordinatedFilesystem {
         observeCall(at: node, by: thread, looks: 1, reply: reply)
     }
 
-    /// Goes on when it can be seen by which call the thread asks.
+    /// Polls the thread until its system call can be seen.
     private func observeCall(at node: Node, by thread: Int32, looks: Int, reply: consuming Reply) {
         switch ProcessInspection.attributeCall(ofThread: thread) {
         case .byPath: askForSave(of: node, by: thread, reply: reply)
@@ -59,8 +59,10 @@ extension CoordinatedFilesystem {
         claim(save, by: command, until: end, reply: reply)
     }
 
-    /// Not those who show the document, work for its presenter or have started that; nor those who have the file open, for whom the
-    /// presenter might have to wait.
+    /// A presenter is not asked for these programs:
+    ///
+    /// - the presenter itself, programs that work for it, and programs that started it;
+    /// - programs that have the file open, because the presenter might have to wait for them.
     private func mayAsk(_ party: Party, _ process: ProcessID, by thread: Int32, about node: Node) -> Bool {
         let presenters = engine.partiesWithUnsaved(node.item)
         guard presenters.contains(where: { !party.works(for: $0) && !party.includes($0) }) else {
@@ -69,7 +71,7 @@ extension CoordinatedFilesystem {
         return !handles.all(on: node).contains { $0.process == process.number || $0.thread == thread }
     }
 
-    /// As somebody who reads the document, which is what most do next; and the claim ends at once.
+    /// Claims as a reader, because most programs read the document next. The claim ends at once.
     private func claim(
         _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
     ) {
@@ -96,20 +98,20 @@ extension CoordinatedFilesystem {
             })
         engine.onDecision(save.claim) { [self] decision in endStatWait(save, decision) }
         engine.timers.schedule(at: end.nanoseconds) { [self] in giveUp(save) }
-        // A signal may have come before there was a request for it to end.
+        // A signal may have come before the request was parked.
         parkedRequests.checkSignalsOnce(save.token)
         if parkedRequests.isClosed { giveUp(save, .notConnected) }
     }
 
     private func endStatWait(_ save: PendingStat, _ decision: Engine.Decision) {
-        // It gave up: then its claim is taken back.
+        // The wait was given up, and its claim is withdrawn.
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
         if case .granted = decision { engine.end(save.claim) }
         answer(save, reply: reply)
     }
 
-    /// The save takes too long, or the program has something else to do.
+    /// Gives up: the save takes too long, or the program is interrupted.
     private func giveUp(_ save: PendingStat, _ error: Errno? = nil) {
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
@@ -132,13 +134,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether another file is the document by now.
+    /// Whether another file is the document now.
     private func isSavedElsewhere(_ save: PendingStat) -> Bool {
         guard let node = nodes[save.item], node !== save.node else { return false }
         return node.hasName
     }
 
-    /// The kernel looks the name up again, and the program notices nothing.
+    /// Answers ESTALE: the kernel looks the name up again, and the program sees no error.
     private func requestRetry(_ save: PendingStat, reply: consuming Reply) {
         let now = Engine.now
         engine.counters.stale.count()
@@ -148,7 +150,7 @@ extension CoordinatedFilesystem {
         reply.fail(.stale)
     }
 
-    /// A look on the way back has found a name: if that is the document, the thread is back.
+    /// The retry's lookup has found a name. If it is the document, the retry is complete.
     func endStatRetry(of thread: Int32, finding status: FileStatus) {
         guard let item = nodes[FileKey(status)]?.item,
             statLedger.isRetrying(thread, to: item, at: Engine.now)
@@ -157,7 +159,7 @@ extension CoordinatedFilesystem {
     }
 }
 
-// What programs read that were told of a document without its unsaved changes (D169).
+// The contents that programs read after they were told a document's attributes without its unsaved changes (D169).
 extension CoordinatedFilesystem {
     private func noteTold(_ process: ProcessID, of item: ItemID) {
         statLedger.noteTold(process, of: item, at: Engine.now)
@@ -172,11 +174,11 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Whether a program that opens a document to read it gets what is on the disk, because that is what it was told the size of.
+    /// Whether a program that opens a document for reading gets the contents on disk, because it was told their size.
     func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)
-        // A presenter saves the document for other programs that look at it, and not for itself.
+        // A presenter saves the document for other programs, and not for itself.
         guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
         statLedger.noteOpened(item, by: party.session)
         guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {
@@ -186,8 +188,8 @@ extension CoordinatedFilesystem {
         return engine.isUnsaved(item) && statLedger.wasTold(process, of: item, at: Engine.now)
     }
 
-    /// Whether a document was saved because a program looked at it that now takes the contents away, and has not read them (D168).
-    /// Without the look they would still be unsaved, and those who show them would have them.
+    /// Whether a stat of this program caused a save, and the program now destroys the contents without having read them (D168).
+    /// Without that stat the changes would still be unsaved, and safe with the presenter.
     func hasUnreadSave(_ item: ItemID, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)

@@ -2,14 +2,14 @@
 import CoordinationEngine
 import FuseBridge
 
-/// A request of somebody who waits until a worker is done, and can be interrupted and killed meanwhile.
+/// A request that waits for a worker; it can be interrupted and killed meanwhile.
 struct InterruptibleReply: Sendable {
     fileprivate let token: UInt
     fileprivate let reply: Parked<Reply>
 }
 
 extension CoordinatedFilesystem {
-    /// An open waits from here until ``takeReply(_:)``. The claim stays as long, since the worker goes on.
+    /// An open waits from here until ``takeReply(_:)``. The claim is held as long, since the worker goes on.
     func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
         let token = parkedRequests.makeToken()
         reply.tellInterrupts(token)
@@ -20,7 +20,8 @@ extension CoordinatedFilesystem {
                 let end: ParkedRequests.AbandonReason
                 switch way {
                 case .abandoned(let reason): end = reason
-                // There is no letting it through, and nobody else looks whether it is killed then.
+                // The wait cannot be shortened. Signals are checked again, since nothing else notices then that the caller is
+                // killed.
                 case .forced: return parkedRequests.interrupted(token)
                 case .overdue: return
                 }
@@ -34,7 +35,7 @@ extension CoordinatedFilesystem {
 
     func isReplyAwaited(_ waiting: InterruptibleReply) -> Bool { parkedRequests.holds(waiting.token) }
 
-    /// Nothing if it was interrupted: whoever takes it out of the table answers it.
+    /// Returns nil if the request was interrupted: the caller that removes it from the table answers it.
     func takeReply(_ waiting: InterruptibleReply) -> Reply? {
         parkedRequests.leave(waiting.token) ? waiting.reply.take() : nil
     }

@@ -9,7 +9,7 @@ import VersionStore
 
 /// Opening is the moment of coordination: a claim is made here and ends with the handle.
 ///
-/// The handle is the claim's number; under passthrough the data never comes by.
+/// The handle is the claim's number; under passthrough the data does not pass through the daemon.
 extension CoordinatedFilesystem {
     func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
@@ -28,13 +28,13 @@ extension CoordinatedFilesystem {
         beginQueued(node, flags: flags, isRetry: isRetry, reply: reply)
     }
 
-    /// Begins an open after those of the same user that came before it. The requests of others do not stand behind these.
+    /// Begins an open after earlier opens of the same user, so that requests of other users do not queue behind them.
     private func beginQueued(_ node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply) {
         let user = reply.caller.user
         let parked = Parked(reply)
         openQueue.add(of: user, on: node.isDistant ? node.key.mount : 0) { [self] in
             guard let reply = parked.take() else { return }
-            // Its program does not come to use the file, so the file is not to be cut for it.
+            // The program will not use the file, so the file must not be truncated for it.
             guard !hasEnded else { return reply.fail(.notConnected) }
             guard !reply.isInterrupted || !ParkedRequests.isGone(reply.caller.thread) else {
                 return reply.fail(.interrupted)
@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The file under the name that another one was opened by and has lost on the way here.
+    /// The file that has the node's former name now, if the node lost its name during this open.
     private func successor(of node: Node) -> Node? {
         let (directory, name, hasName) = node.state.withLock { ($0.parent, $0.name, $0.hasName) }
         guard !hasName, let directory else { return nil }
@@ -73,7 +73,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Opens a file that this thread need not wait for, unless a rename or an unlink was faster than the claim.
+    /// Opens a file with a claim granted at once, unless a rename or an unlink came before the claim.
     private func admitAtOnce(
         _ handle: Handle, _ grant: Grant, isRetry: Bool, reply: consuming Reply
     ) {
@@ -112,7 +112,7 @@ extension CoordinatedFilesystem {
             processes: processes)
     }
 
-    /// Whether opening a file is an access in the sense of the arbiter.
+    /// Whether opening a file needs a claim.
     func isCoordinated(_ node: Node, flags: Int32) -> Bool {
         node.kind == S_IFREG && AccessTable.opening(flags, of: node.itemClass) != nil
     }
@@ -121,7 +121,7 @@ extension CoordinatedFilesystem {
         let token = parkedRequests.makeToken()
         let open = PendingOpen(
             handle, by: reply.caller.user, token: token, isRetry: isRetry, fileClaims: fileClaims)
-        // At once: its wait may be over by now, and its name must not be taken away.
+        // Added at once: its wait may be over already, and its name must not be taken away.
         expectedRetries.addWaiting(open)
         if handle.node.detectDatabase() {
             expectedRetries.removeWaiting(open)
@@ -138,19 +138,19 @@ extension CoordinatedFilesystem {
         scheduleLockPoll(on: handle.node)
         engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }
         forceBeyondShare(open)
-        // The kernel tells of a signal once, and may have done so when the request waited for something else.
+        // The kernel reports a signal only once, and may have done so while the request waited for something else.
         if fileClaims > 0 { parkedRequests.checkSignalsOnce(token) }
         if parkedRequests.isClosed { abandon(open, .unmounted) }
     }
 
-    /// Opens a file whose claim was granted, or that has none.
+    /// Opens a file with a granted claim, or without any.
     func finishOpen(_ handle: Handle, grant: Grant?, reply: consuming Reply) {
         if handle.mayWrite || handle.truncates, handle.node.hasLinksWithoutWriters {
             return detachLinks(for: handle, grant, reply: reply)
         }
         guard let grant else { return complete(handle, reply: reply) }
         let holdStores = mayHoldDirtyPages(grant, on: handle.node)
-        // One that has changed nothing must be looked at before the file is changed.
+        // A preempted handle without changes must be observed before the file is changed.
         let isUnseen = holdStores || grant.preempted.contains { $0.isClean }
         guard isUnseen || causeToPreserve(for: handle, grant) != nil else {
             return complete(handle, reply: reply)
@@ -159,7 +159,7 @@ extension CoordinatedFilesystem {
         guard isUnseen else { return preserveAndOpen(handle, grant, waiting) }
         handle.node.threads(for: holdStores ? .fileObservation : .processObservation).run { [self] in
             if holdStores { handle.node.writeBackStores() }
-            // Of very many none is looked at: each is taken to have written when it ends.
+            // Of very many handles none is observed: each counts as having written when it ends.
             if !grant.preemptsMore {
                 for writer in writers(passedBy: grant) where hasYieldedClean(writer) {
                     writer.recordObservedPosition()
@@ -169,7 +169,8 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The contents that a link keeps do not change any more: the link gets its own before the file is written to.
+    /// Preserved contents that share the file must not change: each link in the store gets its own copy before the file is
+    /// written.
     private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let waiting = makeInterruptible(handle, reply: reply)
         work(on: handle.node, for: .preserving) { [self] in
@@ -184,7 +185,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A handle does not come to be open: its claim ends, and it writes to no link.
+    /// Ends a handle that was not opened: ends its claim and removes it from the writers of preserved links.
     private func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
         let isWriter = handle.state.withLock { !$0.linkedVersions.isEmpty }
@@ -197,14 +198,14 @@ extension CoordinatedFilesystem {
 
     private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
 
-    /// What the passed writer left would be lost under this one: keeps it first.
+    /// Preserves the contents of the preempted writer, which this open would destroy, and then opens.
     private func preserveAndOpen(_ handle: Handle, _ grant: Grant, _ waiting: InterruptibleReply) {
         let open: @Sendable () -> Void = { [self] in
             if let reply = takeReply(waiting) { complete(handle, reply: reply) } else { endUnopened(handle) }
         }
         work(on: handle.node, for: .preserving) { [self] in
             do throws(StoreError) {
-                // Whoever was interrupted already goes over nothing.
+                // An interrupted open preempts nothing.
                 let cause = isReplyAwaited(waiting) ? causeToPreserve(for: handle, grant) : nil
                 if let cause, !handle.onlyAppends {
                     try preserver.preserveContents(
@@ -223,10 +224,10 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Why what is in a file is kept before it is opened; nil if nobody loses anything.
+    /// Why the contents of a file are preserved before it is opened; nil if no program loses contents.
     private func causeToPreserve(for handle: Handle, _ grant: Grant) -> PreservationCause? {
-        // A file that was replaced may be kept by a link for those who go on writing to it, and whoever waited for the document is
-        // not told of them (R1).
+        // A link of the store may hold a replaced file for its remaining writers. A waiter for the document is not told of them
+        // (R1).
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
         if handle.truncates, hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
@@ -234,7 +235,7 @@ extension CoordinatedFilesystem {
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
-        // Another writer may have been the last one meanwhile.
+        // The last other writer may have closed the file meanwhile.
         if handle.mayWrite || handle.truncates, !preserver.join(handle) {
             return detachLinks(for: handle, nil, reply: reply)
         }
@@ -242,7 +243,7 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         let node = handle.node
         do throws(Errno) {
-            // The kernel asks our mount, not the one below.
+            // The kernel checks the option of this mount, not of the mount below.
             if handle.isForExecution, submounts.forbids(.noexec, on: node.key.mount) { throw .noAccess }
             let descriptor = try node.pin()
             let route: DataRoute
@@ -253,7 +254,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             do throws(Errno) {
-                // Last, because an open that fails must leave the file alone.
+                // Last, because a failed open must not change the file.
                 if handle.truncates { try truncate(handle, through: descriptor, for: caller) }
             } catch {
                 handle.closeFile()
@@ -277,11 +278,11 @@ extension CoordinatedFilesystem {
                     flushing: needsFlush(handle))
             }
             if !isOpen {
-                // The kernel has not dropped what it has.
+                // The kernel has not dropped its cached pages.
                 pageCachePolicy.invalidate(node)
                 close(handle)
             } else if handle.isClaimed, handle.isForExecution {
-                // A running program is protected by ETXTBSY; it need not keep writers waiting for hours.
+                // ETXTBSY protects a running program; its claim need not block writers for hours.
                 engine.end(handle.claim)
             }
         } catch {
@@ -294,11 +295,13 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A file that was replaced or removed around the mount is not to be written to by those who open it by its name: the
-    /// kernel looks the name up again, and finds what is there now. Whoever comes again has come by a descriptor, or others are
-    /// faster than it: what it writes to a file of no name nobody will find, and is kept.
+    /// Checks that the file was not replaced or removed out of band before an open by name writes to it. If it was, the kernel
+    /// looks the name up again and finds the present file.
     ///
-    /// Some file systems that are not the kernel's own count no links.
+    /// A second open came by a descriptor, or other programs replace the file too fast. If its file has no name, no program
+    /// will find its writes, so they are preserved.
+    ///
+    /// Some file systems outside of the kernel do not count links.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
         let node = handle.node
         guard node.hasName, node.isMachineLocal else { return }
@@ -332,9 +335,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Makes the handle's data reachable and notes what the file looks like before it can be changed.
+    /// Makes the handle's data reachable, and notes the file's status before it can change.
     ///
-    /// Of a file that was just made both are at hand: its descriptor, and what it looked like then.
+    /// For a new file both are known: its descriptor and its status at creation.
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil,
         looking former: FileStatus? = nil, for reply: borrowing Reply
@@ -345,7 +348,7 @@ extension CoordinatedFilesystem {
             let status = if let former { former } else { try descriptor.descriptor.status() }
             known = status
             if !isNew { try checkName(of: handle, status) }
-            // Who has just made it could open it, whatever its mode says.
+            // The creator of a file may open it, whatever its mode says.
             if isNew {
                 lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
             } else {
@@ -382,12 +385,11 @@ extension CoordinatedFilesystem {
         closeUnlessMapped(handle)
     }
 
-    /// Ends a handle: its data, what was kept for it, what its presenters are told, and its claim, in this
-    /// order.
+    /// Ends a handle in this order: its data, its preserved contents, the events to presenters, and its claim.
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
-        // It is among the file's writers until then: what it wrote is not taken for theirs.
+        // It counts as a writer of the file until then, so that its writes are not attributed to others.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
             let hasChanged = handle.truncates || mayHaveWritten(handle)
@@ -408,7 +410,7 @@ extension CoordinatedFilesystem {
         noteEnd(ofLocksBy: handle)
         endPageCaching(of: handle)
         if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
-        // The journal may remember the handle for long; its file must not stay open as long.
+        // The journal may hold the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
         leaveRoute(handle)
         finishOwnChange(handle.node, change)
@@ -416,7 +418,7 @@ extension CoordinatedFilesystem {
         guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
             return end(handle)
         }
-        // Whoever has closed the file may put its time back before a worker comes to look.
+        // The program may set the file's time back after close(2), before a worker checks it.
         let mayHaveWritten = mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
         work(on: handle.node, for: .preserving) { [self] in
@@ -428,11 +430,11 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The connection is over, and no close is told of any more. What only a close would have kept is kept now, and nothing else
-    /// ends: nobody's turn comes, and who moves data past this process may go on writing.
+    /// Preserves contents at the end of the connection, when the kernel reports no further close. Claims do not end, and no
+    /// waiting claim is granted. A program with passthrough may go on writing.
     func preserveAtUnmount() {
         for handle in handles.all {
-            // A program whose data the kernel moves may still write.
+            // A program with passthrough may still write.
             if handle.writesPassthrough {
                 preserveProvisionalCopy(beside: handle)
             } else {
@@ -444,10 +446,10 @@ extension CoordinatedFilesystem {
             (handle.mayWrite || handle.truncates) && (isOrphans(handle) || mayBeOverwrittenUnseen(handle))
         }
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
-        // What has no name any more comes first: nobody finds that elsewhere.
+        // Files without a name come first, because their contents are found nowhere else.
         for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
             work(on: writers[0].node, for: .preserving) { [self] in
-                // One copy has what all of them wrote.
+                // A single copy has the writes of all of them.
                 guard let handle = writers.first(where: \.mayHaveWritten) else { return }
                 if isOrphans(handle) {
                     preserver.preserveOrphanWrites(by: handle)
@@ -473,9 +475,9 @@ extension Handle {
 
     var isForExecution: Bool { flags & Self.execution != 0 }
 
-    /// The flags the file below is opened with; those that were acted on already are left out.
+    /// The flags for opening the file below, without those that were applied already.
     ///
-    /// Each write says whether it goes to the end of the file; only where all of them have to is it said below.
+    /// Each write says whether it goes to the end of the file; only an append-only file is opened with O_APPEND below.
     var flagsBelow: Int32 {
         let appending = state.withLock { $0.isAppendOnly } ? O_APPEND : 0
         return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Opens of users of whom many wait already. They are begun one after another, so that the requests of others do not stand behind
-/// them: the kernel hands out requests in the order in which they come, whoever makes them.
+/// Queues the opens of users with many waiting opens, and begins them one after another. The kernel hands requests out in the
+/// order of their arrival, so other users' requests do not queue behind them.
 ///
-/// One that the file system below keeps for long keeps back no other: after a while another thread goes on with the rest.
+/// An open that is slow in the file system below blocks no other: another thread continues with the queue after a while.
 final class OpenQueue: Sendable {
     typealias Body = @Sendable () -> Void
 
-    /// What waits for a network or another process is begun apart.
+    /// Opens that may wait for a network or another process have queues of their own.
     private struct OpenQueueKey: Hashable {
         let user: UInt32
-        /// The mount, where that may wait; otherwise 0.
+        /// The mount, where opens may wait for it; otherwise 0.
         let mount: UInt64
     }
 
-    /// Opens that have not begun. Only the thread whose number is `thread` takes from them.
+    /// Opens that have not begun. Only the thread with the number `thread` takes from them.
     private struct Opens {
-        /// Of its line, which may end and begin anew.
+        /// Identifies the queue, which may end and begin anew.
         let serial: UInt64
         var bodies: [Body] = []
-        /// Those before have begun; their places are dropped in bulk.
+        /// Entries before this index have begun; their places are dropped in bulk.
         var first = 0
         var begun = 0
         var thread = 0
@@ -38,11 +38,11 @@ final class OpenQueue: Sendable {
     }
 
     private struct State {
-        /// One is there as long as a thread takes from it.
+        /// A queue exists as long as a thread takes from it.
         var lines: [OpenQueueKey: Opens] = [:]
         private var serial: UInt64 = 0
 
-        /// Returns the serial number of a line that begins with it.
+        /// Returns the serial number of a queue that begins with this open.
         mutating func add(_ body: @escaping Body, to line: OpenQueueKey) -> UInt64? {
             let isFirst = lines[line] == nil
             if isFirst { serial += 1 }
@@ -58,19 +58,19 @@ final class OpenQueue: Sendable {
         }
     }
 
-    /// As many opens of a user wait before others of its are begun in turn.
+    /// If this many opens of a user wait, its further opens are queued.
     static let crowd = 64
-    /// How many opens a thread begins before it takes what others have to do.
+    /// How many opens a thread begins before it yields to other work.
     private static let batch = 16
 
     private let state = Mutex(State())
     private let lines = Atomic<Int>(0)
     private let later: @Sendable (@escaping Body) -> Void
 
-    /// `later` runs something after a while: so long an open may take until another thread goes on.
+    /// `later` runs a closure after the time that an open may take until another thread continues.
     init(later: @escaping @Sendable (@escaping Body) -> Void) { self.later = later }
 
-    /// Whether an open of a user is begun in turn: many wait, or some that came before it have not begun.
+    /// Whether an open of a user is queued: many wait, or earlier opens have not begun.
     func isCrowded(_ user: UInt32, in parkedRequests: ParkedRequests) -> Bool {
         if lines.load(ordering: .relaxed) > 0,
             state.withLock({ $0.lines.keys.contains { $0.user == user } })
@@ -80,7 +80,7 @@ final class OpenQueue: Sendable {
         return parkedRequests.openCount >= Self.crowd && parkedRequests.waiting(of: user) >= Self.crowd
     }
 
-    /// `body` is run after what was added for the same user and mount before; `run` gives a thread that may block.
+    /// Runs `body` after earlier opens of the same user and mount; `run` provides a thread that may block.
     func add(
         of user: UInt32, on mount: UInt64, _ body: @escaping Body,
         by run: @escaping @Sendable (@escaping Body) -> Void
@@ -110,7 +110,7 @@ final class OpenQueue: Sendable {
         run { [self] in drain(as: thread, in: line, by: run) }
     }
 
-    /// Has another thread go on if none was begun since.
+    /// Lets another thread continue if no open was begun since.
     private func watch(
         _ line: OpenQueueKey, _ serial: UInt64, since begun: Int,
         by run: @escaping @Sendable (@escaping Body) -> Void

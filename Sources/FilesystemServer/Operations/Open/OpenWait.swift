@@ -6,14 +6,14 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Opens that wait: how they are granted, interrupted, sent back and resumed.
+/// Opens that wait: how they are granted, interrupted, retried and resumed.
 extension CoordinatedFilesystem {
-    /// How long a thread that was interrupted finds its place in the queue again.
+    /// How long an interrupted thread can return to its queue position.
     private static let placeKept = TimeSpan.milliseconds(100)
-    /// How often an open claims the file that it has found, in case that becomes another document while it waits: each time it
-    /// may wait as long as any open.
+    /// How often an open claims the file it has found, if that becomes another document while it waits. Each of these waits may
+    /// be as long as any open's.
     private static let mostFileClaims = 3
-    /// How long a thread that was sent back by ESTALE is expected.
+    /// How long the retry of a thread is expected after ESTALE.
     private static let retryExpected = TimeSpan.seconds(1)
 
     func parkOpen(_ open: PendingOpen) {
@@ -29,7 +29,8 @@ extension CoordinatedFilesystem {
             })
     }
 
-    /// One that waits beyond its user's share goes ahead (T2): what it would go over is kept first, as when its time had run out.
+    /// Forces an open beyond its user's share (T2). Contents that it would destroy are preserved first, as at the end of a
+    /// wait.
     func forceBeyondShare(_ open: PendingOpen) {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
@@ -41,7 +42,7 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// The engine's decision, told once per claim, whether or not the thread is there.
+    /// Receives the engine's decision, once per claim, whether or not the thread waits.
     func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         let reply: Parked<Reply>? = open.state.withLock { state in
             state.decision = decision
@@ -65,36 +66,36 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Opens the file, unless another one has taken its name while the open waited.
+    /// Opens the file, unless another file took its name while the open waited.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, isRetry) = open.state.withLock { ($0.handle, $0.isRetry) }
         guard handle.isReplaced else { return finishOpen(handle, grant: grant, reply: reply) }
         noteStale(open, handle)
-        // The kernel comes back only once, and its own threads do not come back at all.
+        // The kernel retries only once, and its own threads do not retry.
         guard isRetry || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
             return requestRetry(open, ending: open.claim, reply: reply)
         }
-        // Opening the replaced file is what a moment earlier would have given. Then the open would have waited for those who
-        // have that file, and so it does now: the claim was about the document, which is another file.
+        // An open a moment earlier would have found the replaced file and waited for its writers. So this open waits for them
+        // now: its claim was about the document, which is another file.
         if handle.node.item != handle.item, open.fileClaims < Self.mostFileClaims {
             engine.end(open.claim)
             return beginOpen(
                 handle.node, flags: handle.flags, isRetry: true, fileClaims: open.fileClaims + 1,
                 reply: reply)
         }
-        // The store keeps what the handle writes, because no program will find it.
+        // The store preserves the handle's writes, because no program will find them.
         handle.state.withLock { $0.writesToOrphan = true }
         finishOpen(handle, grant: grant, reply: reply)
     }
 
-    /// Whether an open has been let in and is about to be answered: its thread will be sent away if its file is the document no
-    /// longer by then.
+    /// Whether an open has been granted and is about to be answered. Its answer is ESTALE if its file is not the document any
+    /// more by then.
     func mayRequestRetry(_ open: PendingOpen) -> Bool {
         open.thread != 0 && !open.state.withLock { $0.isRetry } && engine.isGranted(open.claim)
     }
 
-    /// Has the kernel look again at once for a file that has lost its name to another one: who shows the document may have
-    /// saved it for somebody else just now, and whoever came a moment earlier would have waited for that.
+    /// Has the kernel look a file up again at once, after another file has taken its name. The presenter may have just saved it
+    /// for another program, and an open a moment earlier would have waited for that save.
     func retrySuccessor(_ handle: Handle, reply: consuming Reply) {
         let open = PendingOpen(
             handle, by: reply.caller.user, token: parkedRequests.makeToken(), isRetry: true)
@@ -102,15 +103,17 @@ extension CoordinatedFilesystem {
         requestRetry(open, ending: nil, reply: reply)
     }
 
-    /// The claim ends: held for the retry, it would keep the next writer out of a name it has made already, with the
-    /// directory's lock taken. In this order the name is not taken away in between.
+    /// Expects the retry first and ends the claim afterwards, so that the name is not taken away in between.
+    ///
+    /// A claim held for the retry would block the next writer. That writer may have created its name already, with the
+    /// directory's lock held.
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         expectRetry(open, for: Self.retryExpected)
         let directory: Node? = open.state.withLock { state in
             state.isRetry = true
             return state.handle.node.parent
         }
-        // So that the kernel asks about the directory on its way back (`awaitSave`).
+        // Makes the kernel ask about the directory during the retry (`awaitSave`).
         if let directory { connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
@@ -121,7 +124,7 @@ extension CoordinatedFilesystem {
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
     }
 
-    /// Who was interrupted gets its place back if it asks again at once.
+    /// An interrupted open keeps its queue position for 100 ms in case the program retries.
     func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
         guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
         parkedRequests.leave(open.token)
@@ -152,18 +155,18 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A thread has found nothing under a name. Returns whether it was sent back to open something, which it does not come to: the
-    /// kernel has used its one retry.
+    /// Gives up the retried open of a thread that found no file under a name. Returns whether there was such an open: it does
+    /// not come, because the kernel has used its only retry.
     func giveUpRetry(of thread: Int32) -> Bool {
-        // One that was interrupted keeps its place.
+        // An interrupted open keeps its queue position.
         let open = expectedRetries.take(by: thread) { open in open.state.withLock { $0.isRetry } }
         guard let open else { return false }
         giveUp(open)
         return true
     }
 
-    /// A thread that was sent back to open a document asks about its directory, with no lock held. If the document is just missing
-    /// in the middle of a save, the question waits for that: the thread cannot be sent back again.
+    /// A thread that retries the open of a document asks about its directory, with no lock held. If the document is missing in
+    /// the middle of a save, the answer waits for the save: the kernel does not retry again.
     func awaitSave(forRetryOf thread: Int32, to directory: NodeID) {
         guard let open = expectedRetries[thread], open.state.withLock({ $0.isRetry }), retries[thread] == nil
         else { return }
@@ -174,7 +177,7 @@ extension CoordinatedFilesystem {
         guard let pendingSave, isSavePending(pendingSave) else { return }
         let serial = beginRetry(
             .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
-        // It may have been filled since.
+        // The name may have been filled since.
         if !saves.state.withLock({ $0.pendingSaves.isOpen(pendingSave) }) {
             completeLookupWait(serial, by: thread, in: directory)
         }
@@ -188,16 +191,16 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A thread that was sent away is back.
+    /// Continues an open after its thread has come back.
     func resume(
         _ open: PendingOpen, on node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply
     ) {
         let handle = makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
         let (former, wasRetry) = open.state.withLock { ($0.handle, $0.isRetry) }
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
-            // The retry after ESTALE, or something else than what the thread waited for.
+            // This is the retry after ESTALE, or a request for something else.
             giveUp(open)
-            // Which file it finds says nothing: the document may be another one again, under a name that is another's by now.
+            // The file it finds proves nothing: the document may be another file again, and the name another document's.
             return beginOpen(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
         let isLocking = former.state.withLock { $0.locksFile }
@@ -214,7 +217,7 @@ extension CoordinatedFilesystem {
             return state.decision
         }
         if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
-        // A signal may have come before there was a request for it to end.
+        // A signal may have come before the request was parked.
         if decision == nil { parkedRequests.interrupted(token) }
         if parkedRequests.isClosed { abandon(open, .unmounted) }
     }
