@@ -22,7 +22,7 @@ struct AccessControlList: Sendable {
 
     private let entries: [Entry]
 
-    /// Nil for anything the kernel would not have written.
+    /// Parses a list; nil for bytes that the kernel would not have written.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= 4, bytes.count % 8 == 4, Self.number(bytes[0..<4]) == 2 else { return nil }
         var entries: [Entry] = []
@@ -52,14 +52,14 @@ struct AccessControlList: Sendable {
             default: false
             }
         }
-        // Any one of the groups will do; but who is in one of them is not asked about as one of the rest.
+        // One matching group is enough. A user in a matching group does not get the rights of all others.
         guard matching.isEmpty else {
             return matching.contains { $0.permissions & mask & wanted != 0 }
         }
         return has(wanted, .other)
     }
 
-    /// Bounds every named entry and the owning group's; a list without one bounds nothing.
+    /// The mask limits every named entry and the owning group's; a list without a mask has no limit.
     private var mask: UInt32 { entries.first { $0.tag == .mask }?.permissions ?? .max }
 
     private func has(_ wanted: UInt32, _ tag: Tag) -> Bool {

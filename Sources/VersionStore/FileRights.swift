@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// Who may do what with a file: owner, group, mode and access control list.
+/// The access rights of a file: owner, group, mode and access control list.
 package struct FileRights: Hashable, Sendable {
     package let user: UInt32
     package let group: UInt32
-    /// Kind and permissions, as the kernel packs them.
+    /// File type and permissions, as the kernel packs them.
     package let mode: UInt32
-    /// The xattr `system.posix_acl_access` as the kernel gives it, nil if there is none.
+    /// The xattr `system.posix_acl_access` as the kernel returns it, nil if there is none.
     package let accessControlList: [UInt8]?
 
     package init(user: UInt32, group: UInt32, mode: UInt32, accessControlList: [UInt8]?) {
@@ -23,19 +23,19 @@ package struct FileRights: Hashable, Sendable {
             accessControlList: accessControlList)
     }
 
-    /// Those that a file's owner has, and nobody else.
+    /// The rights of a file, reduced to those of its owner.
     init(ofOwnerAlone status: FileStatus) {
         self.init(
             user: status.user, group: status.group, mode: status.mode & ~0o077, accessControlList: nil)
     }
 
-    /// Of what a descriptor, `O_PATH` will do, stands for.
+    /// Reads the rights of an open file; an `O_PATH` descriptor is enough.
     package init(of file: borrowing OwnedDescriptor) throws(Errno) {
         self.init(try file.status(), accessControlList: try file.accessControlList())
     }
 }
 
-/// Somebody who asks to read.
+/// The user and groups of a process that asks for access.
 package struct Credentials: Hashable, Sendable {
     package let user: UInt32
     /// The primary group and all others.
@@ -50,18 +50,18 @@ package struct Credentials: Hashable, Sendable {
 extension FileRights {
     private static let (read, write, search): (UInt32, UInt32, UInt32) = (4, 2, 1)
 
-    /// Whether the owner, mode and list let somebody read, by the algorithm of acl(5).
+    /// Whether the owner, mode and list let a user read, by the algorithm of acl(5).
     ///
-    /// Root may always. A list that cannot be understood lets nobody else.
+    /// Root may always read. An invalid list lets no other user read.
     package func mayRead(_ reader: Credentials) -> Bool { allows(Self.read, reader) }
 
-    /// The same of writing.
+    /// The same for writing.
     package func mayWrite(_ writer: Credentials) -> Bool { allows(Self.write, writer) }
 
-    /// The same of looking for what is in a directory.
+    /// The same for a search in a directory.
     package func maySearch(_ reader: Credentials) -> Bool { allows(Self.search, reader) }
 
-    /// Whether everybody may look for what is in a directory.
+    /// Whether every user may search a directory.
     package var isOpenToAll: Bool { accessControlList == nil && mode & 0o111 == 0o111 }
 
     private func allows(_ wanted: UInt32, _ reader: Credentials) -> Bool {
@@ -78,10 +78,10 @@ extension FileRights {
 }
 
 extension VersionRecord {
-    /// Whether somebody may read what was kept: both as the file and the directories above were then, and as the document is now.
+    /// Whether a user may read a version, by the rights at that time and by the document's present rights.
     ///
-    /// Otherwise a document that was closed to somebody would lie open in its past, and one that was
-    /// opened to somebody would show what was there before. `now` is nil if the document is gone.
+    /// The earlier rights include the directories above. Otherwise a document that was closed to a user would be readable in
+    /// its past. A document that was opened to a user would show its earlier contents. `now` is nil if the document is gone.
     package func mayBeRead(by reader: Credentials, now: FileRights?) -> Bool {
         rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }

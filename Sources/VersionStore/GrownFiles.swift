@@ -2,10 +2,10 @@
 import LinuxSystem
 import Synchronization
 
-/// What was copied last of files that are only appended to (D125).
+/// The latest copies of files that programs only append to (D125).
 ///
-/// Each of those who append beside each other has what is there kept, and the next copy begins with all of the one before: a log
-/// would be kept once for every line of it. So the later one stands for both. It is compared, and not believed, that it does.
+/// Each of several appending writers has the present contents preserved, and each copy begins with all of the copy before. A
+/// log would be preserved once for each of its lines. So the later copy stands for both, after a comparison of their bytes.
 struct GrownFiles: Sendable {
     struct Pair: Sendable {
         let former: VersionID
@@ -17,7 +17,7 @@ struct GrownFiles: Sendable {
         let inode: UInt64
     }
 
-    /// One that is forgotten leaves a copy that could have gone, no more.
+    /// The most remembered files. A forgotten file only leaves a copy that could have been removed.
     private static let most = 256
 
     private var last: [File: VersionRecord] = [:]
@@ -33,15 +33,15 @@ struct GrownFiles: Sendable {
             last[file] = entry
             return
         }
-        // Copies that are made at once are not complete in the order of their IDs.
+        // Concurrent copies may be completed in another order than that of their IDs.
         let (former, later) = known.id < entry.id ? (known, entry) : (entry, known)
         last[file] = later
-        // Of another name, or for other readers, it is another one to who looks for it.
+        // With another path or other rights, the later copy cannot replace the former copy for every reader.
         guard former.path == later.path, former.rights == later.rights else { return }
         pairs.append(Pair(former: former.id, later: later.id))
     }
 
-    /// Those not compared yet.
+    /// Returns the pairs that were not compared yet.
     mutating func takePairs() -> [Pair] {
         defer { pairs = [] }
         return pairs
@@ -49,17 +49,17 @@ struct GrownFiles: Sendable {
 }
 
 extension VersionFiles {
-    /// Keeps a file like ``copy(_:path:cause:limit:)``; ``letGoOfGrown(limit:)`` is to follow.
+    /// Preserves a file like ``copy(_:_:limit:)``; call ``letGoOfGrown(limit:)`` afterwards.
     func copyGrown(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
     ) throws(StoreError) -> VersionID {
         let entry = try copied(file, request, limit: limit)
-        // What shares its blocks with the document takes no room.
+        // A copy that shares its blocks with the document takes no room.
         if entry.method != .reflink { state.withLock { $0.grown.insert(entry) } }
         return entry.id
     }
 
-    /// Lets go of each copy that the one after it begins with, and returns them.
+    /// Drops each copy that the next copy begins with, and returns the dropped ones.
     func letGoOfGrown(limit: Int) -> [VersionID] {
         state.withLock { $0.grown.takePairs() }.compactMap { pair in
             let former = pair.former
@@ -68,7 +68,7 @@ extension VersionFiles {
                 try drop(former, LogLine(dropping: former, heldBy: pair.later, size: size, at: clock()))
                 return former
             } catch {
-                // Somebody may have removed either.
+                // Another caller may have removed either copy.
                 if error != .noSuchEntry {
                     report("kept/\(former) was not let go of, though kept/\(pair.later) holds it (\(error))")
                 }
@@ -84,8 +84,8 @@ extension VersionFiles {
         return try sizeHeld(of: former, by: id, limit: .max) == Int(size)
     }
 
-    /// The size of what is kept under an ID that what is kept under another one begins with; nil if it does not. Of more than is ever
-    /// copied it is not looked at.
+    /// Returns the size of a version if another version begins with all of it. Nil if it does not, or if the version is larger
+    /// than `limit`.
     private func sizeHeld(of former: VersionID, by later: VersionID, limit: Int) throws(StoreError) -> Int? {
         var end: Int?
         let former = try open(former)
@@ -106,14 +106,14 @@ extension VersionFiles {
         }
     }
 
-    /// Opens what holds a copy, which may have been let go of for one that is later still, and says where it ends in that.
+    /// Opens the file that holds a copy. If the copy was dropped for a later one, `end` becomes the offset where it ends there.
     private func openHolder(of id: VersionID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
         var holder = id
         while true {
             do throws(StoreError) {
                 return try open(holder)
             } catch .noSuchEntry {
-                // A later one each time, so this ends.
+                // Each holder has a later ID, so the loop ends.
                 guard let found = try find(id), found.holder > holder else { throw .noSuchEntry }
                 (holder, end) = (found.holder, found.end)
             }

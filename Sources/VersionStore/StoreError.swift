@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// Why the store could not do what it was asked.
+/// Why a request to the store failed.
 package enum StoreError: Error, Hashable, Sendable {
     /// The daemon may not link or read the file, or may not write the source's root.
     case noRight
     case noSpace
-    /// The versions of the file's owner take as many bytes as they may, and none may go yet.
+    /// The versions of the file's owner take all the bytes they may, and none may be evicted yet.
     case overLimit(Int)
-    /// The contents cannot be shared and are larger than what is copied.
+    /// The contents cannot be shared, and are larger than the largest copy.
     case tooLarge(limit: Int)
     case readOnly
-    /// A directory, link, pipe, socket or device has no contents to keep.
+    /// A directory, link, pipe, socket or device has no contents to preserve.
     case notAFile
-    /// No kept file of this ID.
+    /// No version has this ID.
     case noSuchEntry
-    /// `.truce` is not the store's own; the text says in what.
+    /// `.truce` is not the store's own; the text says why.
     case foreign(String)
-    /// Another daemon keeps files here.
+    /// Another daemon uses the store.
     case inUse
     case io(Errno)
 
@@ -32,7 +32,7 @@ package enum StoreError: Error, Hashable, Sendable {
     }
 }
 
-/// Runs system calls of the store, naming their errors in its words.
+/// Runs system calls of the store, and translates their errors.
 func withStoreErrors<R: ~Copyable>(_ body: () throws(Errno) -> R) throws(StoreError) -> R {
     do throws(Errno) { return try body() } catch { throw StoreError(error) }
 }

@@ -4,16 +4,16 @@ package import LinuxSystem
 /// The directories and files of a store.
 ///
 ///     .truce/               0755, the daemon's
-///         README            what this is, for those who find it; for everybody, as the next two
-///         .gitignore        so that git leaves all of it alone
-///         CACHEDIR.TAG      so that tar(1) and backups can leave it out
+///         README            explains the directory; readable by every user.
+///         .gitignore        so that git ignores all of it; readable by every user.
+///         CACHEDIR.TAG      so that tar(1) and backups can leave it out; readable by every user.
 ///         store/            0700
-///             version       says that this is ours, and of which form
-///             kept.log      one line for each file kept or dropped
+///             version       the marker of a store of Truce, with its form.
+///             kept.log      one line for each file preserved or dropped.
 ///             kept/ID       the files
-///             kept/ID.copying   one that is not complete
+///             kept/ID.copying   a file that is not complete.
 ///
-/// In the store of an earlier release, what is in `store` lies in `.truce` itself, and is moved (D194).
+/// In the store of an earlier release, the contents of `store` lie in `.truce` itself, and are moved (D194).
 package struct StoreLayout: ~Copyable {
     static let home = ".truce"
     private static let inner = "store"
@@ -27,15 +27,16 @@ package struct StoreLayout: ~Copyable {
     /// Takes the exclusive lock of a file; false if another process has it.
     package typealias LockTaking = (borrowing OwnedDescriptor) throws(Errno) -> Bool
 
-    /// That which the log is in.
+    /// The directory with the log.
     let home: StoreDirectory
     let kept: StoreDirectory
     let log: OwnedDescriptor
     let isReadOnly: Bool
-    /// Whether this opening has made it.
+    /// Whether this opening created it.
     let isNew: Bool
 
-    /// Opens the store in the root of a source, and makes it if there is none; or leaves none.
+    /// Opens the store in the root of a source, and creates it if it is missing. After an error, a store that it created is
+    /// removed.
     static func open(
         in root: borrowing OwnedDescriptor, takingLockBy takeLock: LockTaking, log: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
@@ -48,12 +49,12 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Takes a store away in which nothing is kept.
+    /// Removes a store without versions.
     static func remove(from root: borrowing OwnedDescriptor, log: (String) -> Void) {
         do throws(Errno) {
             let home = try StoreDirectory.open(Self.home, in: root)
             let store = try home.subdirectory(inner)
-            // The directory first, because it stays if anything is in it.
+            // The directory comes first, because it stays if it has any files.
             try remove(kept, from: store, isDirectory: true)
             for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
             try remove(inner, from: home, isDirectory: true)
@@ -66,7 +67,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// How far its making came, who knows.
+    /// Removes a name, if the creation of the store came so far.
     private static func remove(
         _ name: String, from directory: borrowing StoreDirectory, isDirectory: Bool = false
     ) throws(Errno) {
@@ -95,7 +96,7 @@ package struct StoreLayout: ~Copyable {
         return try furnished(home, store, place, log, isReadOnly: isReadOnly, isNew: isNew, report)
     }
 
-    /// `place` is what `kept` is in, which is `store` but for a store that is not moved yet.
+    /// Completes a layout. `place` is the directory with `kept`, which is `store` unless an earlier store is not moved yet.
     private static func furnished(
         _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory,
         _ place: consuming StoreDirectory, _ log: consuming OwnedDescriptor, isReadOnly: Bool, isNew: Bool,
@@ -112,7 +113,7 @@ package struct StoreLayout: ~Copyable {
         return StoreLayout(home: store, kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
-    /// The directory with the marker.
+    /// Opens the directory with the marker.
     private static func openStore(
         in home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) -> StoreDirectory {
@@ -124,9 +125,11 @@ package struct StoreLayout: ~Copyable {
         return store
     }
 
-    /// A store of an earlier release has everything in `.truce` itself. It is moved, the marker last: where that is, a kill may have left
-    /// some in either directory. No other daemon moves anything, for this one has the lock of the log by then. What cannot be moved
-    /// now, because the disk is full, is used where it is; the next opening tries again.
+    /// Opens a store of an earlier release, which has everything in `.truce` itself, and moves it.
+    ///
+    /// The marker is moved last. As long as it is in `.truce`, a kill may have left files in either directory. No other daemon
+    /// moves anything, because this one holds the lock of the log. If a move fails, for example on a full disk, the files are
+    /// used in place; the next opening tries again.
     private static func openEarlier(
         _ home: borrowing StoreDirectory, _ names: [String], _ takeLock: LockTaking,
         _ report: (String) -> Void
@@ -150,7 +153,7 @@ package struct StoreLayout: ~Copyable {
             isNew: false, report)
     }
 
-    /// The directory that has something of the store of an earlier release.
+    /// Returns the directory with `name` in a store of an earlier release, which may have been moved in part.
     private static func place(
         of name: String, in home: borrowing StoreDirectory
     ) throws(StoreError) -> StoreDirectory {
@@ -159,7 +162,8 @@ package struct StoreLayout: ~Copyable {
         return try subdirectory(isMoved ? inner : ".", of: home)
     }
 
-    /// Earlier releases refuse a directory with another mode. So it has that before anything is moved, and as long as anything is.
+    /// Earlier releases refuse a directory with another mode than 0700. So it has mode 0755 before the first file is moved, and
+    /// as long as any is.
     private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
@@ -190,7 +194,7 @@ package struct StoreLayout: ~Copyable {
         try store.synchronize()
     }
 
-    /// Both may have files: an earlier release has kept some after the directory was moved. No two have the same ID.
+    /// Both directories may have files, if an earlier release preserved some after the move. No two have the same ID.
     private static func moveKept(
         from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
     ) throws(Errno) {
@@ -202,8 +206,8 @@ package struct StoreLayout: ~Copyable {
         try home.remove(kept, isDirectory: true)
     }
 
-    /// Of two logs one is made: the one that has been moved goes on with what an earlier release has written since to one of its own, or a
-    /// daemon that looked for the log when it was being moved.
+    /// Joins two logs into one: the moved log gets the lines of the other. An earlier release wrote the other log after the
+    /// move, or a daemon that opened the log during the move.
     private static func joinLogs(
         of home: borrowing StoreDirectory, _ takeLock: LockTaking
     ) throws(StoreError) {
@@ -244,14 +248,14 @@ package struct StoreLayout: ~Copyable {
             do throws(Errno) {
                 return try StoreDirectory.subdirectory(inner, of: home).names().contains(marker)
             } catch {
-                // Something else is called so.
+                // Another kind of file has this name.
                 guard [.notADirectory, .linkLoop].contains(error) else { throw error }
                 return false
             }
         }
     }
 
-    /// A directory without a marker may be one that a daemon was killed in while it made it: nothing else is in it then.
+    /// Checks a directory without a marker. A daemon may have been killed while it created it: then it has no other files.
     private static func checkBeginning(
         of home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) {
@@ -267,11 +271,11 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Makes what is for everybody, and lets everybody in to that. Without it programs of other users complain, no more.
+    /// Creates the files for all users, and lets all users enter. Without them only programs of other users complain.
     private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
         do throws(Errno) {
             let names = try home.names()
-            // An earlier release's, which could not be moved.
+            // The store of an earlier release could not be moved.
             guard !names.contains(marker) else { return }
             for notice in NoticeFile.all where !names.contains(notice.name) {
                 try remove(notice.newName, from: home)
@@ -288,7 +292,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// The log, locked, and open for reading only; see `VersionLog.append`.
+    /// Opens the log, locked, for reading only; see `VersionLog.append`.
     private static func openLog(
         in home: borrowing StoreDirectory, mayMake: Bool, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
@@ -296,7 +300,7 @@ package struct StoreLayout: ~Copyable {
         let log = try withStoreErrors { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
-            // Its last holder may have taken the store away again, or moved it.
+            // Its last holder may have removed or moved the store.
             let there = try home.path(of: Self.log).status()
             guard try log.status().inode == there.inode else { throw Errno.busy }
             return log
@@ -305,7 +309,7 @@ package struct StoreLayout: ~Copyable {
         } catch .busy {
             throw .inUse
         } catch .badDescriptor {
-            // NFS locks only what is open for writing.
+            // NFS locks only files that are open for writing.
             let writable = try withStoreErrors { () throws(Errno) in try home.openAppending(Self.log) }
             guard try withStoreErrors({ () throws(Errno) in try takeLock(writable) }) else { throw .inUse }
             return writable
@@ -314,7 +318,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Whether the log can be written. It is made if it `mayMake` one.
+    /// Whether the log can be written. It is created if `mayMake` is true.
     private static func canWriteLog(
         in home: borrowing StoreDirectory, mayMake: Bool
     ) throws(StoreError) -> Bool {
@@ -322,7 +326,7 @@ package struct StoreLayout: ~Copyable {
             _ = try home.openAppending(Self.log, mayMake: mayMake)
             return true
         } catch .noEntry {
-            // Another daemon has moved it just now.
+            // Another daemon has just moved it.
             throw .inUse
         } catch {
             guard error == .readOnly else { throw StoreError(error) }
@@ -367,10 +371,9 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// A directory with our marker is ours.
+    /// Checks that the directory has our marker.
     ///
-    /// So is one with nothing in it: a daemon that was killed
-    /// before it could write the marker leaves that.
+    /// An empty directory is ours, too: a daemon that was killed before it wrote the marker leaves it.
     private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
         let names = try withStoreErrors { () throws(Errno) in try home.names() }
         if names.contains(marker) {
@@ -398,7 +401,7 @@ package struct StoreLayout: ~Copyable {
     }
 }
 
-/// A file for those who find the directory.
+/// A file for users that find the directory.
 private struct NoticeFile {
     let name: String
     let text: String

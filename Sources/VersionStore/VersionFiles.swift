@@ -2,28 +2,29 @@
 import LinuxSystem
 import Synchronization
 
-/// The store that is there: files in `kept/` and what the log says about them.
+/// A store that exists: files in `kept/` and the lines in the log about them.
 ///
-/// The order of steps is what survives a kill. Keeping: the contents first, under a name that says so
-/// while they are incomplete; then the line. Dropping: the line first, then the file. So a file without
-/// a line was being kept, a file with a `dropped` line was being dropped, and `recover` finishes both.
+/// The order of steps survives a kill. Preserving: first the contents, under a name that marks them as incomplete; then the
+/// line. Dropping: first the line, then the file. So a file without a line was being preserved, and a file with a `dropped`
+/// line was being dropped. `recover` finishes both.
 ///
-/// So a link whose line has no room is kept all the same. Its line is owed: it counts as written, and is when another one was.
+/// A link is preserved even if its line has no room. The line is pending: it counts as written, and is written after another
+/// line.
 final class VersionFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: VersionLog
-        /// In the log, as far as known.
+        /// The number of lines in the log, as far as known.
         var lines = 0
-        /// How many there were when the log was written anew.
+        /// The number of lines when the log was last rewritten.
         var linesCompacted = 0
         var lastID: VersionID?
-        /// Of files that are there.
+        /// Lines that are not written yet, of files that exist.
         var pendingLines: [LogLine] = []
         var grown = GrownFiles()
         var recent = RecentCopies()
         var ledger = QuotaLedger()
         var failedEvictions = FailedEvictions()
-        /// How long the log was when it was written anew.
+        /// The bytes of the log when it was last rewritten.
         var bytesCompacted = 0
         var logName = LogName.onDisk
     }
@@ -31,26 +32,27 @@ final class VersionFiles: Sendable {
     /// Whether the name of the log is known to be on the disk.
     enum LogName {
         case onDisk
-        /// The log was written anew, and the directory could not be brought to the disk.
+        /// The log was rewritten, and the directory could not be brought to the disk.
         case pending
     }
 
-    /// What one attempt to put contents into the store needs to know.
+    /// The state and rights of a file that is to be preserved.
     struct Contents {
         let status: FileStatus
         let rights: FileRights
     }
 
-    /// Ends the name of a copy that is being made.
+    /// The suffix of a copy that is being made.
     static let incomplete = ".copying"
-    /// A disk that stays full must not fill the memory. A file without a line is adopted, but where it was is lost.
+    /// The most pending lines: a disk that stays full must not fill the memory. A file without a line is adopted, but its path
+    /// is lost.
     private static let mostOwed = 4096
 
     let home: StoreDirectory
     let directory: StoreDirectory
     let state: Mutex<State>
     let isReadOnly: Bool
-    /// Whether the store was made when it was opened.
+    /// Whether this opening made the store.
     let isNew: Bool
     let limits: StoreLimits
     let clock: @Sendable () -> Int64
@@ -58,7 +60,7 @@ final class VersionFiles: Sendable {
     let report: @Sendable (String) -> Void
     let synchronize: Synchronisation
     let writers: LinkWriters
-    /// A shorter log is not written anew.
+    /// A log with fewer lines and bytes is not rewritten.
     let leastCompactedLines: Int
     let leastCompactedBytes: Int
 
@@ -84,8 +86,10 @@ final class VersionFiles: Sendable {
         self.writers = writers
     }
 
-    /// What is done once the file has another name stands: the step that takes its own is taken whatever is thrown here, and the
-    /// link may be all that leads to the contents.
+    /// Preserves a file by giving it another name.
+    ///
+    /// Only a lack of room undoes the link; later failures are reported. The caller's step takes the former name even after an
+    /// error, and then the link may be the last name.
     func link(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) throws(StoreError)
         -> VersionID
     {
@@ -94,7 +98,7 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.link(file, as: id.description) }
         let reservation: Reservation
         do throws(StoreError) {
-            // A link takes nothing, but makes what there is stay.
+            // A link takes no blocks, but existing blocks are not freed.
             reservation = try reserve(
                 Self.room(taken: contents.status), for: charge(contents.rights, request),
                 sharing: QuotaLedger.StoredFile(contents.status))
@@ -119,7 +123,7 @@ final class VersionFiles: Sendable {
     ) throws(StoreError) -> VersionID {
         if let id = recentVersion(file, request) { return id }
         let entry = try copied(file, request, limit: limit)
-        // What only grows is not remembered here: it goes when a later copy holds it.
+        // Copies of files that only grow are not remembered here: they are dropped when a later copy holds them.
         state.withLock { $0.recent.insert(entry) }
         return entry.id
     }
@@ -130,8 +134,8 @@ final class VersionFiles: Sendable {
         try finish(beginCopying(file, request, .oldVersions, limit: limit), request)
     }
 
-    /// Copies into a name that says "incomplete" until every byte is on the disk. If the store has the same of the same owner, it gets
-    /// another name instead.
+    /// Copies under a name that says "incomplete" until every byte is on the disk. If the store has an equal copy of the same
+    /// owner, that copy gets another name instead.
     private func beginCopying(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest,
         _ evictionRule: QuotaCharge.EvictionRule, limit: Int
@@ -181,7 +185,7 @@ final class VersionFiles: Sendable {
         return entry
     }
 
-    /// Copies without waiting for the disk. Who is killed now has no line for it, and the next opening adopts it.
+    /// Copies without waiting for the disk. After a kill the copy has no line, and the next opening adopts it.
     func copyWithoutSync(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, _ need: CopyNeed, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
@@ -198,8 +202,8 @@ final class VersionFiles: Sendable {
         return copy
     }
 
-    /// The step that this was copied for is taken, so it stays whatever becomes of its line, as a link does. No other step counts on it
-    /// then. What was counted as a stranger's while it might be needed stays that.
+    /// Records a copy for a step that is taken. The copy stays even if its line fails, as a link does, but no other step may
+    /// rely on it then. A copy with a stranger's reservation stays charged as a stranger's.
     func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
         var reliance = QuotaLedger.Reliance.one
         do throws(Errno) {
@@ -223,7 +227,7 @@ final class VersionFiles: Sendable {
         do throws(Errno) { return try file.status() } catch { return nil }
     }
 
-    /// Puts a copy in the place of a link. What was written to the file until now is in it.
+    /// Replaces a link by a copy, with all that was written to the file so far.
     func detach(_ id: VersionID, limit: Int) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         let source = try open(id)
@@ -247,16 +251,16 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
     }
 
-    /// A copy in the place of a link is closed to those to whom the file is closed.
+    /// Closes a copy that replaces a link to all users that the file is closed to.
     private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: VersionID) {
         do throws(Errno) {
-            // Where that is not possible it is the daemon's, and so open to root or its only user.
+            // Where that is impossible, the copy belongs to the daemon, and only root or the daemon's user can open it.
             try copy.changeOwner(user: contents.status.user, group: contents.status.group)
             try copy.changeMode(to: contents.status.mode & 0o666)
             guard let list = contents.rights.accessControlList else { return }
             try copy.setAccessControlList(list)
         } catch {
-            // Its mode is 0600 then.
+            // Its mode is still 0600.
             report("kept/\(id) is open to its owner only (\(error))")
         }
     }
@@ -272,12 +276,12 @@ final class VersionFiles: Sendable {
 
     func drop(_ id: VersionID, _ line: LogLine) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
-        // What the log was never told it need not be told the end of; there is no room for that either.
+        // A pending line was never in the log, so the log needs no `dropped` line. It has no room for it either.
         let isOwed = state.withLock { state in state.pendingLines.contains { $0.id == id.description } }
         if !isOwed { try append(line) }
         try remove(id.description)
         state.withLock { $0.ledger.remove(id) }
-        // It may have been written meanwhile: then the next opening finds a line without a file.
+        // The line may have been written meanwhile. Then the next opening finds a line without a file.
         if isOwed { forgetPendingLine(id) }
         compactLogIfLong()
     }
@@ -301,13 +305,13 @@ extension VersionFiles {
         }
     }
 
-    /// What the making of a copy has come to.
+    /// The method and the reservation of a copy in progress.
     private struct Making {
         var method = PreservationMethod.copy
         var reservation: Reservation?
     }
 
-    /// Makes a file of the store with what another one holds: the owner's, and in the owner's room.
+    /// Creates a file of the store with the contents of another file. It belongs to the owner and takes the owner's room.
     private func fill(
         _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents,
         for charge: QuotaCharge,
@@ -315,7 +319,7 @@ extension VersionFiles {
     ) throws(StoreError) -> OwnedDescriptor {
         let isCopyable = Int(clamping: contents.status.size) <= limit
         do throws(StoreError) {
-            // To share blocks takes next to nothing.
+            // Shared blocks take hardly any room.
             let room = isCopyable ? Self.room(neededFor: contents.status) : QuotaLedger.leastRoom
             return try evictingIfFull(room, for: charge) { () throws(StoreError) in
                 let target = try withStoreErrors { () throws(Errno) in try directory.create(name) }
@@ -334,18 +338,18 @@ extension VersionFiles {
         }
     }
 
-    /// Bytes that are written to it afterwards count for the owner's quota.
+    /// Gives the file its owner, so that bytes written afterwards count for the owner's quota.
     private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
         guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
         do throws(Errno) {
             try file.changeOwner(user: status.user, group: status.group)
         } catch {
-            // Some file systems know no owners, and no quotas either.
+            // Some file systems have no owners, and no quotas either.
             guard [.notPermitted, .invalid, .unsupported].contains(error) else { throw StoreError(error) }
         }
     }
 
-    /// No version goes for it before it is known that the contents can be shared, or are not too long to be copied (D210).
+    /// Fills a copy. No version is evicted before the contents are known to be shared, or short enough to be copied (D210).
     private func fill(
         _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, for charge: QuotaCharge,
         limit: Int, _ making: inout Making
@@ -365,7 +369,7 @@ extension VersionFiles {
             making.reservation = try reserve(room, for: charge)
         }
         if isShared { return }
-        // One byte more than allowed tells a file that grew meanwhile from one that just fits.
+        // One byte beyond the limit tells a file that grew meanwhile from a file that just fits.
         let copied = try withStoreErrors { () throws(Errno) in
             try ThreadIdentity.withQuota(of: writer.user, group: writer.group) { () throws(Errno) in
                 try source.copyContents(to: target, limit: limit + 1)
@@ -374,7 +378,7 @@ extension VersionFiles {
         guard copied <= limit else { throw .tooLarge(limit: limit) }
     }
 
-    /// The copied contents are there; now their name and their line become durable, in this order.
+    /// Makes the name and then the line of a complete copy durable.
     private func record(_ entry: VersionRecord) throws(StoreError) {
         do throws(StoreError) {
             try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
@@ -404,7 +408,7 @@ extension VersionFiles {
         }
     }
 
-    /// For the line of a file that is there and stays. Returns whether it is written.
+    /// Appends the line of a file that exists and stays, or queues it. Returns whether it is written.
     @discardableResult
     func appendOrQueue(_ line: LogLine, owner: QuotaOwner = .root) -> Bool {
         do throws(StoreError) {
@@ -434,9 +438,9 @@ extension VersionFiles {
         }
     }
 
-    /// Takes back what failed half-way, or is not wanted.
+    /// Removes a file after a failure, or a copy that is not needed.
     ///
-    /// What cannot be taken back, the next opening finds.
+    /// The next opening finds a file that cannot be removed.
     private func undo(_ name: String) {
         do throws(Errno) {
             try directory.remove(name)
@@ -447,17 +451,18 @@ extension VersionFiles {
 }
 
 extension VersionFiles.State {
-    /// A line is on the disk when the name of its log is. That it was not was reported, and is tried again with each line.
+    /// Brings the name of a new log to the disk, since its lines are durable only then. A failure was reported; each new line
+    /// tries again.
     mutating func nameLog(in home: borrowing StoreDirectory, by synchronize: Synchronisation) {
         guard logName == .pending else { return }
         do throws(Errno) { try home.synchronize(by: synchronize) } catch { return }
         logName = .onDisk
     }
 
-    /// Writes what is owed, if that is possible now.
+    /// Writes the pending lines, if that is possible now.
     mutating func writePendingLines() {
         while let line = pendingLines.first {
-            // It was reported of each, and is tried again.
+            // The failure was reported for each line, and is tried again.
             do throws(Errno) { try log.append(line.bytes()) } catch { return }
             lines += 1
             pendingLines.removeFirst()
@@ -484,7 +489,7 @@ extension QuotaLedger.StoredFile {
 /// Whether a copy will be recorded.
 package enum CopyNeed: Sendable {
     case certain
-    /// It may never be needed, so no other version goes for it.
+    /// It may never be needed, so no other version is evicted for it.
     case possible
 }
 
@@ -493,10 +498,10 @@ package struct UnfinishedCopy: ~Copyable, Sendable {
     let id: VersionID
     let time: Int64
     let contents: VersionFiles.Contents
-    /// The user whose step it was made for.
+    /// The user that caused the copy.
     let user: UInt32?
     let method: PreservationMethod
-    /// The room that is held free for it until it is entered.
+    /// The room that is reserved for it until it is entered.
     let reservation: Reservation?
     let file: OwnedDescriptor
 }

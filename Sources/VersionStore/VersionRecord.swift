@@ -1,50 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a file was kept.
+/// Why a file was preserved.
 ///
-/// Not an enum: a log written by a later release may name causes this one does not know, and its
-/// entries are as good.
+/// Not an enum: a log of a later release may have causes that this release does not know, and its entries are as good.
 package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A step went ahead over a claim that did not yield in time.
+    /// A step preempted a claim that did not end in time.
     package static let claim = PreservationCause(rawValue: "claim")
-    /// A step went ahead over a presenter that did not answer.
+    /// A step went ahead although a presenter did not answer.
     package static let forfeit = PreservationCause(rawValue: "forfeit")
-    /// A step went ahead over a presenter that refused.
+    /// A step went ahead although a presenter refused.
     package static let refusal = PreservationCause(rawValue: "refusal")
-    /// A writer that was suspended may still write.
+    /// A suspended writer may still write.
     package static let suspendedWriter = PreservationCause(rawValue: "suspended-writer")
-    /// Found in the store without an entry: the daemon was killed between the two.
+    /// Found in the store without a line: the daemon was killed between the two.
     package static let recovered = PreservationCause(rawValue: "recovered")
     /// Written to a file that had been replaced or deleted meanwhile.
     package static let orphan = PreservationCause(rawValue: "orphan")
-    /// A step went ahead over a presenter that refused or did not answer.
+    /// A step went ahead although a presenter refused or did not answer.
     package static let presenter = PreservationCause(rawValue: "presenter")
-    /// A version is put in the place of what was there.
+    /// A version replaces the present contents.
     package static let restoring = PreservationCause(rawValue: "restoring")
     /// For a later release: two programs have changed the same contents.
     package static let conflict = PreservationCause(rawValue: "conflict")
 
-    /// Whether two programs disagreed about the contents, and neither knows what the other one has: these versions go last.
+    /// Whether two programs disagreed about the contents, and neither knows those of the other: these versions are evicted
+    /// last.
     var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
 }
 
-/// Of what contents are kept, and why.
+/// The document with the contents to preserve, and the reason.
 package struct PreservationRequest: Sendable {
     package let path: [UInt8]
     package let cause: PreservationCause
-    /// The directories above it that not everybody may enter.
+    /// The directories above it that some users may not enter.
     package let closed: [FileRights]
-    /// The user whose step makes it necessary, if that is not the daemon.
+    /// The user that causes the version, if that is not the daemon.
     package let user: UInt32?
 
     package init(path: [UInt8], cause: PreservationCause, closed: [FileRights] = [], user: UInt32? = nil) {
         (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
     }
 
-    /// The same by another user.
+    /// The same request of another user.
     func by(_ user: UInt32?) -> PreservationRequest {
         PreservationRequest(path: path, cause: cause, closed: closed, user: user)
     }
@@ -56,33 +56,33 @@ package struct PreservationRequest: Sendable {
 
 /// How the contents came into the store.
 package enum PreservationMethod: String, Hashable, Sendable {
-    /// The file itself has a second name there.
+    /// The file itself has a second name in the store.
     case link
     /// A file that shared all blocks when it was made.
     case reflink
     case copy
-    /// A second name of a copy that holds the same.
+    /// A second name of an equal copy.
     case shared
-    /// Not known any more, for a recovered entry.
+    /// Not known any more, for a recovered version.
     case unknown
 }
 
-/// One kept file, as the log describes it.
+/// One version, as the log describes it.
 package struct VersionRecord: Hashable, Sendable {
     package let id: VersionID
-    /// Where it was, from the root of the source; empty if that was lost.
+    /// The path of the document, from the root of the source; empty if that was lost.
     package let path: [UInt8]
     package let cause: PreservationCause
-    /// When it was kept, in nanoseconds since 1970.
+    /// When it was preserved, in nanoseconds since 1970.
     package let time: Int64
     package let rights: FileRights
     package let method: PreservationMethod
     package let device: UInt64
     package let inode: UInt64
     package let size: Int
-    /// The directories above it that not everybody could enter then.
+    /// The directories above it that some users could not enter then.
     package let closed: [FileRights]
-    /// The user whose step it was kept for; nil for a step of the daemon's own, or if that is not known.
+    /// The user that caused it; nil if that was the daemon, or is not known.
     package let user: UInt32?
 
     package init(
@@ -104,15 +104,15 @@ package struct VersionRecord: Hashable, Sendable {
     }
 }
 
-/// Where what was kept under an ID is to be found.
+/// The file that holds the contents of a version.
 package struct VersionLocation: Sendable {
     package let entry: VersionRecord
-    /// The file that begins with it: its own, but for one that was let go of since a later one holds all of it.
+    /// The version with the file: the same one, or a later one that begins with all of its contents.
     package let holder: VersionID
-    /// Where it ends in the holder's file; nil if that is all of it.
+    /// The offset in the file at which the contents end; nil for the end of the file.
     package let end: Int?
 
-    /// Up to `count` of its bytes.
+    /// Returns at most `count`, without the bytes after the end of the contents.
     package func count(_ count: Int, from offset: Int) -> Int {
         end.map { max(0, min(count, $0 - offset)) } ?? count
     }

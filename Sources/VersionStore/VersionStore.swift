@@ -2,38 +2,38 @@
 package import LinuxSystem
 import Synchronization
 
-/// Keeps what would be lost when an operation goes ahead over somebody's claim.
+/// Preserves contents that would be lost when an operation preempts a claim.
 ///
-/// Every function may block on the disk: call them on workers. A `keep` that returned has its contents
-/// and its line on the disk, whatever is killed afterwards; one that threw kept nothing. Of a link it may be the line that
-/// has no room on the disk: then the contents are kept, and the log hears of it and gets the line later.
+/// Every function may block on the disk: call them on workers. When a preserving function has returned, its contents and its
+/// line are on the disk and survive any kill. If it throws, nothing is preserved. A link is different if its line has no room
+/// on the disk: the contents are preserved, a report is logged, and the line is written later.
 package final class VersionStore: Sendable {
-    /// The largest file that is copied rather than shared or linked.
+    /// The largest file, in bytes, that is copied rather than shared or linked.
     package static let largestCopy = 256 << 20
 
     private let files: VersionFiles?
     private let log: @Sendable (String) -> Void
     /// Why there is no store, nil if there is one.
     ///
-    /// The source cannot be written then, and every `keep` says so.
+    /// The source cannot be written then, and every preserving function throws this error.
     package let absence: StoreError?
     private let largestCopy: Int
     private let writers = LinkWriters()
 
-    /// Opens `.truce` in the root of a source, and makes it if it is missing.
+    /// Opens `.truce` in the root of a source, and creates it if it is missing.
     ///
     /// - Parameters:
-    ///   - root: a descriptor of the root; `O_PATH` will do.
+    ///   - root: a descriptor of the root; `O_PATH` is enough.
     ///   - largestCopy: the most bytes that are copied.
-    ///   - limits: how much is kept.
+    ///   - limits: how much is preserved.
     ///   - clock: nanoseconds since 1970.
-    ///   - steadyClock: nanoseconds by which versions grow old, which go on while the machine sleeps, and do not jump. A `clock` of the
-    ///     caller's does not jump either, if this is nil.
+    ///   - steadyClock: nanoseconds that measure the age of versions. They go on while the machine sleeps, and do not jump. If
+    ///     it is nil, a `clock` of the caller must not jump either.
     ///   - synchronize: brings a file or a directory to the disk.
-    ///   - log: hears of everything that was not as it should be, and of what had to go, one sentence each.
-    ///   - leastCompactedLines: a log of fewer lines is not written anew, unless it is long.
-    ///   - leastCompactedBytes: how long.
-    ///   - takeLock: takes the exclusive lock of a file, or says that it cannot be had.
+    ///   - log: receives one sentence for each problem, and for each eviction.
+    ///   - leastCompactedLines: a log of fewer lines is not rewritten, unless it is long.
+    ///   - leastCompactedBytes: the bytes of a long log.
+    ///   - takeLock: takes the exclusive lock of a file, or returns false if another process has it.
     /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
     package init(
         in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
@@ -67,19 +67,19 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Lets versions go that are too old or too many, or take too much room. Call it now and then.
+    /// Removes versions that are too old or too many, or take too much room. Call it regularly.
     package func prune() { files?.prune() }
 
-    /// Takes the store away again if this opening has made it: what it was made for did not come about.
+    /// Removes the store if this opening created it and the mount failed.
     package func discardIfNew(in root: borrowing OwnedDescriptor) {
         if files?.isNew == true { StoreLayout.remove(from: root, log: log) }
     }
 
-    /// Keeps a file about to lose its name, by giving it another: atomic, and nothing is copied.
+    /// Preserves a file that is about to lose its name, by giving it another name: atomic, and without a copy.
     ///
-    /// An `O_PATH` descriptor of the file will do; `path` leads to it from the root of the source, and `closed` are the directories
-    /// on that way which not everybody may enter. `user` is the one whose step makes it necessary: what others than the owner cause has
-    /// less room.
+    /// An `O_PATH` descriptor of the file is enough. `path` leads to it from the root of the source. `closed` are the
+    /// directories on that path that some users may not enter. `user` caused the step; versions that other users than the owner
+    /// cause have less room.
     package func preserveByLinking(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -88,8 +88,8 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Keeps the contents of a file about to be overwritten: shared where the file system can, else
-    /// copied. What was kept of the path a moment ago and is the same stands for that.
+    /// Preserves the contents of a file that is about to be overwritten. They are shared where the file system can, and
+    /// otherwise copied. An equal version of the path from a moment ago is used instead.
     package func preserveByCopying(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -99,9 +99,9 @@ package final class VersionStore: Sendable {
             limit: largestCopy)
     }
 
-    /// Copies the contents of a file as ``preserveByCopying(_:path:cause:)`` does, but waits for no disk: for what somebody writes all
-    /// the time, and that is about to be overwritten. Either ``record(_:path:cause:)`` or ``discard(_:)`` is to follow; of who is
-    /// killed before, the next opening finds the contents, and not whose they were.
+    /// Copies the contents of a file as ``preserveByCopying(_:path:cause:closed:by:)`` does, but does not wait for the disk. It
+    /// is for a file that is written all the time and about to be overwritten. Call ``record(_:path:cause:closed:by:)`` or
+    /// ``discard(_:)`` afterwards. After a kill in between, the next opening finds the contents, but not their path.
     package func copyWithoutSync(
         _ file: borrowing OwnedDescriptor,
         for request: PreservationRequest = PreservationRequest(path: [], cause: .suspendedWriter),
@@ -110,7 +110,7 @@ package final class VersionStore: Sendable {
         try requireFiles().copyWithoutSync(file, request, need, limit: largestCopy)
     }
 
-    /// What was copied is on the disk when this returns, and listed, or the log has heard why not.
+    /// Records a copy: it is on the disk and listed when this returns, or the reason why not is logged.
     package func record(
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -119,15 +119,15 @@ package final class VersionStore: Sendable {
             copy, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Whether a copy holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
+    /// Whether a copy equals a version, byte by byte; false if they cannot be compared.
     package func isSame(_ copy: borrowing UnfinishedCopy, as id: VersionID) -> Bool {
         do throws(StoreError) { return try requireFiles().isSame(copy.id, as: id) } catch { return false }
     }
 
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }
 
-    /// Keeps the contents of a file that is appended to and nothing else, like ``preserveByCopying(_:path:cause:)``. Call
-    /// ``letGoOfGrown()`` when nobody waits for that any more.
+    /// Preserves the contents of a file that is only appended to, like ``preserveByCopying(_:path:cause:closed:by:)``. Call
+    /// ``letGoOfGrown()`` when no caller waits for that any more.
     package func preserveGrown(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -137,56 +137,56 @@ package final class VersionStore: Sendable {
             limit: largestCopy)
     }
 
-    /// Lets go of what ``preserveGrown(_:path:cause:)`` copied, if the next copy of that file begins with all of it; returns what
-    /// that was. Under its ID it can be read as before, out of the one that holds it; it is listed no more.
+    /// Drops each copy of ``preserveGrown(_:path:cause:closed:by:)`` that the next copy of its file begins with, and returns
+    /// their IDs. By its ID it can still be read, from the copy that holds it; it is not listed any more.
     package func letGoOfGrown() -> [VersionID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
-    /// Whether a version may stand for contents that are to be kept now: it is on the disk, and no older than a minute. Then it stays as
-    /// long as if it were kept now. An older one is to be kept again, which costs a name.
+    /// Whether a version may stand for contents that are to be preserved now: it is on the disk, and at most a minute old. Then
+    /// it stays as long as if it were preserved now. An older version must be preserved again, which costs a name.
     package func renewIfRecent(_ id: VersionID) -> Bool { files?.renewIfRecent(id, for: .one) ?? false }
 
-    /// Lets go of a kept file that turned out not to be needed.
+    /// Drops a version that turned out not to be needed.
     package func drop(_ id: VersionID, reason: String) throws(StoreError) {
         try requireFiles().drop(id, reason: reason)
     }
 
-    /// Lets go of several, as far as they are there, and no step has counted on them since a moment.
+    /// Drops the versions that exist and that no step has relied on since `moment`.
     package func dropVersions(of ids: [VersionID], reason: String, unlessNeededSince moment: Int64? = nil) {
         files?.dropVersions(ofKnown: ids, because: reason, unlessNeededSince: moment)
     }
 
-    /// The time by the clock by which versions grow old.
+    /// The time of the clock that measures the age of versions.
     package func moment() -> Int64 { files?.steadyClock() ?? 0 }
 
-    /// Gives a link contents of its own, so that what is written to its file from now on does not change them. A kill leaves
-    /// the link or the copy under the ID, and both hold the same.
+    /// Gives a link contents of its own, so that later writes to its file do not change them. A kill leaves the link or the
+    /// copy under the ID, with the same contents.
     package func detach(_ id: VersionID) throws(StoreError) {
         try requireFiles().detach(id, limit: largestCopy)
     }
 
-    /// A program has the file of a link open to write, until ``noteClosed(_:by:)``.
+    /// Notes that a program has the file of a link open for writing, until ``noteClosed(_:by:)``.
     package func noteWriter(of id: VersionID, _ name: String, by number: UInt64) {
         writers.insert(name, of: id, by: number)
     }
 
     package func noteClosed(_ id: VersionID, by number: UInt64) {
-        // From now on it has the length that it has.
+        // The length of the file does not change any more.
         if writers.remove(id, by: number) { files?.measure(id) }
     }
 
-    /// The programs that have the file of a link open to write, each once, in the order of their names.
+    /// The programs that have the file of a link open for writing, each once, in the order of their names.
     package func writers(of id: VersionID) -> [String] { writers.names(of: id) }
 
-    /// Whether a file holds what is kept under an ID, byte by byte. What cannot be compared is taken to be different.
+    /// Whether a file equals a version, byte by byte; false if they cannot be compared.
     package func holds(_ id: VersionID, _ file: borrowing OwnedDescriptor) -> Bool {
         do throws(StoreError) { return try requireFiles().holds(id, file) } catch { return false }
     }
 
-    /// The last chance of lines that had no room: without them, the next opening finds the contents and not whose they were.
+    /// Writes the lines that had no room, a last time. Without them the next opening finds the contents, but not their paths.
     package func writePendingLines() { files?.writePendingLines() }
 
-    /// What is kept of a path and everything below it, oldest first; of everything for an empty path. `alias` says which other
-    /// paths are the same document.
+    /// Lists the versions of a path and everything below it, oldest first; all versions for an empty path. `alias` returns
+    /// whether another path is the same document.
     package func list(
         under path: [UInt8], orCalled alias: ([UInt8]) -> Bool = { _ in false }
     ) throws(StoreError) -> [VersionRecord] {
@@ -197,24 +197,24 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Whether a file is one of those that hold what is kept.
+    /// Whether a file is one of the files that hold versions.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {
         try files?.hold(status) ?? false
     }
 
     package func entry(_ id: VersionID) throws(StoreError) -> VersionRecord { try find(id).entry }
 
-    /// What was kept under an ID, also if that was let go of because another file holds all of it.
+    /// Finds a version, also if it was dropped because another file holds all of it.
     ///
-    /// Whether somebody may see it is `VersionRecord.mayBeRead`'s to say.
+    /// `VersionRecord.mayBeRead` decides whether a user may see it.
     package func find(_ id: VersionID) throws(StoreError) -> VersionLocation {
         guard let contents = try requireFiles().find(id) else { throw .noSuchEntry }
         return contents
     }
 
-    /// Opens kept contents for reading; no more of the file is theirs than ``VersionLocation/end``.
+    /// Opens the contents of a version for reading; they end at ``VersionLocation/end`` of the file.
     ///
-    /// They may have gone on to another holder since they were found, and are found there.
+    /// If another version has become the holder since they were found, that one is opened.
     package func open(_ contents: inout VersionLocation) throws(StoreError) -> OwnedDescriptor {
         while true {
             do throws(StoreError) {
@@ -222,7 +222,7 @@ package final class VersionStore: Sendable {
             } catch {
                 guard error == .noSuchEntry else { throw error }
                 let found = try find(contents.entry.id)
-                // Each is a later one, so this ends.
+                // Each holder has a later ID, so the loop ends.
                 guard found.holder > contents.holder else { throw error }
                 contents = found
             }
@@ -235,7 +235,7 @@ package final class VersionStore: Sendable {
     }
 }
 
-/// How a store is run.
+/// The settings of a store.
 struct StoreSettings: Sendable {
     let limits: StoreLimits
     let clock: @Sendable () -> Int64

@@ -2,19 +2,19 @@
 import LinuxSystem
 import Synchronization
 
-/// Writing the log anew: without that it would grow for ever, though what is kept does not (D193).
+/// Rewriting the log, which would otherwise grow for ever while the versions have a limit (D193).
 extension VersionFiles {
-    /// Which lines are worth their room.
+    /// The versions that the log lists as preserved and as dropped.
     private struct Survey {
         var kept: Set<VersionID> = []
-        /// What was let go of, by what holds it.
+        /// Dropped versions, with the version that holds their contents.
         var drops: [VersionID: VersionID?] = [:]
 
-        /// Whether contents can still be read under an ID.
+        /// Whether the contents of a version can still be read.
         func isReadable(_ id: VersionID) -> Bool {
             var id = id
             while let drop = drops[id] {
-                // Each is a later one, so this ends.
+                // Each holder has a later ID, so the loop ends.
                 guard let holder = drop, holder > id else { return false }
                 id = holder
             }
@@ -22,7 +22,7 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the log anew if few of its lines are about what can be read.
+    /// Rewrites the log if few of its lines are about readable versions.
     func compactLogIfLong() {
         state.withLock { state in
             let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)
@@ -35,7 +35,7 @@ extension VersionFiles {
                 }
                 try compactLog(&state)
             } catch {
-                // It is as good as before, and is tried again when it is twice as long.
+                // The log is as good as before. The next attempt comes when it is twice as long.
                 (state.linesCompacted, state.bytesCompacted) = (state.lines, size)
                 report("kept.log could not be written anew (\(error))")
             }
@@ -61,7 +61,7 @@ extension VersionFiles {
         }
         state.log = try replaceLog(by: text)
         (state.lines, state.linesCompacted, state.bytesCompacted) = (lines, lines, text.count)
-        // It is the log by now, whether or not a power cut would leave it there.
+        // The new file is the log now, even if a power cut may undo the rename.
         do throws(Errno) {
             try home.synchronize(by: synchronize)
         } catch {
@@ -70,7 +70,7 @@ extension VersionFiles {
         }
     }
 
-    /// A program that opens the log from here on finds the new one, which is locked before.
+    /// Replaces the log by a file with `text`. The new file is locked before a program can open it as the log.
     private func replaceLog(by text: [UInt8]) throws(Errno) -> VersionLog {
         let name = StoreLayout.newLog
         do throws(Errno) {

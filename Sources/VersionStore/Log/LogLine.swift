@@ -10,28 +10,28 @@ struct LogLine: Codable, Sendable {
 
     var event: Event
     var id: String
-    /// ISO 8601 in UTC to the millisecond, for people; `nanoseconds` is what is read back.
+    /// ISO 8601 in UTC to the millisecond, for people; programs read `nanoseconds`.
     var time: String
     var nanoseconds: Int64
-    /// Why it was kept, or dropped.
+    /// Why the version was preserved or dropped.
     var cause: String
-    /// The path when it is text; `pathBytes` always holds it.
+    /// The path if it is UTF-8; `pathBytes` always holds it.
     var path: String?
     var pathBytes: Data?
     var user: UInt32?
     var group: UInt32?
     var mode: UInt32?
     var accessControlList: Data?
-    /// The user whose step it was kept for.
+    /// The user that caused the version.
     var by: UInt32?
-    /// The directories above that not everybody could enter.
+    /// The directories above that some users could not enter.
     var closed: [Directory]?
     var method: String?
     var device: UInt64?
     var inode: UInt64?
-    /// Of a dropped file the bytes of `heldBy` that it held.
+    /// The size in bytes; of a dropped version, the number of bytes in `heldBy` that are its contents.
     var size: Int?
-    /// The kept file that begins with all of a dropped one.
+    /// The version that begins with all contents of the dropped one.
     var heldBy: String?
 
     struct Directory: Codable, Sendable {
@@ -85,14 +85,14 @@ struct LogLine: Codable, Sendable {
         size = entry.size
     }
 
-    /// Whether somebody let go of the file. A former release wrote of files that it did not see that they were dropped, too,
-    /// and not seeing one may have been an error of the disk.
+    /// Whether the line drops its version. A former release also wrote `dropped` lines, with the cause `missing`, for files
+    /// that it did not see. A disk error may have hidden those files.
     var isDrop: Bool { event == .dropped && cause != "missing" }
 
-    /// The file that holds what was dropped.
+    /// The version that holds the dropped contents.
     var holder: VersionID? { heldBy.flatMap(VersionID.init) }
 
-    /// What a `kept` line says; nil if it does not say enough, or is not one.
+    /// The record of a `kept` line; nil for another line, or if fields are missing.
     var entry: VersionRecord? {
         guard event == .kept, let id = VersionID(id), let user, let group, let mode else { return nil }
         return VersionRecord(
@@ -117,19 +117,19 @@ struct LogLine: Codable, Sendable {
         }
     }
 
-    /// Nil for a line that a crash tore, or that means nothing to this release.
+    /// Reads a line; nil if a crash tore it, or if this release does not understand it.
     static func read(_ bytes: ArraySlice<UInt8>) -> LogLine? {
         do {
             return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
         } catch {
-            // Who reads the log counts these lines and reports them.
+            // The reader of the log counts and reports such lines.
             return nil
         }
     }
 
     /// `2026-11-21T00:35:00.923Z`
     private static func readable(_ nanoseconds: Int64) -> String {
-        // Foundation's own milliseconds are off by one for every other moment: a Date is a binary fraction.
+        // Foundation's own milliseconds are wrong by one for every other moment, since a Date is a binary fraction.
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
         let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
         let milliseconds = String(1_000 + rest / 1_000_000).dropFirst()

@@ -3,7 +3,7 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Makes files and log agree again after a kill, when a store is opened.
+/// Makes the files and the log agree again after a kill, when a store is opened.
 extension VersionFiles {
     private struct LogScan {
         var live: [VersionID: ListedVersion] = [:]
@@ -18,13 +18,13 @@ extension VersionFiles {
 
     private struct ListedVersion {
         let entry: VersionRecord?
-        /// How much time had passed by its line.
+        /// The elapsed time at its line, in nanoseconds.
         let moment: Int64
     }
 
-    /// How much time has passed from line to line, by times of day that may have been set in between (D211).
+    /// The time that passed between lines, computed from times of day that may have been set in between (D211).
     private struct ElapsedTime {
-        /// A longer step is one of the clock.
+        /// A longer step means that the clock was set.
         let longest: Int64
         private(set) var sum: Int64 = 0
         private(set) var last: Int64?
@@ -43,7 +43,7 @@ extension VersionFiles {
                 self.last = time
                 return false
             }
-            // Some lines are written late. What comes after them is measured from the line before.
+            // A line that was written late has an earlier time. The next line is measured from the latest time so far.
             guard step > 0 else { return true }
             self.last = time
             sum = sum.addingReportingOverflow(step).overflow ? .max : sum + step
@@ -76,16 +76,16 @@ extension VersionFiles {
         prune()
     }
 
-    /// How old versions are when the store is opened (D211). From then on a clock counts that does not jump.
+    /// The ages of versions when the store is opened (D211). From then on a steady clock measures them.
     private struct Ages {
-        /// Two readings of one moment: the time that has passed by the log, and the clock that does not jump.
+        /// Two readings of the same moment: the elapsed time of the log, and the steady clock.
         let elapsed: Int64
         let steadyNow: Int64
 
         func moment(_ moment: Int64) -> Int64 { steadyNow &- (elapsed - moment) }
     }
 
-    /// A clock that is far from the last line was set, or is yet to be set. Then the time since that line does not count.
+    /// A clock that is far from the last line was set, or is not set yet. The time since that line does not count then.
     private func ages(by scan: ElapsedTime) -> Ages {
         var elapsed = scan
         if !elapsed.go(to: clock()), scan.last ?? 0 >= Self.leastTime {
@@ -94,16 +94,16 @@ extension VersionFiles {
         return Ages(elapsed: elapsed.sum, steadyNow: steadyClock())
     }
 
-    /// 30 days.
+    /// 30 days, in nanoseconds.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
-    /// The longest time between two lines that is believed.
+    /// The longest time between two lines that counts, in nanoseconds.
     private var longestStep: Int64 {
         let sum = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
         return sum.overflow ? .max : sum.partialValue
     }
 
-    /// A version that cannot be looked at takes no room as far as is known; it may be seen the next time.
+    /// Enters a version that the log lists. If its status cannot be read, it takes no room until the next opening.
     private func enter(_ entry: VersionRecord, bornAt moment: Int64) {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
@@ -114,7 +114,7 @@ extension VersionFiles {
         }
     }
 
-    /// Nothing is written about them: what was not seen this time may be seen the next.
+    /// Reports missing versions, but writes no line about them: the next opening may see them again.
     private func reportMissing(_ ids: Set<VersionID>) {
         guard let first = ids.min() else { return }
         let others = ids.count > 1 ? ", and \(ids.count - 1) more" : ""
@@ -139,7 +139,7 @@ extension VersionFiles {
         return scan
     }
 
-    /// Removes copies that were never complete; leaves and reports what is not ours.
+    /// Removes incomplete copies; leaves and reports files that are not the store's.
     private func sweep(_ names: [String]) throws(StoreError) {
         for name in names where VersionID(name) == nil {
             if name.hasSuffix(Self.incomplete), VersionID(String(name.dropLast(Self.incomplete.count))) != nil
@@ -151,10 +151,10 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the line a kill came before.
+    /// Writes the missing line of a file, because a kill came before the line.
     ///
-    /// A linked file has its owner, and so has a copy. Nobody else gets to read it: in which
-    /// directories it lay is not known any more, and these may have been closed to others. It is as old as its line.
+    /// A linked file has its owner, and so has a copy. Only the owner may read the version. The directories above the document
+    /// are not known any more, and they may have been closed to others. The age of the version counts from its new line.
     private func adopt(_ id: VersionID) throws(StoreError) {
         let entry = try withStoreErrors { () throws(Errno) in
             let file = try directory.path(of: id.description)
@@ -168,14 +168,14 @@ extension VersionFiles {
             return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")
-        // A disk on which there is no room for it is no reason not to mount.
+        // The mount goes on even if the disk has no room for the line.
         appendOrQueue(LogLine(entry))
     }
 }
 
-/// Reading what is kept.
+/// Reading the preserved versions.
 extension VersionFiles {
-    /// Every entry whose file is there, oldest first.
+    /// Returns all versions with a file, oldest first.
     func entries(where isWanted: (VersionRecord) -> Bool) throws(StoreError) -> [VersionRecord] {
         var entries: [VersionID: VersionRecord] = [:]
         _ = try forEachLine { line in
@@ -183,13 +183,14 @@ extension VersionFiles {
             if line.isDrop, let id = VersionID(line.id) { entries[id] = nil }
         }
         guard !entries.isEmpty else { return [] }
-        // After the log, since a file is there before its line.
+        // The directory is listed after the log is read, because a file exists before its line.
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
-    /// Whether a file is one of those in the directory. The log tells of the documents that were copied.
+    /// Whether a file is one of the files in the directory. The log cannot tell: it has the inodes of the documents, not of
+    /// their copies.
     func hold(_ status: FileStatus) throws(StoreError) -> Bool {
         try withStoreErrors { () throws(Errno) in
             guard try directory.status().device == status.device else { return false }
@@ -198,7 +199,7 @@ extension VersionFiles {
                 do throws(Errno) {
                     file = try directory.path(of: name).status()
                 } catch {
-                    // What was let go of meanwhile is nobody's any more.
+                    // A version that was removed meanwhile does not count.
                     guard error == .noEntry else { throw error }
                     continue
                 }
@@ -208,7 +209,7 @@ extension VersionFiles {
         }
     }
 
-    /// Whether its file is there is seen when it is opened.
+    /// Finds the file that holds a version. Only opening it shows whether it exists.
     func find(_ id: VersionID) throws(StoreError) -> VersionLocation? {
         var entry: VersionRecord?
         var drops: [VersionID: (holder: VersionID?, size: Int?)] = [:]
@@ -219,7 +220,7 @@ extension VersionFiles {
         guard let entry else { return nil }
         guard let drop = drops[id] else { return VersionLocation(entry: entry, holder: id, end: nil) }
         guard var holder = drop.holder else { return nil }
-        // Each is a later one, so this ends.
+        // Each holder has a later ID, so the loop ends.
         while let next = drops[holder]?.holder, next > holder { holder = next }
         return VersionLocation(entry: entry, holder: holder, end: drop.size)
     }
@@ -234,8 +235,8 @@ extension VersionFiles {
         }
     }
 
-    /// Those that are owed come last. A line that is being appended is no line yet; but who reads the log, which may be long, keeps
-    /// nobody from appending.
+    /// Calls `body` for each line, pending lines last, and returns the number of unreadable lines. A line that is being
+    /// appended is left out. The lock is not held during the reading, because the log may be long.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
         let reading = try state.withLock { state throws(StoreError) in
             do throws(Errno) {
@@ -252,7 +253,7 @@ extension VersionFiles {
         return unreadable
     }
 
-    /// A reading of the log, which goes on also when another file has taken its place.
+    /// A reading of the log, which stays valid when another file replaces the log.
     private struct LogSnapshot: ~Copyable, Sendable {
         let log: OwnedDescriptor
         let size: Int

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// `kept.log`: appended to, and written anew when most of it is about versions that are gone.
+/// `kept.log`: lines are appended, and it is rewritten when most lines are about versions that are gone.
 ///
-/// A line that a crash tore is closed by the newline the next append begins with, and skipped by every
-/// reader.
+/// A crash may tear the last line. The newline with which the next append begins ends it, and every reader skips it.
 struct VersionLog: ~Copyable, Sendable {
-    /// No line of the daemon's is longer: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
+    /// The daemon writes no longer line: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
     private static let longestLine = 1 << 18
     private static let page = 1 << 16
 
     private let file: OwnedDescriptor
     private let synchronize: Synchronisation
-    /// The last line has no newline yet.
+    /// True if the last line has no newline yet.
     private var isTorn: Bool
 
     init(
@@ -32,7 +31,7 @@ struct VersionLog: ~Copyable, Sendable {
 
     /// Appends a line and makes it durable; after an error the log holds no part of it. It takes the room of `owner`.
     ///
-    /// The log is open for writing only meanwhile: nobody can make a file system read-only in which a file is.
+    /// The log is open for writing only during the call. A file system with a file open for writing cannot be made read-only.
     mutating func append(_ line: [UInt8], owner: QuotaOwner = .root) throws(Errno) {
         let file = try file.reopenForAppending()
         let size = try file.status().size
@@ -51,15 +50,15 @@ struct VersionLog: ~Copyable, Sendable {
         }
     }
 
-    /// How long the log is; what is before its end stays as it is.
+    /// The size of the log in bytes; the bytes before its end never change.
     borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
 
-    /// The log for a reader, who goes on with it when another file takes its place.
+    /// Returns the log for a reader, which can go on when another file replaces the log.
     borrowing func reader() throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor.duplicating(file.rawValue)
     }
 
-    /// Hands every line of a log's beginning to `body`, oldest first, and says how many could not be read.
+    /// Calls `body` for each line in the beginning of a log, oldest first, and returns the number of unreadable lines.
     static func forEach(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
     ) throws(Errno) -> Int {
@@ -70,10 +69,9 @@ struct VersionLog: ~Copyable, Sendable {
         return unreadable
     }
 
-    /// The same as it is written, without the newlines.
+    /// The same with each line as it is written, without its newline.
     ///
-    /// A last line that lacks nothing but its newline counts: its file is there, and its path is known
-    /// from nowhere else.
+    /// A last line that lacks only its newline counts: its file exists, and its path is known from nowhere else.
     static func forEachText(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
     ) throws(Errno) {
@@ -95,10 +93,10 @@ struct VersionLog: ~Copyable, Sendable {
     }
 }
 
-/// How a file or directory of the store comes to the disk, which is fsync(2).
+/// Brings a file or directory of the store to the disk, as fsync(2) does.
 package typealias Synchronisation = @Sendable (borrowing OwnedDescriptor) throws(Errno) -> Void
 
-/// The user and the group in whose name the disk is written.
+/// The user and the group that the written disk space counts for.
 struct QuotaOwner: Hashable, Sendable {
     let user: UInt32
     let group: UInt32

@@ -4,13 +4,13 @@ import Synchronization
 
 /// Equal contents of one owner are stored once.
 extension VersionFiles {
-    /// Of how many copies of the same size the beginning, the middle and the end are looked at.
+    /// How many copies of the same size are compared at their beginning, middle and end.
     private static let mostLooks = 32
-    /// How many are compared byte by byte.
+    /// How many copies are compared byte by byte.
     private static let mostComparisons = 4
     private static let sample = 4096
 
-    /// Gives a copy that holds what a file holds one more name, and opens it. It is compared, and not believed, that it does.
+    /// Gives a copy that equals a file one more name, and opens it. The bytes of both are compared.
     func share(
         _ file: borrowing OwnedDescriptor, _ contents: Contents, as name: String
     ) -> OwnedDescriptor? {
@@ -22,7 +22,7 @@ extension VersionFiles {
             do throws(Errno) {
                 let copy = try directory.open(id.description)
                 let status = try copy.status()
-                // What an earlier release has copied is root's, and not charged to the owner.
+                // Copies of an earlier release belong to root, and are not charged to the owner.
                 guard status.user == owner, Int(status.size) == size, try isAlike(file, copy, size) else {
                     continue
                 }
@@ -32,14 +32,15 @@ extension VersionFiles {
                 try directory.link(copy, as: name)
                 return copy
             } catch {
-                // It was let go of, or has as many names as it can have. The file is copied then, or another one found.
+                // The copy was removed, or has the most names that a file can have. Another copy is tried, or the file is
+                // copied.
                 continue
             }
         }
         return nil
     }
 
-    /// The version that was kept of a document a moment ago, if it holds what the file holds, and stays as long as one that is kept now.
+    /// Returns the latest version of a document if it equals the file, and can stay as long as a new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = state.withLock({ $0.recent[request.path] }), known.closed == request.closed,
             known.cause.isConflict || !request.cause.isConflict
@@ -48,12 +49,12 @@ extension VersionFiles {
             guard try examine(file).rights == known.rights, try holds(known.id, file) else { return nil }
             return renewIfRecent(known.id, for: .several) ? known.id : nil
         } catch {
-            // It is kept anew then, or that says why not.
+            // The file is preserved anew, and that call reports the error.
             return nil
         }
     }
 
-    /// Whether two files are equal where that is quickly seen.
+    /// Whether samples of two files are equal.
     private func isAlike(
         _ one: borrowing OwnedDescriptor, _ other: borrowing OwnedDescriptor, _ size: Int
     ) throws(Errno) -> Bool {
@@ -65,7 +66,7 @@ extension VersionFiles {
         return true
     }
 
-    /// Whether a file holds what is kept under an ID, byte by byte.
+    /// Whether a file equals a version, byte by byte.
     func holds(_ id: VersionID, _ file: borrowing OwnedDescriptor) throws(StoreError) -> Bool {
         let copy = try open(id)
         return try withStoreErrors { () throws(Errno) in
@@ -79,7 +80,7 @@ extension VersionFiles {
     }
 }
 
-/// The copies that were made last, by the path of the document. One that is forgotten is followed by another name of the same copy, no more.
+/// The latest copies, by the path of the document. A forgotten copy only costs another name of the same file.
 struct RecentCopies: Sendable {
     private static let most = 256
     private var entries: [[UInt8]: VersionRecord] = [:]

@@ -3,47 +3,48 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Whose room a version takes, and what may go for it.
+/// The owner that a version is charged to, and the versions that may be evicted for it.
 struct QuotaCharge: Sendable {
     enum EvictionRule: Sendable {
-        /// The version may never be needed.
+        /// Evict nothing, because the version may never be needed.
         case nothing
         case oldVersions
     }
 
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
-    /// In whose name the disk is written. What others do to root's files takes none of the room that a file system keeps for root.
+    /// The user and group that the disk space counts for. Versions of root's files that others cause take no room reserved for
+    /// root.
     let writer: QuotaOwner
     let path: [UInt8]
     let evictionRule: EvictionRule
-    /// What the line takes in the log beyond an ordinary one.
+    /// The bytes of its line beyond those of an ordinary line.
     let line: Int
 }
 
-/// The limits of what is kept (D193, D210 to D212).
+/// The limits of the store (D193, D210 to D212).
 extension VersionFiles {
     private static let blockSize = 512
-    /// A file system below may say anything: sums of this many do not overflow.
+    /// A file system below may report any number; sums of numbers up to this one do not overflow.
     private static let mostBlocks: UInt64 = 1 << 40
-    /// For how long a step may count on a version that was kept before; also a full disk does not take it away by then.
+    /// How long a step may rely on an earlier version, in nanoseconds. Even a full disk does not evict it within this time.
     private static let youth = Int64(60_000_000_000)
-    /// Of an ordinary line.
+    /// The bytes of an ordinary line.
     private static let ordinaryLine = 1024
 
-    /// What a file takes on the disk.
+    /// The bytes that a file takes on the disk.
     static func room(taken status: FileStatus) -> Int {
         max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, QuotaLedger.leastRoom)
     }
 
-    /// What a copy of a file may take.
+    /// The bytes that a copy of a file may take.
     static func room(neededFor status: FileStatus) -> Int {
         let unit = QuotaLedger.leastRoom
-        // The size of what is copied has a limit.
+        // Files that are copied have a limit far below the bound here.
         return max((min(Int(clamping: status.size), .max - unit) + unit - 1) / unit * unit, unit)
     }
 
-    /// What a line takes beyond an ordinary one: the path twice, and the rights of directories above.
+    /// The bytes of a line beyond an ordinary line: the path twice, and the rights of directories above.
     static func line(of request: PreservationRequest, _ rights: FileRights) -> Int {
         let path = request.path.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
         let lists = ([rights] + request.closed).reduce(0) {
@@ -52,7 +53,7 @@ extension VersionFiles {
         return max(path + request.path.count / 3 * 4 + lists - ordinaryLine, 0)
     }
 
-    /// The user that versions of a file are charged to. All that a user's daemon keeps is that user's.
+    /// The user that versions of a file are charged to. A user's daemon charges all versions to that user.
     func owner(of rights: FileRights) -> UInt32 { OwnProcess.user == 0 ? rights.user : OwnProcess.user }
 
     func charge(
@@ -68,19 +69,19 @@ extension VersionFiles {
             evictionRule: evictionRule, line: Self.line(of: request, rights))
     }
 
-    /// In whose name a version and its line are written.
+    /// The user and group that a version and its line are written for.
     func writer(_ rights: FileRights, _ user: UInt32?) -> QuotaOwner {
         let isRoots = rights.user == 0 && initiator(user, owner(of: rights)) == .stranger
         return QuotaOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
-    /// Root may do what it wants with what users have.
+    /// The kind of user that causes a version. Root counts as the owner, because root may change files of any user.
     func initiator(_ user: UInt32?, _ owner: UInt32) -> QuotaLedger.Initiator {
         guard let user, user != owner, user != 0 else { return .owner }
         return .stranger
     }
 
-    /// How many bytes the versions of one owner may take.
+    /// Returns the bytes that the versions of one owner may take.
     private func limit() throws(StoreError) -> Int {
         let status = try withStoreErrors { () throws(Errno) in try directory.filesystemStatus() }
         let size = Int(clamping: status.blocks).multipliedReportingOverflow(
@@ -88,10 +89,10 @@ extension VersionFiles {
         return limits.room(ofFilesystem: size.overflow ? .max : size.partialValue)
     }
 
-    /// Holds room free for a version, for which the owner's oldest ones go if need be.
+    /// Reserves room for a version, and evicts the owner's oldest versions if necessary.
     ///
-    /// What strangers cause takes half of the room at most, and pushes out versions of the same document only.
-    /// `body` is a file that the version is to share. If another version has it, the new one takes no more than a name.
+    /// Versions that strangers cause take at most half of the room, and evict only versions of the same document. `body` is a
+    /// file that the version is to share. If another version has it, the new version takes only a name.
     func reserve(_ room: Int, for charge: QuotaCharge, sharing body: QuotaLedger.StoredFile? = nil)
         throws(StoreError)
         -> Reservation
@@ -128,8 +129,8 @@ extension VersionFiles {
         state.withLock { $0.ledger.release(reservation) }
     }
 
-    /// Runs a step that writes to the disk. If there is no room, or the owner's quota is used up, the owner's oldest versions go, but
-    /// for the newest, for which other steps are not taken yet; and the step is tried once more.
+    /// Runs a step that writes to the disk, and once more if the disk or the owner's quota was full. Before the second run, the
+    /// owner's oldest versions are evicted. The newest stay, because the steps that rely on them may not be taken yet.
     func evictingIfFull(
         _ room: Int, for charge: QuotaCharge, _ step: () throws(StoreError) -> OwnedDescriptor
     ) throws(StoreError) -> OwnedDescriptor {
@@ -154,12 +155,13 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// Versions on which no step has counted since this moment may go. A step may not be taken yet whatever the option says.
+    /// Versions that no step relied on since this moment may be evicted. Whatever the option says, a recent step may not be
+    /// taken yet.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
 
-    /// Whether a version may stand for one that was to be kept now. If so, it stays as long as that.
+    /// Whether a version may stand for a new version. If so, it stays as long as that.
     func renewIfRecent(_ id: VersionID, for reliance: QuotaLedger.Reliance) -> Bool {
         let now = steadyClock()
         return state.withLock {
@@ -167,8 +169,8 @@ extension VersionFiles {
         }
     }
 
-    /// Lets the oldest of an owner's versions go, those in conflict last. Nil for a wish: it is in vain.
-    /// Nothing goes if all that may go is not enough.
+    /// Evicts the oldest of an owner's versions, conflicts last; returns false if that is in vain. `eviction` returns nil if it
+    /// would be. Nothing is evicted if all candidates together are not enough.
     private func evict(
         because reason: String, names: [QuotaLedger.StoredFile: Int] = [:],
         _ eviction: (QuotaLedger) -> QuotaLedger.EvictionRequest?,
@@ -207,13 +209,13 @@ extension VersionFiles {
         }
     }
 
-    /// At how many files is looked for one step.
+    /// The most files examined for one step.
     private static let mostLooks = 1024
-    /// A file that had names elsewhere is looked at again after that.
+    /// A file that had names elsewhere is examined again after these nanoseconds.
     private static let lookAgain = Int64(10_000_000_000)
 
-    /// How many names those files have, anywhere, that are not the store's alone and may go. Not under the lock: each look is a call
-    /// of the file system.
+    /// Returns the number of names, anywhere, of evictable files that are not only the store's. The lock is not held, because
+    /// each number takes a system call.
     private func lookAtNames(_ eviction: QuotaLedger.EvictionRequest) -> [QuotaLedger.StoredFile: Int] {
         let (written, now) = (writers.all, steadyClock())
         let files = state.withLock { state -> [QuotaLedger.StoredFile: VersionID] in
@@ -227,7 +229,7 @@ extension VersionFiles {
                 let status = try directory.path(of: id.description).status()
                 if QuotaLedger.StoredFile(status) == body { names[body] = Int(clamping: status.linkCount) }
             } catch {
-                // It was let go of, or cannot be seen. It does not go for this step.
+                // The version was removed or cannot be examined. It is not evicted for this step.
                 continue
             }
         }
@@ -235,11 +237,11 @@ extension VersionFiles {
         return names
     }
 
-    /// Lets versions go that are too old, or too many; then those that exceed the room. Call it now and then.
+    /// Removes versions that are too old or too many, then versions that exceed the room. Call it regularly.
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
-        // The time for which they are certain to stay counts first.
+        // The time for which versions certainly stay takes precedence.
         let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
         let old: [VersionID] = state.withLock { state in
             let old = state.ledger.all(before: moment, excluding: written.contains)
@@ -264,7 +266,7 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Lets the versions of a document go that are too many.
+    /// Removes the oldest versions of a document beyond the limit.
     private func prune(_ path: [UInt8]) {
         let written = writers.all
         let gone: [VersionID] = state.withLock { state in
@@ -276,7 +278,8 @@ extension VersionFiles {
         reportAndDrop(of: gone, because: "more than \(limits.versions) versions of the document are kept")
     }
 
-    /// The ledger has forgotten them by now. A version that cannot be taken away is found by the next opening.
+    /// Reports and removes versions that the ledger has already forgotten. The next opening finds a version that could not be
+    /// removed.
     private func reportAndDrop(of ids: [VersionID], because reason: String, _ whose: String = "") {
         guard let first = ids.first else { return }
         let others = ids.count > 1 ? " and \(ids.count - 1) more" : ""
@@ -284,8 +287,8 @@ extension VersionFiles {
         drop(ids, because: reason)
     }
 
-    /// Drops versions without a line of the log for people. A version stays if another step counts on it as well, or if a step has
-    /// counted on it since a moment.
+    /// Drops versions without a report. A version stays if several steps rely on it, or if a step has relied on it since
+    /// `moment`.
     func dropVersions(ofKnown ids: [VersionID], because reason: String, unlessNeededSince moment: Int64?) {
         let known: [VersionID] = state.withLock { state in
             let known = ids.filter { id in
@@ -308,7 +311,7 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// All lines first, then all files, as of one. The writer that waits for room waits for the disk twice, however many they are.
+    /// Writes all lines, then removes all files. The caller waits for the disk twice, however many versions there are.
     private func dropAll(_ ids: [VersionID], because reason: String) throws(StoreError) {
         let pendingLines = state.withLock { state in Set(state.pendingLines.map(\.id)) }
         let lines = ids.filter { !pendingLines.contains($0.description) }
@@ -317,7 +320,7 @@ extension VersionFiles {
         do throws(StoreError) {
             try append(lines)
         } catch .noSpace {
-            // There is room when the files are gone. A kill in between leaves lines without files.
+            // The removal of the files frees room for the lines. A kill in between leaves lines without files.
             isWritten = false
         }
         for id in ids { takeAway(id) }
@@ -335,9 +338,9 @@ extension VersionFiles {
     }
 }
 
-/// What the ledger knows.
+/// Entering versions into the ledger.
 extension VersionFiles {
-    /// Enters a version that is there. What is too much of its document goes.
+    /// Enters a version with a file, and removes its document's versions beyond the limit.
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
@@ -359,10 +362,10 @@ extension VersionFiles {
             size: Int(clamping: status.size))
     }
 
-    /// The year 2020. An earlier time is that of a clock that was not set, and tells no age.
+    /// The year 2020, in nanoseconds. An earlier time comes from a clock that was not set, and tells no age.
     static let leastTime: Int64 = 1_577_836_800_000_000_000
 
-    /// A link's file may have been written to, or replaced, since it was entered.
+    /// Measures the file of a link again, since it may have been written or replaced after it was entered.
     func measure(_ id: VersionID) {
         do throws(Errno) {
             let status = try directory.path(of: id.description).status()
@@ -372,24 +375,24 @@ extension VersionFiles {
                     room: Self.room(taken: status), size: Int(clamping: status.size))
             }
         } catch {
-            // It was let go of.
+            // The version was removed.
             return
         }
     }
 }
 
-/// The programs that have the files of links open to write.
+/// The programs that have the files of links open for writing.
 final class LinkWriters: Sendable {
     private let writers = Mutex<[VersionID: [UInt64: String]]>([:])
 
-    /// What they write to. To let go of that would free nothing.
+    /// The versions that they write to. Their removal would free nothing.
     var all: Set<VersionID> { writers.withLock { Set($0.keys) } }
 
     func insert(_ name: String, of id: VersionID, by number: UInt64) {
         writers.withLock { $0[id, default: [:]][number] = name }
     }
 
-    /// Returns whether it was the last one.
+    /// Returns whether this was the last writer.
     func remove(_ id: VersionID, by number: UInt64) -> Bool {
         writers.withLock { writers in
             guard writers[id]?.removeValue(forKey: number) != nil else { return false }

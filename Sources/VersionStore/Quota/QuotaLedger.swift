@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The versions of each owner, and how much room they take.
+/// The versions of each owner, and the room they take.
 ///
-/// It is made once, from the log and the files, when a store is opened. From then on it is carried forward.
+/// It is built once, from the log and the files, when a store is opened. From then on each change updates it.
 struct QuotaLedger: Sendable {
-    /// What even an empty file takes: its inode and its name, and an ordinary line in the log.
+    /// The bytes that even an empty file takes: its inode, its name, and an ordinary line in the log.
     static let leastRoom = 4096
 
-    /// A file of the store. Several versions may share it.
+    /// A file of the store; several versions may share it.
     struct StoredFile: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
     }
 
-    /// The user that made it necessary to keep a version.
+    /// The user that caused a version.
     enum Initiator: Hashable, Sendable {
         /// The owner, root, or the daemon itself.
         case owner
         case stranger
     }
 
-    /// How many steps count on a version.
+    /// How many steps rely on a version.
     enum Reliance: Sendable {
-        /// None may: its contents or its line may not be on the disk.
+        /// No step may: its contents or its line may not be on the disk.
         case none
         case one
         case several
@@ -32,17 +32,17 @@ struct QuotaLedger: Sendable {
         /// The user that the room is charged to.
         let owner: UInt32
         let initiator: Initiator
-        /// Empty if it was lost.
+        /// Empty if the path was lost.
         let path: [UInt8]
         let isConflict: Bool
         let method: PreservationMethod
-        /// What its line takes beyond an ordinary one.
+        /// The bytes of its line beyond those of an ordinary line.
         let line: Int
-        /// When it was kept, by the clock that does not jump.
+        /// When it was preserved, by the steady clock.
         let born: Int64
-        /// Whether that is known: the clock may not have been set.
+        /// Whether its age is known; false if the clock may not have been set.
         let isDated: Bool
-        /// When a step counted on it last.
+        /// When a step last relied on it.
         var since: Int64
         var reliance = Reliance.one
         var body: StoredFile
@@ -65,22 +65,22 @@ struct QuotaLedger: Sendable {
         let initiator: Initiator
         var names = 0
         var room = 0
-        /// Whether its blocks are another file's as well, as far as known.
+        /// Whether it shares its blocks with another file, as far as known.
         var isCloned = false
-        /// When it was seen last that it has names outside the store.
+        /// When it was last seen to have names outside the store.
         var elsewhere: Int64?
 
         /// The bytes charged beyond its names.
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
-    /// Versions in the order of their IDs, those in conflict apart from the others.
+    /// Versions in the order of their IDs, with the conflicts apart from the others.
     private struct VersionQueue: Sendable {
         var plain: [VersionID] = []
         var conflicts: [VersionID] = []
-        /// With what is held free for copies that are being made.
+        /// The bytes they take, with the room reserved for copies in progress.
         var room = 0
-        /// The part of it that other users than the owner have caused.
+        /// The part of it that users other than the owner caused.
         var strangers = 0
 
         var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && room == 0 }
@@ -99,7 +99,7 @@ struct QuotaLedger: Sendable {
     private var storedFiles: [StoredFile: FileUsage] = [:]
     private var owners: [UInt32: VersionQueue] = [:]
     private var documents: [[UInt8]: VersionQueue] = [:]
-    /// Copies by owner and size, the last one at the end: what may be equal.
+    /// Copies by owner and size, the latest at the end: candidates for equal contents.
     private var copiesByKey: [CopyKey: [VersionID]] = [:]
 
     subscript(id: VersionID) -> ChargedVersion? { versions[id] }
@@ -107,9 +107,9 @@ struct QuotaLedger: Sendable {
     func count(of path: [UInt8]) -> Int { documents[path]?.count ?? 0 }
     func has(_ body: StoredFile) -> Bool { storedFiles[body] != nil }
 
-    /// What an owner's versions take, with those that are being made.
+    /// The bytes that an owner's versions take, with reserved room.
     func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
-    /// The part of it that strangers have caused.
+    /// The part of it that strangers caused.
     func strangersRoom(of owner: UInt32) -> Int { owners[owner]?.strangers ?? 0 }
 
     mutating func insert(_ id: VersionID, _ version: ChargedVersion) {
@@ -136,16 +136,16 @@ struct QuotaLedger: Sendable {
         if copiesByKey[key]?.isEmpty ?? false { copiesByKey[key] = nil }
     }
 
-    /// A version has come to be in another file, or its file has another length.
+    /// Updates a version that is now in another file, or has a file of another length.
     mutating func change(_ id: VersionID, to body: StoredFile, room: Int, size: Int) {
         guard var version = versions[id] else { return }
         subtract(version)
         (version.body, version.room) = (body, room)
-        // Copies are found by their size, and do not change.
+        // Copies are indexed by their size, which does not change.
         if !version.isCopy { version.size = size }
         versions[id] = version
         add(version)
-        // Other versions may have the same file.
+        // Other versions may share the file.
         guard var shared = storedFiles[body] else { return }
         let former = shared.excess
         shared.room = room
@@ -153,7 +153,8 @@ struct QuotaLedger: Sendable {
         charge(shared.excess - former, to: shared.owner, shared.initiator)
     }
 
-    /// Whether a version was kept after a moment, so that a step may count on it. It stays then as if it were kept `now`.
+    /// Returns whether a step may rely on a version, preserved after `moment`. If so, it stays as if it were preserved at
+    /// `now`.
     mutating func renewIfRecent(
         _ id: VersionID, preservedAfter moment: Int64, for reliance: Reliance, at now: Int64
     ) -> Bool {
@@ -173,7 +174,7 @@ struct QuotaLedger: Sendable {
         charge(-reservation.bytes, to: reservation.owner, reservation.initiator)
     }
 
-    /// Copies of an owner's files that are of a size, the last one first, and not more than so many.
+    /// Returns at most `most` copies of an owner's files with this size, the latest first.
     func copies(of owner: UInt32, size: Int, most: Int) -> [VersionID] {
         (copiesByKey[CopyKey(owner: owner, size: size)] ?? []).suffix(most).reversed()
     }
@@ -206,7 +207,7 @@ struct QuotaLedger: Sendable {
     }
 }
 
-/// Room that is held free for a version until it is entered.
+/// Room that is reserved for a version until it is entered.
 struct Reservation: Sendable {
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
@@ -219,29 +220,30 @@ extension QuotaLedger.ChargedVersion {
     }
 }
 
-/// What goes first.
+/// Choosing the versions to evict.
 extension QuotaLedger {
     typealias Choice = (VersionID) -> Bool
 
-    /// A search for versions that may go, and what they are to free.
+    /// A search for versions to evict, and the room that they must free.
     struct EvictionRequest {
-        /// What counts as room.
+        /// The unit in which freed room counts.
         enum Measure {
-            /// What the owner is charged.
+            /// The bytes charged to the owner.
             case charges
-            /// Blocks of the disk. Of a file that is not the store's alone the caller knows how many names it has.
+            /// Blocks of the disk. For files that are not only the store's, the caller supplies the number of names.
             case blocks
         }
 
         let owner: UInt32
         let room: Int
         let measure: Measure
-        /// Versions that no step has counted on since then may go; those in conflict only after all others, and since another moment.
+        /// Versions that no step relied on since then may be evicted; conflicts only after all others, and since another
+        /// moment.
         let before: Int64
         let conflictsBefore: Int64
-        /// Only those of one document.
+        /// Only versions of this document.
         var path: [UInt8]?
-        /// Only those that strangers have caused.
+        /// Only versions that strangers caused.
         var onlyStrangers = false
         /// Not the versions that have this file.
         var excludedFile: StoredFile?
@@ -249,14 +251,14 @@ extension QuotaLedger {
 
     enum EvictionPlan {
         case enough([VersionID])
-        /// All that may go frees no more than that.
+        /// All candidates together free no more than these bytes.
         case tooLittle(Int)
     }
 
-    /// The oldest versions, as many as fulfil a wish, those in conflict last. Each is looked at once.
+    /// Returns the oldest versions that together free enough, conflicts last. Each version is examined once.
     ///
-    /// What frees nothing does not go: a name whose file another version holds as well goes only if names alone have to do. `names`
-    /// says how many names files have that are not the store's alone, as far as that was seen.
+    /// A version that frees nothing stays. If another version holds the same file, a name is evicted only where whole files do
+    /// not free enough. `names` has the observed number of names of files that may have names outside the store.
     func oldest(_ eviction: EvictionRequest, excluding isExcluded: Choice, names: [StoredFile: Int] = [:])
         -> EvictionPlan
     {
@@ -281,8 +283,8 @@ extension QuotaLedger {
         if let path = eviction.path { documents[path] } else { owners[eviction.owner] }
     }
 
-    /// The oldest files that may go, and of which the caller has to see first how many names they have. Those that were seen to have others
-    /// since a moment are left out.
+    /// Returns the oldest evictable files with an unknown number of names, which the caller must read. Files that were seen
+    /// with other names since `moment` are left out.
     func unseen(
         _ eviction: EvictionRequest, excluding isExcluded: Choice, since moment: Int64, most: Int
     ) -> [StoredFile: VersionID] {
@@ -301,7 +303,7 @@ extension QuotaLedger {
         return found
     }
 
-    /// How many names files were seen to have.
+    /// Records the observed number of names of files.
     mutating func note(_ names: [StoredFile: Int], at now: Int64) {
         for (body, count) in names {
             guard let shared = storedFiles[body], count > shared.names else { continue }
@@ -309,7 +311,7 @@ extension QuotaLedger {
         }
     }
 
-    /// A search for versions that fulfil a wish.
+    /// Collects versions until they free enough.
     private struct EvictionSearch {
         private struct Names {
             var ids: [VersionID] = []
@@ -322,7 +324,7 @@ extension QuotaLedger {
         private var freedByFiles = 0
         private(set) var names: [VersionID] = []
         private var freedByNames = 0
-        /// The bytes of versions that stay this time.
+        /// The bytes of versions that stay because their file is excluded.
         private var withheld = 0
 
         init(_ eviction: EvictionRequest) { self.eviction = eviction }
@@ -358,12 +360,12 @@ extension QuotaLedger {
         }
     }
 
-    /// Those kept before a moment.
+    /// Returns the versions that no step relied on since `moment`.
     func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
         versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }
 
-    /// The oldest versions of a document that are more than so many. Those in conflict go last.
+    /// Returns the oldest versions of a document beyond `most`, conflicts last.
     func oldest(
         of path: [UInt8], beyond most: Int, before moment: Int64, excluding isExcluded: Choice
     ) -> [VersionID] {
@@ -374,18 +376,19 @@ extension QuotaLedger {
         return Array(candidates.prefix(line.count - most))
     }
 
-    /// Documents of which more than so many versions are kept.
+    /// Returns the documents with more than `most` versions.
     func documents(beyond most: Int) -> [[UInt8]] {
         documents.filter { $0.value.count > most }.map(\.key)
     }
 
-    /// Owners whose versions take more room.
+    /// Returns the owners that are charged more than `room` bytes.
     func owners(beyond room: Int) -> [UInt32] {
         owners.filter { $0.value.room > room }.map(\.key)
     }
 }
 
-/// Wishes that were in vain a moment ago. To look through all versions of an owner for each refused open would keep others waiting.
+/// Evictions that failed a moment ago. A search through all versions of an owner for each refused open would delay other
+/// callers.
 struct FailedEvictions: Sendable {
     private struct Kind: Hashable, Sendable {
         let owner: UInt32
@@ -400,12 +403,12 @@ struct FailedEvictions: Sendable {
     }
 
     private struct Answer: Sendable {
-        /// What could go then.
+        /// The bytes that could be freed then.
         let most: Int
         let moment: Int64
     }
 
-    /// For a second.
+    /// One second, in nanoseconds.
     private static let validity = Int64(1_000_000_000)
     private static let most = 256
     private var answers: [Kind: Answer] = [:]
@@ -424,7 +427,7 @@ struct FailedEvictions: Sendable {
 }
 
 extension [VersionID] {
-    /// Nearly always at the end: times go on.
+    /// Inserts in order; nearly always at the end, because time goes on.
     fileprivate mutating func insert(sorted id: VersionID) {
         guard let last, last > id else { return append(id) }
         insert(id, at: index(of: id))
@@ -435,7 +438,7 @@ extension [VersionID] {
         if index < count, self[index] == id { remove(at: index) }
     }
 
-    /// Of the first one that is not before it.
+    /// The index of the first ID that is not less than `id`.
     private func index(of id: VersionID) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// How much a store keeps (D193).
+/// How much a store preserves (D193).
 package struct StoreLimits: Hashable, Sendable {
     /// The bytes that the versions of one owner's files may take.
     package var room = 1 << 30
-    /// The same as a share of the file system, in percent. The smaller of the two counts.
+    /// The same limit in percent of the file system; the smaller limit applies.
     package var share = 10
-    /// For how long a version is kept.
+    /// How long a version is preserved.
     package var age = TimeSpan.seconds(30 * 24 * 60 * 60)
-    /// The versions of one document.
+    /// The most versions of one document.
     package var versions = 100
-    /// For how long a version is certain to stay, unless there is no room on the disk.
+    /// How long a version certainly stays, unless the disk has no room.
     package var certain = TimeSpan.seconds(60 * 60)
 
     package init() {}
 
-    /// The bytes for one owner on a file system of a size.
+    /// Returns the bytes for one owner on a file system of `size` bytes.
     func room(ofFilesystem size: Int) -> Int { min(room, size / 100 * share) }
 }
