@@ -207,7 +207,7 @@ package struct StoreLayout: ~Copyable {
     }
 
     /// Joins two logs into one: the moved log gets the lines of the other. An earlier release wrote the other log after the
-    /// move, or a daemon that opened the log during the move.
+    /// move, or a daemon that did not find the log during it.
     private static func joinLogs(
         of home: borrowing StoreDirectory, _ takeLock: LockTaking
     ) throws(StoreError) {

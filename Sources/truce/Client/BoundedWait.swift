@@ -3,13 +3,13 @@ import ControlClient
 import LinuxSystem
 import Synchronization
 
-/// What may wait for a mount for ever, where the process must go on: no system call has a time limit.
+/// Limits calls that may wait for a mount for ever, because system calls have no time limit.
 enum BoundedWait {
     static let seconds: UInt64 = 5
 
-    /// Does something on a thread of its own; nil if it takes longer than 5 s.
+    /// Runs `body` on a thread of its own; returns nil if it takes longer than 5 s.
     ///
-    /// The thread stays then, and whatever it holds, until the process ends.
+    /// The thread then stays until the process ends, with all that it holds.
     static func result<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
         do throws(Errno) {
             let answer = try Answer<Value>()
@@ -21,7 +21,7 @@ enum BoundedWait {
             thread.join()
             return value
         } catch {
-            // Without a second thread there is no bound, but most mounts do answer.
+            // Without a second thread there is no limit, but most mounts answer.
             return body()
         }
     }
@@ -49,7 +49,7 @@ enum BoundedWait {
 }
 
 extension BoundedWait {
-    /// What a mount has to say; fails if it takes longer than 5 s to say so.
+    /// Returns the answer of a mount; fails if it takes longer than 5 s.
     static func answer<Value: Sendable>(
         of mount: MountEntry, to question: @escaping @Sendable () throws(CommandFailure) -> Value
     ) throws(CommandFailure) -> Value {
@@ -62,7 +62,7 @@ extension BoundedWait {
 }
 
 extension DaemonClient {
-    /// The process that serves a mount, unless it takes longer than 5 s to say so.
+    /// Returns the process that serves a mount; fails if the answer takes longer than 5 s.
     static func pid(of mount: MountEntry) throws(CommandFailure) -> Int32 {
         try BoundedWait.answer(of: mount) { () throws(CommandFailure) in try DaemonClient(to: mount).peer.pid
         }
@@ -70,12 +70,12 @@ extension DaemonClient {
 }
 
 extension DaemonClient {
-    /// A turn may take as long as it takes, but only a daemon that answers gives one.
+    /// Fails if the daemon does not answer. A claim may wait without limit, but only a daemon that answers can grant it.
     static func checkResponds(_ mount: MountEntry) throws(CommandFailure) {
         do throws(CommandFailure) {
             _ = try DaemonClient.pid(of: mount)
         } catch {
-            // One that has no room for another connection answers, too.
+            // A daemon without room for another connection answers, too.
             guard error.status != .timedOut else { throw error }
         }
     }

@@ -4,29 +4,29 @@ import ControlProtocol
 import Glibc
 package import LinuxSystem
 
-/// Messages over the control socket, one caller waiting at a time.
+/// Messages over the control socket; one caller waits at a time.
 package struct ControlWire: ~Copyable {
-    /// Generous: a list of paths is longer than what a client may send.
+    /// The longest message in bytes. It is generous: a list of paths is longer than any message that a client may send.
     private static let messageLimit = 16 << 20
 
     private let socket: OwnedDescriptor
     private var reader = FrameReader(limit: messageLimit)
     private var requests: Int64 = 0
-    /// What presenters were sent while a reply was waited for.
+    /// Messages to presenters that arrived during a wait for a reply.
     private var unhandled: [[UInt8]] = []
 
     package init(over socket: consuming OwnedDescriptor) { self.socket = socket }
 
-    /// To wait for what comes next; see ``receive()``.
+    /// The descriptor to wait on before ``receive()``.
     var rawValue: CInt { socket.rawValue }
 
-    /// How long an answer may take, all of it: a daemon may send it a byte at a time.
+    /// How long a whole reply may take, because a daemon may send it byte by byte.
     private static let timeoutNanoseconds = UInt64(MountSocket.timeoutSeconds) * 1_000_000_000
 
-    /// Asks and waits for the answer for the usual time, or as long as it takes; then `silence` is called whenever that
-    /// time passes without a word, and ends the wait by an error.
+    /// Sends a request and waits for the reply, for the usual time if `silence` is nil. Otherwise `silence` is called each time
+    /// that the usual time passes without a reply, and ends the wait by an error.
     ///
-    /// Throws what the server said, as a `ProtocolFailure`, or an `Errno`, or what was wrong with the answer.
+    /// Throws the server's failure as a `ProtocolFailure`, an `Errno`, or the error in the reply.
     mutating func ask<Value: Decodable>(
         _ request: ClientRequest, onSilence silence: (() throws -> Void)? = nil
     ) throws -> Value {
@@ -36,7 +36,7 @@ package struct ControlWire: ~Copyable {
         do {
             try send(RequestMessage(id: id, request))
         } catch {
-            // Whoever is refused is told why and hung up on at once, maybe before anything could be sent.
+            // The server tells a refused client the reason and hangs up at once, perhaps before the request is sent.
             guard error as? Errno == .brokenPipe else { throw error }
         }
         while true {
@@ -45,7 +45,7 @@ package struct ControlWire: ~Copyable {
                     unhandled.append(message)
                     continue
                 }
-                // Without a name it is about the only message that could not be read: this one.
+                // A reply without an ID is about the only message that could not be read: this request.
                 guard answered == id || answered == nil else { continue }
                 return try ResponseMessage<Value>(decoding: message).outcome.get()
             }
@@ -60,7 +60,7 @@ package struct ControlWire: ~Copyable {
         }
     }
 
-    /// The same for a command that just fails if this fails.
+    /// The same for a command that fails if this fails.
     mutating func call<Value: Decodable>(_ request: ClientRequest) throws(CommandFailure) -> Value {
         do {
             return try ask(request)
@@ -73,14 +73,14 @@ package struct ControlWire: ~Copyable {
         try socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// Takes in what has come; false once the other side has hung up.
+    /// Receives bytes; false if the other side has hung up.
     mutating func receive() throws(Errno) -> Bool {
         let piece = try socket.receive()
         reader.append(piece)
         return !piece.isEmpty
     }
 
-    /// The next message that is whole; replies to nobody are left out.
+    /// Returns the next complete message; replies without a waiting caller are left out.
     mutating func next() throws -> [UInt8]? {
         if !unhandled.isEmpty { return unhandled.removeFirst() }
         while let message = try reader.next() {
@@ -92,7 +92,7 @@ package struct ControlWire: ~Copyable {
 }
 
 extension CommandFailure {
-    /// A call that went wrong, in the codes of the command.
+    /// Translates the error of a call into the exit codes of the command.
     init(ofCall error: any Error) {
         switch error {
         case let failure as ProtocolFailure: self.init(failure.exitStatus, failure.message)

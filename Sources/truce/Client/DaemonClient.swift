@@ -5,13 +5,13 @@ import LinuxSystem
 
 let protocolVersion = ProtocolLimits.version
 
-/// A plain blocking connection to the daemon of a mount.
+/// A blocking connection to the daemon of a mount.
 struct DaemonClient: ~Copyable {
     let peer: PeerCredentials
     let server: InitializeResult
     private var wire: ControlWire
 
-    /// Trusts nothing but the kernel: the mount is of our type, and its daemon is root's or the caller's.
+    /// Connects to a daemon. It trusts only the kernel: the mount is of our type, and its daemon is root's or the caller's.
     init(to mount: MountEntry) throws(CommandFailure) {
         let connection = try MountSocket(to: mount)
         let peer = connection.peer
@@ -22,7 +22,7 @@ struct DaemonClient: ~Copyable {
         self.wire = wire
     }
 
-    /// For a command that goes on talking in its own way.
+    /// Returns the connection, for a command with messages of its own.
     consuming func release() -> ControlWire { wire }
 
     mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
@@ -37,7 +37,7 @@ struct DaemonClient: ~Copyable {
         try wire.call(.listVersions(VersionListParameters(path: path)))
     }
 
-    /// Of what was kept of a path, or below it.
+    /// Reads a version that was preserved of a path, or below it.
     mutating func read(
         _ id: String, of path: [UInt8], at offset: Int64
     ) throws(CommandFailure) -> VersionReadResult {

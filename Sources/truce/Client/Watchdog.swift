@@ -4,15 +4,14 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Ends the command if a mount does not answer: paths lead through it, and no system call has a time limit.
+/// Ends the command if a mount does not answer: paths lead through it, and system calls have no time limit.
 enum Watchdog {
     private static let timeoutSeconds: UInt64 = 10
 
-    /// Does something that may wait for a daemon; after 10 s the process ends, with the code for it and a sentence about
+    /// Runs `body`, which may wait for a daemon. After 10 s the process ends, with exit code `code` and a sentence about
     /// `subject`.
     ///
-    /// By a thread and not by a signal: a caught signal does not end a wait for a file system, the end of the
-    /// process does.
+    /// A thread does this, not a signal. A caught signal does not end a wait for a file system; the end of the process does.
     static func withDeadline<Value: ~Copyable>(
         exitCode code: Int32 = ExitStatus.timedOut.rawValue, naming subject: String = "the daemon",
         _ body: () throws -> Value
@@ -23,13 +22,13 @@ enum Watchdog {
         return try body()
     }
 
-    /// Does something at a place that may be in a mount, where a turn may be waited for as long as it takes. The process ends
-    /// as above, but only if nothing at all is answered there.
+    /// Runs `body` at a path that may be in a mount, where a claim may wait without limit. The process ends as above, but only
+    /// if the path does not answer at all.
     static func whileResponsive<Value: ~Copyable>(to place: [UInt8], _ body: () throws -> Value) throws
         -> Value
     {
         let alarm = try Alarm(code: ExitStatus.timedOut.rawValue, subject: "'\(place.printable)'") {
-            // Another thread asks, since the question may wait for ever.
+            // Another thread asks, because the call may wait for ever.
             BoundedWait.result {
                 var status = statvfs()
                 return place.withPath { statvfs($0, &status) }
@@ -46,7 +45,7 @@ enum Watchdog {
 
         private let code: Int32
         private let subject: String
-        /// Whether there is time left, when it is up.
+        /// Called at the deadline; true if the wait may go on.
         private let isAnswered: @Sendable () -> Bool
 
         init(
@@ -68,7 +67,7 @@ enum Watchdog {
             while !isStopped.load(ordering: .acquiring) {
                 guard MonotonicClock.nanoseconds < end else {
                     let isTold = isAnswered()
-                    // It may have ended while the question was asked.
+                    // `body` may have ended during the call.
                     if isStopped.load(ordering: .acquiring) { return }
                     if isTold {
                         end = MonotonicClock.nanoseconds + seconds * 1_000_000_000

@@ -33,7 +33,7 @@ struct WriteCommand: ParsableCommand {
     func run() { arguments.run(.write(.forMerging)) }
 }
 
-/// What `read` and `write` are called with.
+/// The arguments of `read` and `write`.
 struct AccessArguments: ParsableArguments {
     static let codes = """
         The command finds the file's path in TRUCE_PATH. Exit codes: the command's own; 124 timed out waiting, \
@@ -78,7 +78,7 @@ struct AccessArguments: ParsableArguments {
     }
 }
 
-/// Why a command was not run, in the codes that env(1) and timeout(1) use.
+/// Why a command was not run, with the exit codes of env(1) and timeout(1).
 struct AccessCommandFailure: Error {
     static let timedOut: Int32 = 124
     static let otherFailure: Int32 = 125
@@ -88,7 +88,8 @@ struct AccessCommandFailure: Error {
     let code: Int32
     let message: String
 
-    /// A code of the command that is run must not look like a wrong command line of ours; nil for other subcommands.
+    /// Exit code of a wrong command line of `read` or `write`: it must not look like a code of the command. Nil for other
+    /// subcommands.
     static func code(ofWrong subcommand: String?) -> Int32? {
         subcommand == "read" || subcommand == "write" ? otherFailure : nil
     }
@@ -96,7 +97,7 @@ struct AccessCommandFailure: Error {
     init(_ failure: ProtocolFailure) {
         let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
         code = isTimeout ? Self.timedOut : Self.otherFailure
-        // It names whoever was in the way.
+        // The message names the processes that were in the way.
         message = failure.message.printable
     }
 
@@ -106,18 +107,18 @@ struct AccessCommandFailure: Error {
     }
 }
 
-/// An access that lasts until this ends.
+/// An access that lasts until the command ends.
 private struct CommandAccess: ~Copyable {
-    /// What would end us while a command runs that cannot be left alone.
+    /// Signals that would end this process while a command runs that still needs it.
     private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
 
     private let mounted: MountedPath
     private let access: UInt64
-    /// As it is called now.
+    /// The present path in the mount.
     private let path: [UInt8]
     private var wire: ControlWire
 
-    /// Waits for its turn; a signal ends that, and with the connection the wait.
+    /// Waits until the access is granted. A signal ends the process, and the end of the connection ends the wait.
     init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
         var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
             try DaemonClient(to: mounted.mount).release()
@@ -141,7 +142,7 @@ private struct CommandAccess: ~Copyable {
         self.wire = wire
     }
 
-    /// The command's exit code, 128 and the number if a signal ended it.
+    /// Runs a command, and returns its exit code; 128 and the number if a signal ended it.
     consuming func run(_ command: [[UInt8]]) throws -> Int32 {
         let signals = try SignalDescriptor(Self.signals)
         let child: Int32
@@ -164,7 +165,7 @@ private struct CommandAccess: ~Copyable {
         return try spawner.start()
     }
 
-    /// Until the command ends; false if the access ended before.
+    /// Waits until the command ends; returns false if the access ended before.
     private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
         let watch = try OtherProcess.watch(child)
         var isHeld = true
@@ -172,7 +173,7 @@ private struct CommandAccess: ~Copyable {
             let ready = try Readiness.wait(
                 for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
             while let signal = signals.next() {
-                // From a terminal the command gets the other two by itself.
+                // A terminal sends the other two signals to the command itself.
                 if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
             }
             if ready.contains(watch.rawValue) { return isHeld }
@@ -189,12 +190,12 @@ private struct CommandAccess: ~Copyable {
         do throws(Errno) { return try wire.receive() } catch { return false }
     }
 
-    /// Returns when it is over, so that whoever comes next finds the file free.
+    /// Ends the access and waits for the reply, so that the next program finds the file free.
     private mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {
-            // The end of the connection ends it as well; the command's result is what counts.
+            // The end of the connection ends the access as well; the result of the command is more important.
             LineOutput.say("truce: the access was not ended in order: \(error.message)", to: STDERR_FILENO)
         }
     }

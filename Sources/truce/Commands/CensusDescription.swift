@@ -4,7 +4,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// How long something has taken or has left, for people: `1.2 s`.
+/// A past or remaining time, for people: `1.2 s`.
 func durationText(_ milliseconds: UInt64) -> String {
     milliseconds < 60_000
         ? "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
@@ -12,12 +12,12 @@ func durationText(_ milliseconds: UInt64) -> String {
 }
 
 extension ProcessDescriptionForm {
-    /// Somebody who cannot be named has the number 0.
+    /// The program and its process; process ID 0 stands for an unknown program.
     var text: String { pid == 0 ? "somebody who cannot be named" : "\(program.printable) (pid \(pid))" }
 }
 
 extension CoordinationSnapshotForm {
-    /// The answer to why a path is not free, for people: who waits and for whom, who has it, who shows it.
+    /// Explains to people why a path is not free: the waiting claims with their blockers, the held claims, and the presenters.
     func explanation(of path: String) -> [String] {
         let waiting = claims.filter { $0.state == "waiting" }
         let others = claims.filter { $0.state != "waiting" }
@@ -32,7 +32,7 @@ extension CoordinationSnapshotForm {
 }
 
 extension ClaimForm {
-    /// In a sentence: what an access is for.
+    /// The purpose of the access, for a sentence.
     private var purpose: String {
         switch access {
         case "read": "read"
@@ -45,12 +45,12 @@ extension ClaimForm {
         }
     }
 
-    /// All that is claimed, in a sentence: `'a' and 'b'`.
+    /// All claimed items, for a sentence: `'a' and 'b'`.
     private var items: String {
         ([path] + (others ?? []).map(\.path.path)).map { "'\($0.printable)'" }.joined(separator: " and ")
     }
 
-    /// The claim, and whom it waits for in a chain, each a step further in.
+    /// The claim and the chain of its blockers, each indented one step further.
     fileprivate var waitingLines: [String] {
         let first = "\(actor.text) has waited for \(durationText(age)) to \(purpose) \(items)"
         return [reasons.isEmpty ? first : first + ":"]
@@ -122,7 +122,7 @@ struct CensusTable {
         rows.append([pid, user, program, state, access, path].map(\.printable))
     }
 
-    /// Columns as wide as what is in them; the last one is not padded.
+    /// The rows, with columns as wide as their longest cells; the last column is not padded.
     var lines: [String] {
         let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -135,7 +135,7 @@ struct CensusTable {
 }
 
 enum UserName {
-    /// The number of a user that has no name.
+    /// Returns the name of a user, or the number if there is no name.
     static func of(_ user: UInt32) -> String {
         guard let entry = getpwuid(user), let name = entry.pointee.pw_name else { return String(user) }
         return String(cString: name)

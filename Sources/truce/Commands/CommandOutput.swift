@@ -3,7 +3,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// What a command has found out: exactly, for programs, or in lines for people.
+/// Prints the results of a command: exactly, for programs, or in lines for people.
 enum CommandOutput {
     static func print(_ form: some Encodable, asJSON: Bool, lines: () -> [String]) throws {
         if asJSON {

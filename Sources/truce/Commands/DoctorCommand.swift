@@ -6,7 +6,7 @@ import Glibc
 import LinuxSystem
 
 struct DoctorCommand: ParsableCommand {
-    /// No failure, and so none of the codes of failures.
+    /// Exit code for findings, which are not a failure.
     private static let problemsFound: Int32 = 5
 
     static var configuration: CommandConfiguration {
@@ -35,7 +35,7 @@ struct DoctorCommand: ParsableCommand {
             do throws(CommandFailure) {
                 examinations.append(try Examination(of: mount))
             } catch {
-                // The other mounts are still worth looking at.
+                // The other mounts are still examined.
                 guard path == nil else { throw error }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
                 problem = error
@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
         if examinations.contains(where: \.hasFindings) { Glibc.exit(Self.problemsFound) }
     }
 
-    /// No path in a dead mount can be looked at, but for that of the mount itself.
+    /// Returns the mount of a path. In a dead mount only the path of the mount itself can be examined.
     private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         do throws(CommandFailure) {
             return try MountedPath(path).mount
@@ -71,7 +71,7 @@ struct DoctorCommand: ParsableCommand {
     }
 }
 
-/// What there is to say of one mount, as `doctor --json` says it.
+/// The findings about one mount, in the form of `doctor --json`.
 private struct Examination: Encodable {
     struct EarlierUseForm: Encodable {
         var pid: Int32
@@ -87,7 +87,7 @@ private struct Examination: Encodable {
     struct OtherMountForm: Encodable {
         var path: String
         var pathBytes: String?
-        /// Somebody in whose mount namespace it is.
+        /// A process in the mount namespace that has the mount.
         var pid: Int32?
         var program: String?
     }
@@ -97,14 +97,14 @@ private struct Examination: Encodable {
     var inPlace: Bool
     var dead: Bool
     var around: SourceWatchForm?
-    /// The faults in files with rules, which were left out when the mount was made.
+    /// The errors in files with rules; those files were left out when the mount was made.
     var rules: [String] = []
     var opened: [EarlierUseForm] = []
     var ways: [OtherMountForm] = []
-    /// How many processes may not be looked at, and whether there may be more that are not even listed.
+    /// How many processes may not be examined, and whether there may be more that are not listed.
     var hidden = 0
     var unlisted = false
-    /// Whether only its user and root may ask the daemon.
+    /// Whether the daemon answers only its user and root.
     var denied = false
 
     init(of mount: MountEntry) throws(CommandFailure) {
@@ -117,7 +117,7 @@ private struct Examination: Encodable {
             do throws(CommandFailure) {
                 return (false, try Self.status(of: mount))
             } catch {
-                // It may have died meanwhile.
+                // The daemon may have died meanwhile.
                 guard DeadMountProbe.isDead(mount.mountpoint, in: table) else { throw error }
                 return (true, nil)
             }
@@ -132,7 +132,7 @@ private struct Examination: Encodable {
         if inPlace { try findBypasses(around: mount, in: table, servedBy: status?.pid) }
     }
 
-    /// Nil if the daemon tells only its own user and root.
+    /// Returns the status; nil if the daemon tells only its own user and root.
     private static func status(of mount: MountEntry) throws(CommandFailure) -> StatusForm? {
         var client = try DaemonClient(to: mount)
         do throws(CommandFailure) {
@@ -143,12 +143,12 @@ private struct Examination: Encodable {
         }
     }
 
-    /// A daemon that is not known is another user's, and cannot be looked at.
+    /// Finds the bypasses of a mount. An unknown daemon belongs to another user, and cannot be examined.
     private mutating func findBypasses(
         around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
     ) throws(CommandFailure) {
         let place = mountpoint
-        // What a process is doing in a mount that does not answer may keep its memory from being looked at.
+        // A process that waits in a silent mount may block the reading of its memory map.
         let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
             do throws(Errno) {
                 return try MountBypasses(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
@@ -182,7 +182,7 @@ extension Examination {
         return ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"] + lines.map { "  " + $0 }
     }
 
-    /// What would have been looked at if its caller might.
+    /// The checks that the caller's rights do not allow.
     private var uninspected: String? {
         if denied, !inPlace {
             return "may not ask its daemon whether changes around the mount are noticed; root can"
@@ -192,7 +192,7 @@ extension Examination {
         return "could not look at \(processes), nor at mounts that only they see; root can"
     }
 
-    /// In a sentence each.
+    /// The findings, a sentence each.
     private var findings: [String] {
         var findings: [String] = []
         if dead {

@@ -70,7 +70,7 @@ struct KeptCommand: ParsableCommand {
         }
     }
 
-    /// The command writes the file itself, and so with its user's rights.
+    /// Restores a version. The command writes the file itself, and so with the user's rights.
     private func copy(
         _ id: String, of path: [UInt8], to target: [UInt8], from client: inout DaemonClient
     ) throws {
@@ -93,7 +93,7 @@ struct KeptCommand: ParsableCommand {
         try file.finish()
     }
 
-    /// Hands on all of a version, which was kept of a path or below it.
+    /// Passes on all of a version that was preserved of a path or below it.
     private func fetch(
         _ id: String, of path: [UInt8], from client: inout DaemonClient,
         _ handOn: ([UInt8]) throws(CommandFailure) -> Void
@@ -124,7 +124,7 @@ extension VersionListResult {
     }
 }
 
-/// A file that is complete under its name or not there at all.
+/// A file that appears under its name only when it is complete.
 struct RestoredFile: ~Copyable {
     private let target: [UInt8]
     private let temporary: [UInt8]
@@ -169,7 +169,7 @@ struct RestoredFile: ~Copyable {
         }
     }
 
-    /// Gives it its name, atomically; without --force never in place of something.
+    /// Gives the file its name, atomically; without --force it never replaces a file.
     mutating func finish() throws(CommandFailure) {
         let result = temporary.withPath { from in
             target.withPath { to in
@@ -180,7 +180,7 @@ struct RestoredFile: ~Copyable {
         guard result == 0 else {
             throw CommandFailure(.failed, "'\(target.printable)' cannot be written: \(Errno.last)")
         }
-        // Without --force the temporary name is still there and goes now.
+        // Without --force the temporary name still exists, and `deinit` removes it.
         isFinished = isReplacing
     }
 }

@@ -5,14 +5,14 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// Writes a version over a file in a mount: the file stays the same one, and so do its owner, mode, list and attributes.
+/// Overwrites a file in a mount with a version. The file keeps its inode, owner, mode, access control list and attributes.
 ///
-/// It is a write as any other that is coordinated. Programs that show the file save it and make way first. What it holds then is
-/// kept before it is written over.
+/// The write is coordinated like any other. Presenters save the file and relinquish it first. Its present contents are
+/// preserved before they are overwritten.
 struct RestoredDocument {
     private let target: MountedPath
 
-    /// Nil if there is no such file, or it is in no mount of ours.
+    /// Nil if there is no such file, or it is in no mount of Truce.
     init?(at path: [UInt8]) throws(CommandFailure) {
         var status = stat()
         guard path.withPath({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -26,7 +26,7 @@ struct RestoredDocument {
         }
     }
 
-    /// `contents` are all there by now, so that nothing fails half-way because of the store.
+    /// Overwrites the document. `contents` are complete, so that an error of the store cannot stop the write half-way.
     func write(_ contents: borrowing OwnedDescriptor) throws {
         var wire = try DaemonClient(to: target.mount).release()
         let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
@@ -71,7 +71,7 @@ struct RestoredDocument {
     }
 }
 
-/// A file of no name, for what is to be complete before it is used.
+/// A file without a name, for contents that must be complete before they are used.
 struct UnnamedFile: ~Copyable {
     let descriptor: OwnedDescriptor
 

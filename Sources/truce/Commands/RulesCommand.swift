@@ -52,12 +52,12 @@ struct RulesCommand: ParsableCommand {
 }
 
 extension RulesForm {
-    /// A sentence for each file that is wrong.
+    /// A sentence for each file with an error.
     var problems: [String] {
         files.compactMap { $0.problem?.printable }
     }
 
-    /// Where the rules are from, in one line.
+    /// The files of the rules, in one line.
     var filesText: String {
         files.map { $0.path.printable + ($0.problem == nil ? "" : " (wrong, and not in force)") }
             .joined(separator: ", ")

@@ -31,7 +31,7 @@ struct SocketCommand: ParsableCommand {
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
             socket: String(decoding: socket, as: UTF8.self))
-        // In a pipe or a file it is for a program, which needs every byte as it is.
+        // The reader of a pipe or a file is a program, which needs the exact bytes.
         if !json, isatty(STDOUT_FILENO) == 0 {
             LineOutput.writeExactly(line: socket, to: STDOUT_FILENO)
         } else {
@@ -40,7 +40,7 @@ struct SocketCommand: ParsableCommand {
     }
 }
 
-/// What `truce socket --json` prints.
+/// The output of `truce socket --json`.
 private struct SocketForm: Encodable {
     var mountpoint: String
     var socket: String

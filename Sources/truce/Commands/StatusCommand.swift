@@ -29,7 +29,7 @@ struct StatusCommand: ParsableCommand {
 }
 
 extension StatusForm {
-    /// For people: the last ten steps only.
+    /// The lines for people, with the last ten steps only.
     var lines: [String] {
         var lines = [
             "\(mount.mountpoint.printable)\(options.inPlace ? " (in place)" : " from \(mount.source.printable)")"
@@ -93,7 +93,8 @@ extension ResourceUsageForm {
 }
 
 extension DelayForm {
-    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41 minutes more`.
+    /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41
+    /// minutes more`.
     var text: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
         let sum = "\(who) made \(whom) wait \(used) in an hour"

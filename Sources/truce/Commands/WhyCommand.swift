@@ -59,7 +59,7 @@ struct PsCommand: ParsableCommand {
                 forms.append(MountCensusForm(mount: form, snapshot: snapshot))
                 table.add(snapshot, below: form.mountpoint)
             } catch {
-                // The other mounts are still worth looking at. Not even root gets into every user's.
+                // The other mounts are still examined. Even root may not reach the mounts of all users.
                 guard path == nil else { throw error }
                 guard error.status != .denied else { continue }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
@@ -70,19 +70,19 @@ struct PsCommand: ParsableCommand {
         if let problem { Glibc.exit(problem.status.rawValue) }
     }
 
-    /// Every mount once, wherever it is bound to, without those of other users.
+    /// Returns every mount once, even if it is bound to several places, without those of other users.
     private static func mountsToAsk() throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         var devices: Set<UInt64> = []
         return table.entries.filter { mount in
-            // A mount below another one at the same place answers under no path.
+            // A mount that another mount covers answers under no path.
             mount.isTruce && mount.root == [UInt8(ascii: "/")] && table.top(at: mount.mountpoint) == mount
                 && MountFinder.mayConnect(mount) && devices.insert(mount.device).inserted
         }
     }
 }
 
-/// What `ps --json` says of one mount.
+/// The output of `ps --json` for one mount.
 private struct MountCensusForm: Encodable {
     var mount: MountForm
     var claims: [ClaimForm]

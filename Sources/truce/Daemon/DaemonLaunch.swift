@@ -4,26 +4,26 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// Starts the daemon and stays until it is ready, or says why not.
+/// Starts the daemon, and waits until it is ready or reports why not.
 struct DaemonLaunch: ~Copyable {
-    /// A mount takes milliseconds; what takes this long has a source that does not answer.
+    /// A mount takes milliseconds. If it takes this long, its source does not answer.
     private static let timeoutMilliseconds: CInt = 60_000
 
-    /// How long a daemon that was told to end is waited for.
+    /// How long to wait for a daemon that was told to end.
     private static let shutdownTimeoutMilliseconds: CInt = 2_000
 
     private let plan: MountPlan
 
     init(of plan: consuming MountPlan) { self.plan = plan }
 
-    /// `isQuiet` leaves out the one line of success.
+    /// Starts the daemon; `isQuiet` leaves out the one line of success.
     func run(isQuiet: Bool = false) throws {
         let inside = try DeadMountReplacement.mounts(inOneReplacedBy: plan.target)
         let readiness = try Pipe()
         let childOutput = try Pipe()
         let child = try spawn(readiness.writeEnd, childOutput.writeEnd)
         let answer = try Self.answer(readiness.reading(), of: child)
-        // What libfuse and fusermount3 wrote, to be told only if the daemon has nothing better to say.
+        // The output of libfuse and fusermount3, which is shown only after a failure.
         let words =
             try answer == [0]
             ? [] : childOutput.reading().readToEnd(limit: 64 << 10, within: Self.shutdownTimeoutMilliseconds)
@@ -60,7 +60,7 @@ struct DaemonLaunch: ~Copyable {
         return try spawner.start()
     }
 
-    /// What the daemon needs of ours: no more than it can be held to.
+    /// The environment variables that the daemon needs, and no others.
     private static var environment: [String] {
         ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "TZ", "LANG"]
             .compactMap { name in
@@ -68,7 +68,7 @@ struct DaemonLaunch: ~Copyable {
             }
     }
 
-    /// Reads to the end of the pipe, or to the end of patience.
+    /// Reads to the end of the pipe; ends the daemon if that takes too long.
     private static func answer(_ pipe: consuming OwnedDescriptor, of child: Int32) throws -> [UInt8] {
         var event = pollfd(fd: pipe.rawValue, events: Int16(POLLIN), revents: 0)
         let count = try retryingOnInterrupt { poll(&event, 1, timeoutMilliseconds) }
@@ -88,19 +88,19 @@ struct DaemonLaunch: ~Copyable {
         return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
     }
 
-    /// The caller that is told that this failed finds nothing mounted.
+    /// Ends the daemon, so that after the failure the caller finds nothing mounted.
     private static func end(_ child: Int32) {
         kill(child, SIGTERM)
         do throws(Errno) {
             let watch = try OtherProcess.watch(child)
             _ = OtherProcess.hasExited(watch, within: shutdownTimeoutMilliseconds)
         } catch {
-            // Then it goes without being waited for.
+            // Then the daemon ends, and is not waited for.
             return
         }
     }
 
-    /// Lines in one.
+    /// Joins lines into one.
     private static func joined(_ words: [UInt8]) -> String {
         words.split(separator: UInt8(ascii: "\n")).map { Array($0).printable }.joined(separator: "; ")
     }
@@ -111,7 +111,7 @@ struct DaemonLaunch: ~Copyable {
             "'\(plan.target.mountpoint.printable)' was mounted, but its daemon ended at once (see its log)")
     }
 
-    /// The first request through the mount, and the first over the socket: both must be answered.
+    /// Makes the first request through the mount and the first over the socket; both must be answered.
     private func confirm(_ child: Int32, isQuiet: Bool) throws(CommandFailure) {
         let target = plan.target
         guard let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce else {
@@ -129,7 +129,7 @@ struct DaemonLaunch: ~Copyable {
         }
         guard !isQuiet else { return }
         let data = answer.options.dataPath
-        // Before the first file is opened nobody knows.
+        // The data path is not known before the first file is opened.
         let note = data == "undecided" ? "" : "; data: \(data)"
         LineOutput.say(target.readyLine(pid: child) + note, to: STDOUT_FILENO)
     }

@@ -18,11 +18,11 @@ struct DaemonProcess: Sendable {
         self.log = log
     }
 
-    /// Returns when the mount is gone.
+    /// Serves the mount, and returns when it is gone.
     ///
-    /// `source` is an `O_PATH` descriptor, opened before anything is mounted over it; `lock` another one that
-    /// can be locked: whoever holds the lock serves this source. `announce` is called once everything is in
-    /// place, before the first request is served.
+    /// `source` is an `O_PATH` descriptor, opened before anything is mounted over it. `lock` is another descriptor, which can
+    /// be locked: the holder of the lock serves this source. `announce` is called once everything is in place, before the first
+    /// request is served.
     func run(
         source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
     ) throws {
@@ -35,7 +35,7 @@ struct DaemonProcess: Sendable {
         defer { log.finish(within: Self.logFlushTimeout) }
         let sourceLock = SourceLock(of: source, at: target.source, log: log)
         try sourceLock.acquire(root: lock)
-        // Held until the process ends, as the store's is: a mount that gets the one gets the other.
+        // The lock is held until the process ends, as the store's is. So a mount that gets one of them gets the other.
         _ = lock.release()
         let socket = try makeSocket()
         let failure: CommandFailure?
@@ -56,7 +56,7 @@ struct DaemonProcess: Sendable {
         listening socket: borrowing ControlSocket, announce: () throws -> Void
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
-        // Before the mount, which may cover the user's directory.
+        // The rules are read before the mount, which may cover the user's directory.
         let rules = Rules(userFile: Rules.userFile(environment: environmentVariable), of: geteuid())
         for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
@@ -91,15 +91,15 @@ struct DaemonProcess: Sendable {
         try server.run()
     }
 
-    /// What must hold before the first thread starts.
+    /// Prepares the process before the first thread starts.
     private func prepareProcess() throws(CommandFailure) {
-        // It was started as /proc/self/exe, and that would be its name in ps(1) and for killall(1).
+        // The process was started as /proc/self/exe, and ps(1) and killall(1) would know it by that name.
         OwnProcess.nameThread("truce")
         for number in Self.ignoredSignals { signal(number, SIG_IGN) }
         OwnProcess.limitRetainedMemory()
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // Modes arrive complete; and a relative path must not keep a directory busy.
+        // The modes in requests are final. A relative path must not keep a directory busy.
         umask(0)
         guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
         raiseDescriptorLimit()
@@ -110,10 +110,10 @@ struct DaemonProcess: Sendable {
         }
     }
 
-    /// How long whoever ends waits for the log to be written.
+    /// How long the ending process waits for the log to be written.
     static let logFlushTimeout = Duration.seconds(1)
 
-    /// Those of the tree that are kept (16,384 at most), and room for all others.
+    /// The most descriptors that the tree keeps open (16,384), and room for all others.
     private static let descriptors = 20_000
 
     private func raiseDescriptorLimit() {
@@ -124,10 +124,11 @@ struct DaemonProcess: Sendable {
         if setrlimit(kind, &limit) != 0 { log.write("the limit of open files stays: \(Errno.last)") }
     }
 
-    /// Those that would end the process and mean nothing to it: the programs of the mount would lose what they have open. SIGIO says
-    /// that a file was opened around the mount while it was looked whether any was. With SIGXFSZ ignored, others get EFBIG
-    /// for what is this process's limit. SIGQUIT and those that tell of an error end it, with a core dump; real-time
-    /// signals begin where glibc's own two end.
+    /// Signals that mean nothing to the process, but would end it: programs would lose their open files.
+    ///
+    /// SIGIO reports that a file was opened out of band during a check for such opens. With SIGXFSZ ignored, programs get EFBIG
+    /// for a limit of this process. SIGQUIT and error signals still end the process, with a core dump. Real-time signals begin
+    /// after the two of glibc.
     private static var ignoredSignals: [CInt] {
         [
             SIGHUP, SIGPIPE, SIGIO, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
@@ -143,19 +144,19 @@ struct DaemonProcess: Sendable {
         return signals
     }
 
-    /// On a thread of its own; a second signal ends the process whatever holds it up.
+    /// Unmounts after a signal, on a thread of its own; a second signal ends the process, whatever it waits for.
     ///
-    /// Files that are open are served until they are closed; what waits for them, through the mount or over the socket,
-    /// is told at once.
+    /// Open files are served until they are closed. Requests that wait for them, through the mount or over the socket, are
+    /// answered at once.
     private func unmountOnSignal(
         _ mount: FilesystemServer.Mount, _ server: ServerStop
     ) throws(Errno) {
         try JoinableThread { [log] in
             var (signals, received) = (Self.endingSignals, CInt())
             sigwait(&signals, &received)
-            // From here on the default action is back for this thread, and so for the process.
+            // From here on, the default action applies again to this thread, and so to the process.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            // One that stays is served as before.
+            // If the mount stays, it is served as before.
             guard mount.detach() else { while true { pause() } }
             mount.endWaits()
             do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
@@ -184,14 +185,14 @@ struct DaemonProcess: Sendable {
     }
 }
 
-/// The end of the control server: by a signal, or with the mount.
+/// Stops the control server once: after a signal, or with the mount.
 private final class ServerStop: Sendable {
     private let server: ControlServer
     private let isDone = Mutex(false)
 
     init(of server: ControlServer) { self.server = server }
 
-    /// Returns when it has stopped, whoever has stopped it.
+    /// Returns when the server has stopped, even if another thread stopped it.
     func run() throws {
         try isDone.withLock { isDone in
             guard !isDone else { return }

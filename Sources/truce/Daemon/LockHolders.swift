@@ -5,17 +5,17 @@ import LinuxSystem
 
 /// The processes that hold the lock of a file.
 struct LockHolders {
-    /// One, as a rule; but numbers of files are told, and two file systems may have the same.
+    /// Usually one. But only inode numbers are compared, and two file systems may have the same number.
     let pids: [Int32]
 
     init(of file: borrowing OwnedDescriptor) { pids = Self.holders(of: file) }
 
-    /// The users whose mounts the holders may serve: their own, the caller and root.
+    /// The users with mounts that the holders may serve: the holders' users, the caller and root.
     var users: Set<UInt32> {
         Set(pids.compactMap { ProcessInspection.status(ofThread: $0)?.user } + [0, geteuid()])
     }
 
-    /// Why a mount is refused; `mount` is one that shows the source.
+    /// Explains why a mount is refused; `mount` is a mount that shows the source.
     func sentence(on source: String, _ mount: MountEntry?) -> String {
         let source = source.printable
         guard let pid = pids.first else { return "'\(source)' is already mounted by truce" }
@@ -29,13 +29,13 @@ struct LockHolders {
             """
     }
 
-    /// The mount that the first holder serves, whatever it is called.
+    /// The mount that the first holder serves, under any path.
     var mount: MountEntry? {
         pids.first.flatMap { pid in Self.mounts().first { Self.isServed($0, by: pid) } }
     }
 
-    /// Set if none of the holders can be a daemon of root's or of the caller's: any process that may read a directory may
-    /// lock it, and no directory could be mounted then.
+    /// Describes a holder if none of the holders can be a daemon of root or of the caller. Any process that may read a
+    /// directory may lock it, and could otherwise prevent every mount of it.
     var foreignHolder: String? {
         let strangers = pids.compactMap(Self.foreignHolder)
         return strangers.count == pids.count ? strangers.first : nil
@@ -57,14 +57,14 @@ struct LockHolders {
             let text = String(decoding: try readAll("/proc/locks"), as: UTF8.self)
             return text.split(separator: "\n").compactMap { line in
                 let fields = line.split(separator: " ")
-                // Not the device: some file systems show another one here than stat(2) does.
+                // The device is not compared: some file systems show another device here than stat(2).
                 guard fields.count >= 6, fields[1] == "FLOCK", fields[5].hasSuffix(":\(inode)") else {
                     return nil
                 }
                 return Int32(fields[4])
             }
         } catch {
-            // The sentence is as true without the number.
+            // The sentence is true without the number, too.
             return []
         }
     }
@@ -79,7 +79,7 @@ struct LockHolders {
         do throws(CommandFailure) {
             return try DaemonClient.pid(of: mount) == pid
         } catch {
-            // Somebody else's, dead, or stopped.
+            // The daemon is another user's, dead, or stopped.
             return false
         }
     }

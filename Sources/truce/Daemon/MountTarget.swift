@@ -8,7 +8,7 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// What the other rooms are told about a mount.
+/// The configuration of the other modules for a mount.
 extension MountPlan.Target {
     func configuration(_ socket: borrowing ControlSocket, _ rules: Rules) -> MountConfiguration {
         var configuration = MountConfiguration()
@@ -45,9 +45,9 @@ extension MountPlan.Target {
             isShared: geteuid() == 0 && options.allowOther)
     }
 
-    /// The store of kept contents in the source.
+    /// Opens the store in the source.
     ///
-    /// A source that cannot be written has one that keeps nothing, and says so.
+    /// In a source that cannot be written, the store preserves nothing and reports that.
     func openStore(
         in source: borrowing OwnedDescriptor, lockedBy sourceLock: SourceLock,
         log: @escaping @Sendable (String) -> Void
@@ -77,7 +77,7 @@ extension MountPlan.Target {
         }
     }
 
-    /// What the control socket sees of it.
+    /// The store as the control socket sees it.
     func preservedVersions(
         of store: VersionStore, in source: borrowing OwnedDescriptor
     ) throws(Errno) -> any PreservedVersions {

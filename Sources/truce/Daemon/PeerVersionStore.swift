@@ -6,10 +6,10 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// The store of kept contents, as the control socket sees it: only what the peer may read.
+/// The store as the control socket sees it: only the versions that the peer may read.
 final class PeerVersionStore: PreservedVersions {
     private let store: VersionStore
-    /// The root of the source, where the documents are as they are now.
+    /// The root of the source, with the present documents.
     private let root: OwnedDescriptor
 
     init(_ store: VersionStore, in root: consuming OwnedDescriptor) {
@@ -31,8 +31,8 @@ final class PeerVersionStore: PreservedVersions {
         return forms
     }
 
-    /// Whoever saves by way of a backup removes the former document under the backup's name: what somebody still wrote to it is
-    /// looked for under the document's.
+    /// Whether a path is a backup name of a document. A program that saves by a backup removes the former document under the
+    /// backup's name. Later writes to that file are looked up under the document's name.
     private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
@@ -41,7 +41,7 @@ final class PeerVersionStore: PreservedVersions {
         return HelperFileName.isBackupName(Array(name), of: Array(documentName))
     }
 
-    /// Where nobody can look, nobody can say who may: that hides what was kept there, and no other entries.
+    /// Whether the peer may see a version. If its rights cannot be read, this version is hidden, and no other.
     private func isVisible(of entry: VersionRecord, _ peer: Peer) -> Bool {
         do throws(VersionAccessFailure) { return try mayRead(entry, peer) } catch { return false }
     }
@@ -57,7 +57,7 @@ final class PeerVersionStore: PreservedVersions {
         }
         let file = try mappingStoreErrors { () throws(StoreError) in try store.open(&contents) }
         guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
-        // No file is as long as that; the kernel calls it a mistake.
+        // No file is that long, and the kernel would return an error.
         if offset > Int64.max - Int64(count) { return [] }
         let count = contents.count(count, from: Int(offset))
         do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
@@ -65,14 +65,14 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// As ``entries(under:for:)`` lists it.
+    /// Whether ``entries(under:for:)`` lists a path under `wanted`.
     private static func isVersion(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
         wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
             || isBackup(path, of: wanted)
     }
 
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
-        // The daemon's own directory is nobody else's business.
+        // The daemon's own directory is not for other programs.
         guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
         else { throw .notAFile }
         guard try mayReach(path, peer) else { throw .denied }
@@ -108,14 +108,14 @@ final class PeerVersionStore: PreservedVersions {
 
     private func mayRead(_ entry: VersionRecord, _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         let reader = Credentials(peer)
-        // What it was kept with costs no look.
+        // The rights of the version take no system call, so they are checked first.
         guard entry.rights.mayRead(reader) else { return false }
         guard entry.mayBeRead(by: reader, now: try currentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
     }
 
-    /// Whether somebody may read the file that the contents are in. A link is a file that others may go on using, and close to
-    /// everybody else.
+    /// Whether the peer may read the file with the contents. The file of a link may still be used by other programs, which may
+    /// close it to all other users.
     private func isOpen(
         _ file: borrowing OwnedDescriptor, of entry: VersionRecord, to peer: Peer
     ) throws(VersionAccessFailure) -> Bool {
@@ -127,8 +127,8 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether somebody may look into all the directories that a path leads through, as far as there are any now: what lies in
-    /// one that is closed to them was never theirs to read. Only root's daemon has other peers than root and itself.
+    /// Whether the peer may search all directories on a path, as far as they exist now. The peer could never read a file in a
+    /// directory that is closed to it. Only root's daemon has peers other than root and itself.
     private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         guard geteuid() == 0, peer.user != 0 else { return true }
         do throws(Errno) {
@@ -154,7 +154,7 @@ final class PeerVersionStore: PreservedVersions {
         return file
     }
 
-    /// Nil if there is no such document any more.
+    /// Returns the present rights of a document; nil if it does not exist any more.
     private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))
@@ -200,7 +200,7 @@ extension VersionForm {
 }
 
 extension StoreError {
-    /// For those whose contents cannot be kept.
+    /// The reason why contents cannot be preserved, for users.
     var sentence: String {
         switch self {
         case .noRight: "the daemon has no right to it"

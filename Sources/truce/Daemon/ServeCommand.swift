@@ -4,14 +4,14 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// What `truce mount` executes itself again as: the daemon, with everything opened and checked beforehand.
+/// The daemon, as which `truce mount` executes itself again, with everything opened and checked beforehand.
 struct ServeCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "serve", abstract: "The daemon behind 'truce mount'.", shouldDisplay: false)
     }
 
-    /// Under these numbers the command passes on what it opened.
+    /// The descriptor numbers at which the command passes on what it opened.
     static let (sourceNumber, lockNumber, readinessNumber): (CInt, CInt, CInt) = (3, 4, 5)
 
     @Option(name: .customShort("o"))
@@ -49,7 +49,7 @@ struct ServeCommand: ParsableCommand {
     }
 }
 
-/// How the daemon tells the command that started it how it went.
+/// Reports to the command that started the daemon whether the daemon is ready.
 final class ReadinessPipe: Sendable {
     private let pipe: OwnedDescriptor
     /// Opened before the mount, which might cover `/dev`.
@@ -65,9 +65,9 @@ final class ReadinessPipe: Sendable {
         }
     }
 
-    /// One zero byte stands for success; with it the daemon lets go of the terminal.
+    /// Reports success by one zero byte, and detaches the daemon from the terminal.
     ///
-    /// Nobody listens if the command was interrupted: what it was to mount is not wanted any more.
+    /// If the command was interrupted, the pipe has no reader: the mount is not wanted any more.
     func announce() throws {
         guard isHeard else { throw CommandFailure(.failed, "whoever asked for this mount is gone") }
         LineOutput.writeExactly([0], to: pipe.rawValue)
@@ -76,7 +76,7 @@ final class ReadinessPipe: Sendable {
         }
     }
 
-    /// A pipe that has a reader still.
+    /// Whether the pipe still has a reader.
     private var isHeard: Bool {
         var status = stat()
         guard fstat(pipe.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return false }
@@ -84,7 +84,7 @@ final class ReadinessPipe: Sendable {
         return poll(&event, 1, 0) == 1 && event.revents & Int16(POLLERR) == 0
     }
 
-    /// A code and a sentence; false if nobody listens any more.
+    /// Sends a code and a sentence; false if the pipe has no reader any more.
     func report(_ failure: CommandFailure) -> Bool {
         guard isHeard else { return false }
         LineOutput.writeExactly(

@@ -4,15 +4,15 @@ import LinuxSystem
 
 /// The locks of a source and of the store in it. The daemon that holds them serves the source.
 ///
-/// A daemon holds them until its process ends, a moment after its mount is gone. So a mount waits for them, unless a
-/// mount of the source is visible: that one stays, and the caller is told at once.
+/// A daemon holds them until its process ends, a moment after its mount is gone. So a new mount waits for them. It fails at
+/// once if a mount of the source is visible, because that mount stays.
 struct SourceLock {
     /// How long a mount waits, for both locks together.
     static let timeout = Duration.seconds(2)
 
     private enum Outcome {
         case taken
-        /// By a process that serves no mount, and that may not keep others from mounting.
+        /// The holder serves no mount, and must not prevent other mounts.
         case heldByForeignProcess(String)
         case refused
     }
@@ -57,7 +57,7 @@ struct SourceLock {
         return wait(for: root) ? .taken : .refused
     }
 
-    /// Takes the lock of the store; says whether it could.
+    /// Takes the lock of the store; returns false if it could not.
     func acquire(store file: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         try file.tryLock() || wait(for: file)
     }

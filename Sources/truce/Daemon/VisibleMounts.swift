@@ -4,8 +4,8 @@ import LinuxSystem
 
 /// The mounts in the caller's mount namespace that show a source.
 ///
-/// A directory is known by its device and inode, because another one may have its old path now. The table has paths only:
-/// a mount whose source was renamed since is not found.
+/// A directory is known by its device and inode, because another directory may have its old path now. The table has only paths:
+/// a mount is not found if its source was renamed since.
 struct VisibleMounts: Sendable {
     private let path: [UInt8]
     private let identity: Identity?
@@ -26,8 +26,8 @@ struct VisibleMounts: Sendable {
         do throws(Errno) { identity = try Identity(of: source) } catch { identity = nil }
     }
 
-    /// The first living mount of the source that one of these users has made. What other users mount they name as they
-    /// like.
+    /// The first living mount of the source that one of these users made. Other users may name the sources of their mounts as
+    /// they like.
     func first(by users: Set<UInt32>) -> MountEntry? {
         let table: MountTable
         do throws(CommandFailure) { table = try MountFinder.table() } catch { return nil }
@@ -40,7 +40,7 @@ struct VisibleMounts: Sendable {
         return found
     }
 
-    /// The path of a mount in place leads to the mount itself, so only the path is compared.
+    /// Whether a mount shows the source. The path of a mount in place leads to the mount itself, so only the path is compared.
     private func shows(_ mount: MountEntry) -> Bool {
         guard let identity, mount.source != mount.mountpoint else { return mount.source == path }
         do throws(Errno) {

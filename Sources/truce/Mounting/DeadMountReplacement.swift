@@ -3,12 +3,12 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// What a daemon that was killed leaves behind: a path at which every call fails.
+/// Replaces dead mounts, which a killed daemon leaves behind: paths at which every call fails.
 enum DeadMountReplacement {
-    /// Mounts may be stacked; nobody has more.
+    /// The most mounts that are stacked at one path.
     private static let mostStacked = 16
 
-    /// The path without links, as it is and not as it is shown: control characters belong to it.
+    /// Returns the path without links, in its real bytes and not in printable form: control characters belong to it.
     static func path(of argument: String) throws(CommandFailure) -> String {
         let resolved = try resolve(argument)
         let path = String(decoding: resolved, as: UTF8.self)
@@ -30,7 +30,7 @@ enum DeadMountReplacement {
         }
     }
 
-    /// Takes our own dead mounts at a path without links away, and says so.
+    /// Takes away the caller's dead mounts at a path without links, and reports it.
     static func removeAll(at path: [UInt8]) throws(CommandFailure) {
         for _ in 0..<mostStacked {
             guard try isDead(path) else { return }
@@ -39,7 +39,7 @@ enum DeadMountReplacement {
         throw CommandFailure(.failed, "'\(path.printable)' is covered by too many dead mounts")
     }
 
-    /// Fails if the daemon of a mount there does not say anything at all.
+    /// Whether the mount there is dead; fails if its daemon does not answer at all.
     static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         let table = try MountFinder.table()
         guard let answer = BoundedWait.result(of: { DeadMountProbe.isDead(path, in: table) }) else {
@@ -48,8 +48,8 @@ enum DeadMountReplacement {
         return answer
     }
 
-    /// Opens the directory below a dead mount that stays until the new one is in its place. Nothing if there is none, or
-    /// it has to be taken away first: for users, on file systems without file handles, and where mounts are stacked.
+    /// Opens the directory below a dead mount that stays until the new mount is in its place. Nil if there is no such mount, or
+    /// it must be taken away first: for users, on file systems without file handles, and where mounts are stacked.
     static func openCovered(by argument: String) throws(CommandFailure) -> OwnedDescriptor? {
         guard geteuid() == 0, try isReplaceable(at: argument) else { return nil }
         let (table, typed) = (try MountFinder.table(), Array(try RawArgument.text(of: argument).utf8))
@@ -60,7 +60,7 @@ enum DeadMountReplacement {
         }
     }
 
-    /// Whether two arguments lead to one place.
+    /// Whether two arguments lead to the same place.
     static func areSame(_ one: String, _ other: String) throws(CommandFailure) -> Bool {
         let (one, other) = (
             Array(try RawArgument.text(of: one).utf8), Array(try RawArgument.text(of: other).utf8)
@@ -68,24 +68,24 @@ enum DeadMountReplacement {
         do throws(Errno) {
             return try ResolvedPath.bytes(of: one) == ResolvedPath.bytes(of: other)
         } catch {
-            // Whoever opens them says which of them is wrong.
+            // The code that opens them reports the wrong argument.
             return one == other
         }
     }
 
-    /// Whether a mount here would take a dead one away first; fails if that one is not the caller's.
+    /// Whether a mount here would first take a dead mount away; fails if that mount is not the caller's.
     static func isReplaceable(at argument: String) throws(CommandFailure) -> Bool {
         try isReplaceable(try resolve(argument))
     }
 
-    /// The same of a path without links.
+    /// The same for a path without links.
     static func isReplaceable(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         guard try isDead(path) else { return false }
         try checkOwner(of: path)
         return true
     }
 
-    /// Fails if a dead mount there shows another directory: what comes in its place would show the one that it covers.
+    /// Fails if a dead mount there shows another directory, because its replacement would show the directory that it covers.
     static func checkIsInPlace(at argument: String) throws(CommandFailure) {
         let path = try resolve(argument)
         let mount = try MountFinder.table().top(at: path)
@@ -115,7 +115,7 @@ enum DeadMountReplacement {
         let inside = try mounts(inOneAt: path)
         do {
             if geteuid() == 0 {
-                // What is dead is opened, and that goes: a directory above may be renamed meanwhile.
+                // The opened dead mount is detached, because a directory above it may be renamed meanwhile.
                 try DeadMountRoot(at: path, in: MountFinder.table())?.detach()
             } else {
                 try MountDetachment.detachAsUser(path, lazily: true)
@@ -127,13 +127,13 @@ enum DeadMountReplacement {
         say(String(decoding: path, as: UTF8.self), with: inside)
     }
 
-    /// What goes with a dead mount: nobody gets there any more.
+    /// Returns the mounts inside a dead mount, which go with it because their paths cannot be reached any more.
     static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         return table.top(at: path).map { table.mounts(in: $0.id) } ?? []
     }
 
-    /// The same of the one whose place a mount takes.
+    /// The same for the dead mount that a new mount replaces.
     static func mounts(inOneReplacedBy target: MountPlan.Target) throws(CommandFailure) -> [MountEntry] {
         target.replacesDeadMount ? try mounts(inOneAt: Array(target.mountpoint.utf8)) : []
     }

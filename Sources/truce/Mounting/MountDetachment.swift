@@ -5,11 +5,11 @@ import LinuxSystem
 
 /// Takes mounts away: by the system call as root, through `fusermount3` as a user.
 enum MountDetachment {
-    /// Why it did not work.
+    /// Why a mount could not be taken away.
     enum Obstacle: Error {
         case busy
         case notAllowed
-        /// It was taken away meanwhile, or renamed with a directory above, again and again.
+        /// It was taken away meanwhile, or a directory above was renamed again and again.
         case moved
         case other(String)
     }
@@ -27,17 +27,17 @@ enum MountDetachment {
         }
     }
 
-    /// What keeps a mount busy without any process that uses it.
+    /// Returns a mount inside this mount, which keeps it busy without any process that uses it.
     private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
         do throws(CommandFailure) {
             return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint
         } catch {
-            // Then the processes are named, and nothing else.
+            // Then the report names only the processes.
             return nil
         }
     }
 
-    /// The mount itself and not what is at its path by now: a user may rename directories on the way to it.
+    /// Detaches this very mount, not a mount that is at its path now: a user may rename directories above it.
     private static func detachAsRoot(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
         do throws(Errno) {
             if lazily {
@@ -56,7 +56,7 @@ enum MountDetachment {
         }
     }
 
-    /// By its path, which is walked with the user's rights: only mounts of the user's own can go.
+    /// Detaches a mount by its path, which is walked with the user's rights: only the user's own mounts can go.
     static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
         guard let program = Fusermount.path else { throw .other(Fusermount.absence) }
         let (code, text): (Int32, String)
@@ -83,7 +83,7 @@ enum Fusermount {
         return places.map { $0 + "/fusermount3" }.first { access($0, X_OK) == 0 }
     }
 
-    /// Runs it in the C locale, since its words are all it says about why it failed.
+    /// Runs it in the C locale, because only its words tell why it failed.
     static func run(_ program: String, _ arguments: [[UInt8]]) throws(Errno) -> (Int32, String) {
         var spawner = ProcessSpawner(
             program, arguments: [Array("fusermount3".utf8)] + arguments, environment: ["LC_ALL=C"])

@@ -3,11 +3,11 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The command under the names by which mount(8) finds it: another command line, and the same mount.
+/// The command under the names that mount(8) looks for: another command line, and the same mount.
 enum MountHelper {
     private static let names: Set<String> = ["mount.truce", "mount.fuse.truce"]
 
-    /// Nil if this is the command as people call it.
+    /// Returns the arguments of a mount helper; nil if a user called the command.
     static func arguments(of line: [String], subcommands: Set<String>) -> [String]? {
         guard let name = line.first.map(lastPart) else { return nil }
         let arguments = Array(line.dropFirst())
@@ -15,7 +15,7 @@ enum MountHelper {
         return isCalledByMountFuse(arguments, subcommands) ? arguments : nil
     }
 
-    /// mount.fuse3(8) has a shell execute `truce SOURCE DIR -o OPTIONS`, both paths absolute where they exist.
+    /// mount.fuse3(8) lets a shell execute `truce SOURCE DIR -o OPTIONS`, with absolute paths if they exist.
     private static func isCalledByMountFuse(_ arguments: [String], _ subcommands: Set<String>) -> Bool {
         arguments.count == 4 && arguments[2] == "-o" && arguments[1].hasPrefix("/")
             && (arguments[0].hasPrefix("/") || arguments[0] == "none") && !subcommands.contains(arguments[0])
@@ -43,7 +43,7 @@ enum MountHelper {
     }
 
     private static func mount(_ line: MountHelperArguments) throws {
-        // Before anything is looked at: what mount.fuse3(8) has mounted then is served by nobody, and each look would wait.
+        // This check comes first: no daemon serves the mount of mount.fuse3(8), so each call in it would wait.
         guard !line.directory.hasPrefix("/dev/fd/") else {
             throw CommandFailure(
                 .usage,
@@ -51,9 +51,9 @@ enum MountHelper {
                     + "has mounted already, and mount without it")
         }
         let options = try MountOptions(parsing: line.options, ignoringUnknown: line.isSloppy)
-        // First of all: a process with a second thread cannot change its namespace.
+        // This comes before the first thread, because a process with a second thread cannot change its namespace.
         if let namespace = line.namespace { try enter(namespace) }
-        // What fstab(5) has in place of a source where there is none is a mount in place.
+        // In fstab(5), the source `none` means a mount in place.
         let (source, directory) =
             line.source == "none" ? (line.directory, nil) : (line.source, line.directory)
         if line.isFake {
@@ -65,7 +65,7 @@ enum MountHelper {
             }
             if let dead { return say("a dead mount at '\(dead)' would be taken away", if: line.isVerbose) }
         }
-        // Where the source is named, mount(8) itself finds it among the mounts when it is to mount all once more.
+        // With a named source, mount(8) itself finds the mount in the mount table when it mounts all once more.
         if directory == nil, try isMounted(line.directory) {
             return say("'\(line.directory)' is mounted in place already", if: line.isVerbose)
         }

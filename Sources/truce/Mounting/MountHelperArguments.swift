@@ -2,18 +2,18 @@
 import ControlClient
 import LinuxSystem
 
-/// How mount(8) calls the program that mounts a type: `SOURCE DIR [-sfnv] [-N namespace] [-o options] [-t type]`.
+/// The command line of mount(8) for the program that mounts a type: `SOURCE DIR [-sfnv] [-N namespace] [-o options] [-t type]`.
 package struct MountHelperArguments: Hashable, Sendable {
     package var source = ""
     package var directory = ""
     package var options: [String] = []
     /// `-f`: check everything and mount nothing.
     package var isFake = false
-    /// `-s`: options nobody knows are no reason to fail.
+    /// `-s`: ignore unknown options.
     package var isSloppy = false
     package var isVerbose = false
     package var wantsHelp = false
-    /// A process, or a file that stands for its mount namespace.
+    /// A process ID, or a file that stands for a mount namespace.
     package var namespace: String?
 
     package static let usage = "SOURCE DIR [-sfnvh] [-N namespace] [-o options] [-t fuse.truce]"
@@ -39,7 +39,7 @@ package struct MountHelperArguments: Hashable, Sendable {
         (source, directory) = (paths[0], paths[1])
     }
 
-    /// One word of flags, the last of which may take the rest of the word or the next one as its value.
+    /// Parses one word of flags. The last flag may take the rest of the word, or the next word, as its value.
     private mutating func take(
         _ word: Substring, followedBy rest: inout ArraySlice<String>
     ) throws(CommandFailure) {
@@ -48,7 +48,7 @@ package struct MountHelperArguments: Hashable, Sendable {
             switch letter {
             case "s": isSloppy = true
             case "f": isFake = true
-            // There is no table of mounts to be written but the kernel's.
+            // No effect, because the only table of mounts is the kernel's.
             case "n": break
             case "v": isVerbose = true
             case "h": wantsHelp = true
@@ -74,7 +74,7 @@ package struct MountHelperArguments: Hashable, Sendable {
     }
 }
 
-/// What mount(8) wants to be told; it may add them up.
+/// The exit codes that mount(8) expects and may add up.
 package enum MountHelperStatus: Int32, Sendable {
     case done = 0
     case wrongCall = 1

@@ -4,7 +4,7 @@ package import Coordination
 package import CoordinationEngine
 package import VersionStore
 
-/// What `-o` says.
+/// The options of `-o`.
 package struct MountOptions: Hashable, Sendable {
     package var bounds = Bounds()
     package var versionLimits = StoreLimits()
@@ -17,9 +17,9 @@ package struct MountOptions: Hashable, Sendable {
 
     package init() {}
 
-    /// From the values of every `-o`, each a list separated by commas; the last word on a subject counts.
+    /// Parses the values of every `-o`, each a list separated by commas; the last word on a subject counts.
     ///
-    /// Words that nobody knows are refused by name, or left out.
+    /// Unknown words are refused by name, or left out if `ignoringUnknown` is true.
     package init(parsing lists: [String], ignoringUnknown: Bool = false) throws(CommandFailure) {
         for word in lists.flatMap({ $0.split(separator: ",") }) {
             if ignoringUnknown, !Self.isKnown(String(word)) { continue }
@@ -27,7 +27,7 @@ package struct MountOptions: Hashable, Sendable {
         }
     }
 
-    /// `-owait=5s` as `-o wait=5s`, which mount tools take for the same and ArgumentParser does not.
+    /// Separates `-owait=5s` into `-o wait=5s`: mount tools accept both, and ArgumentParser does not.
     package static func separatingJoined(_ arguments: [String]) -> [String] {
         guard arguments.first == "mount" else { return arguments }
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
@@ -66,7 +66,7 @@ package struct MountOptions: Hashable, Sendable {
         ]
     }
 
-    /// What mount(8) and fstab(5) pass along and means nothing to a file system.
+    /// Options that mount(8) and fstab(5) pass along, and that mean nothing to a file system.
     private static let harmless: Set<String> = [
         "defaults", "relatime", "norelatime", "noatime", "atime", "nodiratime", "strictatime", "lazytime",
         "nolazytime", "nomand", "noiversion", "async", "silent", "loud", "_netdev", "_rnetdev", "nofail",

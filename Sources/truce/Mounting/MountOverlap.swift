@@ -6,8 +6,8 @@ import LinuxSystem
 
 /// Mounts that would show the same files twice.
 ///
-/// The programs of one would know nothing of those of the other, or one daemon would wait for turns in the other's mount,
-/// or in its own. Paths are compared: what is reached by a bind mount is not found out.
+/// The programs of two mounts would not take turns with each other. Or a daemon would wait for claims in the other mount, or in
+/// its own. Only paths are compared: an overlap by a bind mount is not found.
 struct MountOverlap {
     private let target: MountPlan.Target
     private let table: MountTable
@@ -24,7 +24,7 @@ struct MountOverlap {
                 .failed, "'\(mountpoint.printable)' is inside '\(source.printable)', which it is to show")
         }
         try checkSocket(at: mountpoint)
-        // What other users mount is called what they like, and is their own affair.
+        // Other users name the sources of their mounts as they like, so those mounts are ignored.
         for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
             guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
                 continue
@@ -33,7 +33,8 @@ struct MountOverlap {
         }
     }
 
-    /// The daemon's socket would be seen through its own mount only, where it is none.
+    /// Fails if the mount would cover the control sockets: its own socket would be seen only through it, where it does not
+    /// exist.
     private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
         let places = SocketDirectory.candidates(
             user: geteuid(), runtimeDirectory: truce.environmentVariable("XDG_RUNTIME_DIR"))
@@ -53,14 +54,14 @@ struct MountOverlap {
         if mount.mountpoint.lies(inside: source) {
             return "'\(source.printable)' contains the truce mount at '\(place)'"
         }
-        // What is mounted in place covers its source: nobody gets there but through the mount.
+        // A mount in place covers its source, so programs get there only through the mount.
         guard mount.source != mount.mountpoint else { return nil }
         return [source, mountpoint].first { $0.lies(inside: mount.source) }.map {
             "'\($0.printable)' is inside '\(mount.source.printable)', which truce has mounted at '\(place)'"
         }
     }
 
-    /// Nobody serves a dead mount; nor can one be looked at that another mount covers.
+    /// Whether a daemon serves the mount. A mount that another one covers cannot be examined, and counts as dead.
     private func isAlive(_ mount: MountEntry) throws(CommandFailure) -> Bool {
         guard table.top(at: mount.mountpoint) == mount else { return false }
         return try !DeadMountReplacement.isDead(mount.mountpoint)
@@ -68,7 +69,7 @@ struct MountOverlap {
 }
 
 extension [UInt8] {
-    /// Whether an absolute path leads to something below another one; not to itself.
+    /// Whether an absolute path leads below another path, and not to that path itself.
     fileprivate func lies(inside directory: [UInt8]) -> Bool {
         isPath(atOrBelow: directory) && self != directory
     }

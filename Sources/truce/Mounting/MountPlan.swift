@@ -5,14 +5,14 @@ import FilesystemServer
 import Glibc
 import LinuxSystem
 
-/// Everything that can be found out, and put right, before a mount is tried.
+/// All that can be checked, and put right, before a mount is tried.
 struct MountPlan: ~Copyable {
-    /// What is mounted where.
+    /// The source, the mountpoint and the options of a mount.
     struct Target: Hashable, Sendable {
         var source: String
         var mountpoint: String
         var options: MountOptions
-        /// Whether the mount is to take the place of a dead one.
+        /// Whether the mount is to replace a dead mount.
         var replacesDeadMount = false
 
         var isInPlace: Bool { source == mountpoint }
@@ -51,7 +51,7 @@ struct MountPlan: ~Copyable {
         self.target = target
     }
 
-    /// The same, unless what the paths lead to takes longer than 10 s to answer: then the process ends with a code.
+    /// Makes a plan. If the paths take longer than 10 s to answer, the process ends with exit code `code`.
     static func make(
         source: String, mountpoint: String?, options: MountOptions,
         exitCode code: Int32 = ExitStatus.timedOut.rawValue
@@ -62,8 +62,8 @@ struct MountPlan: ~Copyable {
         }
     }
 
-    /// Takes away the dead mounts that are in the way, after everything that can be looked at while they are there: a
-    /// mount that is refused leaves them.
+    /// Takes away the dead mounts at both paths. All checks that are possible before come first: a refused mount leaves the
+    /// dead mounts.
     private static func removeDeadMounts(of target: Target) throws(CommandFailure) {
         var dead: [String] = []
         if !target.replacesDeadMount, try DeadMountReplacement.isReplaceable(Array(target.mountpoint.utf8)) {
@@ -124,14 +124,14 @@ struct MountPlan: ~Copyable {
         do throws(CommandFailure) {
             who = " by pid \(try DaemonClient.pid(of: mount))"
         } catch {
-            // A daemon that does not answer has mounted it all the same.
+            // A daemon that does not answer has still mounted it.
             who = " (\(error.message))"
         }
         throw CommandFailure(.failed, "'\(mountpoint.printable)' is already mounted by truce\(who)")
     }
 
     private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
-        // Its links were resolved: one that is there now leads to a directory that was not looked at.
+        // All links were resolved: a link that is there now leads to an unchecked directory.
         do throws(Errno) { return try OwnedDescriptor.openResolved(Array(path.utf8)) } catch {
             throw describe(error, path)
         }
@@ -164,7 +164,7 @@ struct MountPlan: ~Copyable {
 }
 
 extension MountPlan.Target {
-    /// A mount takes over what the mount below forbids; fusermount3 forbids users two things always.
+    /// Inherits the restrictions of the mount below; fusermount3 always sets nosuid and nodev for users.
     fileprivate mutating func inherit(from below: MountEntry?) throws(CommandFailure) {
         guard let below else { return }
         guard !below.isTruce else {

@@ -2,10 +2,10 @@
 package import Coordination
 
 extension TimeSpan {
-    /// The longest time an option may say; more is a slip of the finger.
+    /// The longest time of an option, in milliseconds; a longer time is taken as a typing error.
     private static let longest: UInt64 = 24 * 3600 * 1000
 
-    /// The same of how long something is kept: ten years.
+    /// The longest time for which versions are preserved, in milliseconds: ten years.
     private static let longestAge: UInt64 = 3650 * 24 * 3600 * 1000
 
     /// `15`, `15s`, `250ms` or `2m`; nil for everything else.

@@ -27,7 +27,7 @@ struct UnmountCommand: ParsableCommand {
 
     private func findMount() throws(CommandFailure) -> MountEntry {
         var path = try RawArgument.bytes(of: directory)
-        // Behind the name of a mount it would have that asked whether it is a directory, and maybe for ever.
+        // With a slash at the end, the kernel would ask the mount whether it is a directory, and perhaps wait for ever.
         while path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
         let resolved: [UInt8]
         do throws(Errno) {
@@ -48,7 +48,7 @@ struct UnmountCommand: ParsableCommand {
         )
     }
 
-    /// Whom to wait for: nobody if there is no daemon, or one that does not answer in time.
+    /// Returns the daemon to wait for: nil if there is no daemon, or it does not answer in time.
     private static func daemon(of mount: MountEntry) -> (pid: Int32?, isSilent: Bool) {
         do throws(CommandFailure) {
             return (try DaemonClient.pid(of: mount), false)
@@ -57,8 +57,8 @@ struct UnmountCommand: ParsableCommand {
         }
     }
 
-    /// How long a mount that no program uses is tried again. A program that has just ended keeps it busy for a moment
-    /// more, and so does each look at a path in it.
+    /// How long an unused mount is tried again. A program that has just ended keeps it busy for a moment, and so does each
+    /// lookup of a path in it.
     private static let timeoutNanoseconds: UInt64 = 3_000_000_000
     private static let pauseMicroseconds: UInt32 = 20_000
 
@@ -89,7 +89,7 @@ struct UnmountCommand: ParsableCommand {
     ) -> CommandFailure {
         let place = mount.mountpoint.printable
         return switch obstacle {
-        // By the question that was not answered, if by nothing else.
+        // The unanswered request may be all that keeps the mount busy.
         case .busy where isSilent:
             CommandFailure(
                 .timedOut,
@@ -105,16 +105,16 @@ struct UnmountCommand: ParsableCommand {
     }
 }
 
-/// The daemon of a mount, to be waited for.
+/// The daemon of a mount, for a wait until it ends.
 private struct Daemon: ~Copyable {
-    /// How long a daemon may take to write what it owes and end.
+    /// How long a daemon may take to write its last data and end.
     private static let timeoutMilliseconds: CInt = 10_000
     private static let lazyTimeoutMilliseconds: CInt = 2_000
 
     private let pid: Int32
     private let watch: OwnedDescriptor
 
-    /// Nil if there is none: then there is nothing to wait for either.
+    /// Nil if there is no daemon, and so nothing to wait for.
     static func watched(_ pid: Int32?) -> Daemon? {
         guard let pid else { return nil }
         do throws(Errno) {
@@ -124,9 +124,9 @@ private struct Daemon: ~Copyable {
         }
     }
 
-    /// Until then it holds the source, and the next mount would be refused.
+    /// Waits for the daemon to end. Until then it holds the source, and the next mount would be refused.
     func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
-        // By another mount of the same daemon, such as a bind mount's, it is served on.
+        // The same daemon still serves other mounts of its device, such as bind mounts.
         let table = try MountFinder.table()
         guard !table.entries.contains(where: { $0.device == mount.device }) else { return }
         let timeout = lazily ? Self.lazyTimeoutMilliseconds : Self.timeoutMilliseconds
@@ -145,7 +145,7 @@ private struct Daemon: ~Copyable {
 
     private static let mostNamed = 4
 
-    /// Who keeps it, as far as the caller may see; empty if nobody is seen.
+    /// Names the processes that keep it, as far as the caller may see them; empty if there are none.
     private static func holders(of mount: MountEntry) -> String {
         let found = BoundedWait.result { () -> MountHolders? in
             do throws(Errno) { return try MountHolders(of: mount.device) } catch { return nil }
@@ -163,16 +163,16 @@ private struct Daemon: ~Copyable {
     }
 }
 
-/// Which programs keep a mount busy, in a sentence.
+/// The programs that keep a mount busy, in a sentence.
 private struct BusyReport {
     private static let mostNamed = 8
 
     let text: String
-    /// Whether a program is known that uses it, or may be one that cannot be found out.
+    /// Whether a program is known to use it, or the programs cannot be found out.
     let mayHaveUsers: Bool
 
     init(of mount: MountEntry) {
-        // What a process is doing in a mount that does not answer may keep its memory from being looked at.
+        // A process that waits in a silent mount may block the reading of its memory map.
         let found = BoundedWait.result { () -> Result<ProcessScan, Errno> in
             do throws(Errno) { return .success(try ProcessScan(usersOf: mount)) } catch {
                 return .failure(error)

@@ -2,7 +2,7 @@
 import Coordination
 import VersionStore
 
-/// The options that say how much is kept.
+/// The options that limit the store.
 extension StoreLimits {
     static let optionNames = ["keep-room", "keep-share", "keep-age", "keep-certain", "keep-versions"]
 
@@ -14,7 +14,7 @@ extension StoreLimits {
         ]
     }
 
-    /// Takes one of the options over; its value, if it is wrong, is answered with what it must be.
+    /// Applies one of the options; throws the values that are allowed if its value is wrong.
     mutating func apply(_ name: String, _ value: String) throws(WrongValue) {
         switch name {
         case "keep-room": room = try Self.bytes(value)

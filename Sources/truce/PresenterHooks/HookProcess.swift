@@ -5,7 +5,7 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A command that is to run because of a message.
+/// A command that runs because of a message.
 struct HookInvocation {
     enum Kind { case relinquishment, otherRequest, event }
 
@@ -13,9 +13,9 @@ struct HookInvocation {
     /// The last part of the message's method.
     let message: String
     let kind: Kind
-    /// Nil for what is not answered, or was.
+    /// The ID of the request to answer; nil if there is none, or it was answered.
     private(set) var id: MessageID?
-    /// When the answer has to be on its way, on the monotonic clock in nanoseconds.
+    /// When the answer must be sent, on the monotonic clock in nanoseconds.
     private(set) var deadline: UInt64?
     let variables: [(name: String, value: [UInt8]?)]
 
@@ -46,7 +46,7 @@ struct HookInvocation {
         kind = .event
     }
 
-    /// Asks whether there is anything to save, and is told of nothing that happened.
+    /// Makes the command that asks whether there is anything to save; it is told of no event.
     init(asking command: String, of mounted: MountedPath, until deadline: UInt64) {
         message = "unsaved"
         variables =
@@ -60,17 +60,17 @@ struct HookInvocation {
     var isForEvent: Bool { kind == .event }
     var isSave: Bool { message == PresenterRequest.save.rawValue }
 
-    /// The request to answer if it asks for a turn; the command may take as long as it likes then.
+    /// Takes the request to answer at once, if it asks to relinquish. Then the command has no deadline.
     mutating func takeEarlyAnswer() -> MessageID? {
         guard kind == .relinquishment, let id else { return nil }
         (self.id, deadline) = (nil, nil)
         return id
     }
 
-    /// Always set or removed, whatever our own environment has.
+    /// Always set or removed, regardless of our own environment.
     private static let names = ["TRUCE_PATH", "TRUCE_NEW_PATH", "TRUCE_SUBITEM", "TRUCE_NEW_SUBITEM"]
 
-    /// A little less than the server's: an answer that comes at the deadline is late.
+    /// A little less than the server's time, because an answer at the deadline is late.
     private static func timeout(_ milliseconds: UInt64) -> UInt64 {
         milliseconds - min(milliseconds / 10, 100)
     }
@@ -90,9 +90,9 @@ struct HookInvocation {
     }
 }
 
-/// The command of a task while it runs, with all it started.
+/// The running command of an invocation, with all processes that it started.
 final class HookProcess {
-    /// How long a command that is asked to end is given.
+    /// How long a command has to end after SIGTERM.
     private static let graceNanoseconds: UInt64 = 1_000_000_000
 
     let invocation: HookInvocation
@@ -101,7 +101,7 @@ final class HookProcess {
     /// When its group is killed; nil unless it was asked to end.
     private var end: UInt64?
 
-    /// By `/bin/sh`, as the leader of a process group; it must not read what others type.
+    /// Starts the command by `/bin/sh`, as the leader of a process group. It must not read the input of other programs.
     init(_ invocation: HookInvocation, outputTo output: CInt) throws(Errno) {
         let nothing = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/dev/null", O_RDONLY | O_CLOEXEC) })
@@ -117,10 +117,10 @@ final class HookProcess {
         self.invocation = invocation
     }
 
-    /// Readable once the command has ended by itself; nil once it was asked to.
+    /// Readable once the command has ended by itself; nil once it was asked to end.
     var descriptor: CInt? { end == nil ? watch.rawValue : nil }
 
-    /// When something has to be done about it.
+    /// The next time at which something must be done about the command.
     var nextDeadline: UInt64? { end ?? invocation.deadline }
 
     /// Asks the command and all of its group to end.
@@ -131,7 +131,7 @@ final class HookProcess {
 
     var isTerminated: Bool { end != nil }
 
-    /// Waits for a command that has ended by itself, and says how unless it succeeded.
+    /// Waits for a command that has ended by itself, and returns how it failed; nil if it succeeded.
     func failure() throws(Errno) -> String? {
         switch try OtherProcess.waitForTermination(of: pid) {
         case .exited(0): nil
@@ -140,13 +140,13 @@ final class HookProcess {
         }
     }
 
-    /// Ends what is left of the group. Its number is its own until the command was waited for.
+    /// Kills the rest of the group. Its number is not reused before the command was waited for.
     func finish() throws(Errno) {
         kill(-pid, SIGKILL)
         _ = try OtherProcess.waitForTermination(of: pid)
     }
 
-    /// Does both, with no more time between them than the command needs.
+    /// Terminates and finishes the command, with no more time in between than it needs.
     func endNow() throws(Errno) {
         if !isTerminated { terminate() }
         _ = try Readiness.wait(for: [watch.rawValue], until: end)

@@ -97,7 +97,7 @@ struct PresentCommand: ParsableCommand {
     }
 }
 
-/// Which command is run for which message.
+/// The command for each message.
 package struct PresenterHooks: Sendable {
     private var commands: [(message: PresenterMessages, command: String)] = []
 
@@ -107,7 +107,7 @@ package struct PresenterHooks: Sendable {
         if let command { commands.append((messages, command)) }
     }
 
-    /// Those that have a command.
+    /// The messages that have a command.
     var messages: PresenterMessages { commands.reduce(into: []) { $0.formUnion($1.message) } }
 
     func command(for message: PresenterMessages) -> String? {

@@ -5,16 +5,18 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A registered presenter: takes messages, runs commands for them, and answers.
+/// A registered presenter: it takes messages, runs commands for them, and answers.
 ///
-/// Commands run one at a time, in the order of the messages: the one for a reacquire never overtakes the one for the
-/// relinquishment, nor a save the news of a move. A request whose time runs out before it is its command's turn is
-/// answered with an error and its command does not run.
+/// Commands run one at a time, in the order of the messages. The command for a reacquire never overtakes the command for the
+/// relinquishment, nor a save the notice of a move. If the time of a request ends before its command starts, the answer is an
+/// error, and the command does not run.
 ///
-/// While a command for a notice runs, requests to relinquish are answered at once: that command may wait for the very access
-/// for which they are made, and what it reads or writes has its own turn. Their commands run later, in their order.
+/// While a command for a notice runs, requests to relinquish are answered at once. That command may wait for the very access
+/// that made the request, and its own reads and writes have their own claims. The commands for those requests run later, in
+/// their order.
 package final class PresenterSession {
-    /// Whoever runs commands so slowly gets no more messages, and the server closes the connection in the end.
+    /// The longest queue of commands. At that length no more messages are read, and in the end the server closes the
+    /// connection.
     private static let longestQueue = 1024
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -49,7 +51,7 @@ package final class PresenterSession {
         self.unsaved = unsaved.map { UnsavedWatch(command: $0, of: mounted) }
     }
 
-    /// Until a signal asks for the end; fails if the connection ends before.
+    /// Runs until a signal asks for the end; fails if the connection ends before.
     package func run() throws {
         do {
             while try step() {}
@@ -59,17 +61,17 @@ package final class PresenterSession {
             throw error
         }
         try unsaved?.end()
-        // Whoever is removed has consented: only when it has been answered for.
+        // The removal of a presenter counts as its consent, so the running request is answered before.
         if let ended = try endRunning() { try answer(ended.invocation, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
     }
 
-    /// Ends the command that runs. One that was asked for something is not cut off in the middle of saving: it has the time it
-    /// was given, unless another signal comes. Returns what is to be answered for it, if nothing was yet.
+    /// Ends the running command, and returns the answer that is still to be sent. A command for a request is not interrupted in
+    /// the middle of a save: it has its time, unless another signal comes.
     private func endRunning() throws -> (invocation: HookInvocation, failure: String?)? {
         guard let hook = running else { return nil }
         running = nil
-        // A signal that has brought us here was seen, and not taken.
+        // The signal that ended ``run()`` was seen, but not read.
         while signals.next() != nil {}
         if hook.invocation.id != nil, let watched = hook.descriptor {
             let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.invocation.deadline)
@@ -80,9 +82,9 @@ package final class PresenterSession {
         return wasAnswered ? nil : (hook.invocation, "was ended, since 'truce present' was")
     }
 
-    /// Waits for whatever comes first and deals with it; false when a signal asks for the end.
+    /// Waits for the next event and handles it; false when a signal asks for the end.
     private func step() throws -> Bool {
-        // Messages may have come together with the reply to the registration.
+        // Messages may have arrived together with the reply to the registration.
         try takeMessages()
         try startNext()
         try answerRelinquishmentsEarly()
@@ -126,7 +128,7 @@ package final class PresenterSession {
         }
     }
 
-    /// Whoever finds out first, when the daemon ends: by a message that does not come, or by an answer that cannot be sent.
+    /// Sends an answer. The end of the daemon shows first either here or in a message that does not come.
     private func send(_ answer: AnswerMessage) throws {
         do {
             try wire.send(answer)
@@ -186,7 +188,7 @@ package final class PresenterSession {
         guard let hook = running else { return }
         running = nil
         let failure = try hook.failure()
-        // What was saved is not unsaved any more when others go on; if it is again, the command says so.
+        // The save is told before other programs go on. If there are new changes, the command of `--unsaved` reports them.
         if hook.invocation.isSave, failure == nil, unsaved?.noteSaved() ?? false { try tellUnsaved(false) }
         try answer(hook.invocation, failure)
     }

@@ -3,7 +3,7 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Finds out by a command, again and again, whether there is anything to save.
+/// Runs a command again and again, to find out whether there is anything to save.
 ///
 ///     pausing ──a second is over──▶ asking ──the command ends, or takes too long──▶ pausing
 struct UnsavedWatch {
@@ -13,15 +13,15 @@ struct UnsavedWatch {
     }
 
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
-    /// How long the command may take.
+    /// How long the command may take, in nanoseconds.
     private static let timeoutNanoseconds: UInt64 = 10_000_000_000
 
     private let command: String
     private let mounted: MountedPath
     private var state = State.pausing(until: 0)
-    /// What was told last.
+    /// The state that the daemon was last told.
     private var isUnsaved = false
-    /// Something was saved since the command began: what it finds may be older.
+    /// True if a save happened since the command began: its result may be older.
     private var isOutdated = false
 
     init(command: String, of mounted: MountedPath) {
@@ -32,7 +32,7 @@ struct UnsavedWatch {
     /// Readable when the command has ended.
     var descriptor: CInt? { if case .asking(let process) = state { process.descriptor } else { nil } }
 
-    /// When something has to be done about it.
+    /// The next time at which something must be done about the command.
     var nextDeadline: UInt64? {
         switch state {
         case .pausing(let moment): moment
@@ -49,7 +49,7 @@ struct UnsavedWatch {
         state = .asking(try HookProcess(invocation, outputTo: STDERR_FILENO))
     }
 
-    /// The command has ended. Returns what is to be told; nil if that was told already.
+    /// Handles the end of the command. Returns the state to tell the daemon; nil if the daemon knows it.
     mutating func takeChange() throws(Errno) -> Bool? {
         guard case .asking(let process) = state else { return nil }
         pause()
@@ -59,14 +59,14 @@ struct UnsavedWatch {
         return found
     }
 
-    /// Something was saved. Returns whether that is to be told.
+    /// Notes a save. Returns whether the daemon must be told.
     mutating func noteSaved() -> Bool {
         isOutdated = true
         defer { isUnsaved = false }
         return isUnsaved
     }
 
-    /// A command that takes too long is ended, and has said nothing.
+    /// Ends a command that takes too long, which has no result then.
     mutating func enforceDeadline(_ now: UInt64) throws(Errno) {
         guard case .asking(let process) = state, let moment = process.nextDeadline, moment <= now else {
             return
