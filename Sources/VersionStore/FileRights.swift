@@ -35,7 +35,7 @@ package struct FileRights: Hashable, Sendable {
     }
 }
 
-/// The user and groups of a process that asks for access.
+/// The user and groups of a process.
 package struct Credentials: Hashable, Sendable {
     package let user: UInt32
     /// The primary group and all others.

@@ -67,7 +67,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Removes a name, if the creation of the store came so far.
+    /// Removes a name if it exists.
     private static func remove(
         _ name: String, from directory: borrowing StoreDirectory, isDirectory: Bool = false
     ) throws(Errno) {
@@ -153,7 +153,7 @@ package struct StoreLayout: ~Copyable {
             isNew: false, report)
     }
 
-    /// Returns the directory with `name` in a store of an earlier release, which may have been moved in part.
+    /// Returns the directory with `name` in an earlier store, which may be moved in part.
     private static func place(
         of name: String, in home: borrowing StoreDirectory
     ) throws(StoreError) -> StoreDirectory {
@@ -162,8 +162,7 @@ package struct StoreLayout: ~Copyable {
         return try subdirectory(isMoved ? inner : ".", of: home)
     }
 
-    /// Earlier releases refuse a directory with another mode than 0700. So it has mode 0755 before the first file is moved, and
-    /// as long as any is.
+    /// Earlier releases refuse mode 0755. So the directory has it before the first file is moved, and as long as any is.
     private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])

@@ -13,12 +13,12 @@ import Synchronization
 final class VersionFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: VersionLog
-        /// The number of lines in the log, as far as known.
+        /// The lines in the log, as far as known.
         var lines = 0
-        /// The number of lines when the log was last rewritten.
+        /// The lines when the log was last rewritten.
         var linesCompacted = 0
         var lastID: VersionID?
-        /// Lines that are not written yet, of files that exist.
+        /// Unwritten lines of files that exist.
         var pendingLines: [LogLine] = []
         var grown = GrownFiles()
         var recent = RecentCopies()
@@ -88,8 +88,7 @@ final class VersionFiles: Sendable {
 
     /// Preserves a file by giving it another name.
     ///
-    /// Only a lack of room undoes the link; later failures are reported. The caller's step takes the former name even after an
-    /// error, and then the link may be the last name.
+    /// Only a lack of room undoes the link; later failures are reported. The caller's step removes the former name in any case.
     func link(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) throws(StoreError)
         -> VersionID
     {
@@ -251,7 +250,7 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
     }
 
-    /// Closes a copy that replaces a link to all users that the file is closed to.
+    /// Gives a copy that replaces a link the file's rights.
     private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: VersionID) {
         do throws(Errno) {
             // Where that is impossible, the copy belongs to the daemon, and only root or the daemon's user can open it.
@@ -311,7 +310,7 @@ extension VersionFiles {
         var reservation: Reservation?
     }
 
-    /// Creates a file of the store with the contents of another file. It belongs to the owner and takes the owner's room.
+    /// Copies a file into the store. The copy belongs to the owner and takes the owner's room.
     private func fill(
         _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents,
         for charge: QuotaCharge,

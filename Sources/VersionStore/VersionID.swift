@@ -28,7 +28,7 @@ package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// The time it was made, in nanoseconds since 1970, to the millisecond.
     var nanoseconds: Int64 {
-        // Bounded, since any file may happen to have a name of this form.
+        // Bounded, since any file may have a name of this form.
         Int64(min(rawValue >> 16, UInt64(Int64.max) / 1_000_000)) * 1_000_000
     }
 

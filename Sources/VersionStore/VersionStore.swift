@@ -88,8 +88,8 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Preserves the contents of a file that is about to be overwritten. They are shared where the file system can, and
-    /// otherwise copied. An equal version of the path from a moment ago is used instead.
+    /// Preserves the contents of a file about to be overwritten: shared where the file system can, otherwise copied. An equal
+    /// version of the path from a moment ago is used instead.
     package func preserveByCopying(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil

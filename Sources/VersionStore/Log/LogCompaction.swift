@@ -4,7 +4,7 @@ import Synchronization
 
 /// Rewriting the log, which would otherwise grow for ever while the versions have a limit (D193).
 extension VersionFiles {
-    /// The versions that the log lists as preserved and as dropped.
+    /// The preserved and dropped versions of the log.
     private struct Survey {
         var kept: Set<VersionID> = []
         /// Dropped versions, with the version that holds their contents.

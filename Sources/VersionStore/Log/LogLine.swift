@@ -29,7 +29,7 @@ struct LogLine: Codable, Sendable {
     var method: String?
     var device: UInt64?
     var inode: UInt64?
-    /// The size in bytes; of a dropped version, the number of bytes in `heldBy` that are its contents.
+    /// The size in bytes; of a dropped version, its share of `heldBy`.
     var size: Int?
     /// The version that begins with all contents of the dropped one.
     var heldBy: String?

@@ -151,7 +151,7 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the missing line of a file, because a kill came before the line.
+    /// Writes the line that a kill prevented.
     ///
     /// A linked file has its owner, and so has a copy. Only the owner may read the version. The directories above the document
     /// are not known any more, and they may have been closed to others. The age of the version counts from its new line.
@@ -189,8 +189,7 @@ extension VersionFiles {
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
-    /// Whether a file is one of the files in the directory. The log cannot tell: it has the inodes of the documents, not of
-    /// their copies.
+    /// Whether a file is in the directory. The log has the inodes of the documents, not of their copies.
     func hold(_ status: FileStatus) throws(StoreError) -> Bool {
         try withStoreErrors { () throws(Errno) in
             guard try directory.status().device == status.device else { return false }

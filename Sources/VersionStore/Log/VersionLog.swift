@@ -3,7 +3,7 @@ package import LinuxSystem
 
 /// `kept.log`: lines are appended, and it is rewritten when most lines are about versions that are gone.
 ///
-/// A crash may tear the last line. The newline with which the next append begins ends it, and every reader skips it.
+/// The next append ends a line that a crash tore by a newline, and every reader skips it.
 struct VersionLog: ~Copyable, Sendable {
     /// The daemon writes no longer line: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
     private static let longestLine = 1 << 18

@@ -10,7 +10,7 @@ extension VersionFiles {
     private static let mostComparisons = 4
     private static let sample = 4096
 
-    /// Gives a copy that equals a file one more name, and opens it. The bytes of both are compared.
+    /// Gives a copy that equals a file, byte by byte, one more name, and opens it.
     func share(
         _ file: borrowing OwnedDescriptor, _ contents: Contents, as name: String
     ) -> OwnedDescriptor? {
@@ -32,15 +32,14 @@ extension VersionFiles {
                 try directory.link(copy, as: name)
                 return copy
             } catch {
-                // The copy was removed, or has the most names that a file can have. Another copy is tried, or the file is
-                // copied.
+                // The copy was removed, or can have no more names. Another copy is tried, or the file is copied.
                 continue
             }
         }
         return nil
     }
 
-    /// Returns the latest version of a document if it equals the file, and can stay as long as a new version.
+    /// Returns the latest version of a document if it can stand for a new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = state.withLock({ $0.recent[request.path] }), known.closed == request.closed,
             known.cause.isConflict || !request.cause.isConflict

@@ -3,7 +3,7 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// The owner that a version is charged to, and the versions that may be evicted for it.
+/// The owner charged for a version, and the versions that it may evict.
 struct QuotaCharge: Sendable {
     enum EvictionRule: Sendable {
         /// Evict nothing, because the version may never be needed.
@@ -13,8 +13,7 @@ struct QuotaCharge: Sendable {
 
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
-    /// The user and group that the disk space counts for. Versions of root's files that others cause take no room reserved for
-    /// root.
+    /// The user and group charged by the disk quota. Others' versions of root's files take no room reserved for root.
     let writer: QuotaOwner
     let path: [UInt8]
     let evictionRule: EvictionRule
@@ -75,7 +74,7 @@ extension VersionFiles {
         return QuotaOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
-    /// The kind of user that causes a version. Root counts as the owner, because root may change files of any user.
+    /// The kind of user that causes a version. Root counts as the owner.
     func initiator(_ user: UInt32?, _ owner: UInt32) -> QuotaLedger.Initiator {
         guard let user, user != owner, user != 0 else { return .owner }
         return .stranger
@@ -155,13 +154,12 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// Versions that no step relied on since this moment may be evicted. Whatever the option says, a recent step may not be
-    /// taken yet.
+    /// Versions that no step relied on since then may be evicted. A recent step may not be taken yet, whatever the option says.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
 
-    /// Whether a version may stand for a new version. If so, it stays as long as that.
+    /// Whether a version may stand for a new version, and stays as long as that.
     func renewIfRecent(_ id: VersionID, for reliance: QuotaLedger.Reliance) -> Bool {
         let now = steadyClock()
         return state.withLock {
@@ -340,7 +338,7 @@ extension VersionFiles {
 
 /// Entering versions into the ledger.
 extension VersionFiles {
-    /// Enters a version with a file, and removes its document's versions beyond the limit.
+    /// Enters a version, and removes its document's versions beyond the limit.
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
@@ -365,7 +363,7 @@ extension VersionFiles {
     /// The year 2020, in nanoseconds. An earlier time comes from a clock that was not set, and tells no age.
     static let leastTime: Int64 = 1_577_836_800_000_000_000
 
-    /// Measures the file of a link again, since it may have been written or replaced after it was entered.
+    /// Measures a link's file again, which may have been written or replaced meanwhile.
     func measure(_ id: VersionID) {
         do throws(Errno) {
             let status = try directory.path(of: id.description).status()

@@ -283,8 +283,7 @@ extension QuotaLedger {
         if let path = eviction.path { documents[path] } else { owners[eviction.owner] }
     }
 
-    /// Returns the oldest evictable files with an unknown number of names, which the caller must read. Files that were seen
-    /// with other names since `moment` are left out.
+    /// Returns the oldest evictable files with an unknown number of names, without those seen with other names since `moment`.
     func unseen(
         _ eviction: EvictionRequest, excluding isExcluded: Choice, since moment: Int64, most: Int
     ) -> [StoredFile: VersionID] {
@@ -387,8 +386,7 @@ extension QuotaLedger {
     }
 }
 
-/// Evictions that failed a moment ago. A search through all versions of an owner for each refused open would delay other
-/// callers.
+/// Recently failed evictions. A search through all versions for each refused open would delay other callers.
 struct FailedEvictions: Sendable {
     private struct Kind: Hashable, Sendable {
         let owner: UInt32

@@ -6,7 +6,7 @@ package import LinuxSystem
 
 /// Messages over the control socket; one caller waits at a time.
 package struct ControlWire: ~Copyable {
-    /// The longest message in bytes. It is generous: a list of paths is longer than any message that a client may send.
+    /// The longest message in bytes: a list of paths is longer than what a client may send.
     private static let messageLimit = 16 << 20
 
     private let socket: OwnedDescriptor

@@ -11,7 +11,7 @@ struct DaemonClient: ~Copyable {
     let server: InitializeResult
     private var wire: ControlWire
 
-    /// Connects to a daemon. It trusts only the kernel: the mount is of our type, and its daemon is root's or the caller's.
+    /// Connects to a daemon. The kernel confirms that the mount is of our type, and its daemon root's or the caller's.
     init(to mount: MountEntry) throws(CommandFailure) {
         let connection = try MountSocket(to: mount)
         let peer = connection.peer

@@ -135,7 +135,7 @@ struct CensusTable {
 }
 
 enum UserName {
-    /// Returns the name of a user, or the number if there is no name.
+    /// The name of a user, or else the number.
     static func of(_ user: UInt32) -> String {
         guard let entry = getpwuid(user), let name = entry.pointee.pw_name else { return String(user) }
         return String(cString: name)

@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
         if examinations.contains(where: \.hasFindings) { Glibc.exit(Self.problemsFound) }
     }
 
-    /// Returns the mount of a path. In a dead mount only the path of the mount itself can be examined.
+    /// Returns the mount of a path. In a dead mount only the mount's own path can be examined.
     private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         do throws(CommandFailure) {
             return try MountedPath(path).mount
@@ -104,7 +104,7 @@ private struct Examination: Encodable {
     /// How many processes may not be examined, and whether there may be more that are not listed.
     var hidden = 0
     var unlisted = false
-    /// Whether the daemon answers only its user and root.
+    /// Whether the daemon refused to answer.
     var denied = false
 
     init(of mount: MountEntry) throws(CommandFailure) {

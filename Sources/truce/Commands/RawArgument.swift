@@ -36,7 +36,7 @@ enum RawArgument {
         return Array(typed)
     }
 
-    /// Returns an argument that can only be text; fails if it is not UTF-8.
+    /// Returns an argument; fails if it is not UTF-8.
     static func text(of argument: String) throws(CommandFailure) -> String {
         guard try bytes(of: argument) == Array(argument.utf8) else {
             throw CommandFailure(.usage, "the path '\(argument)' is not UTF-8, which a mount cannot have")

@@ -70,7 +70,7 @@ struct PsCommand: ParsableCommand {
         if let problem { Glibc.exit(problem.status.rawValue) }
     }
 
-    /// Returns every mount once, even if it is bound to several places, without those of other users.
+    /// Returns the caller's mounts, each once even if it is bound to several places.
     private static func mountsToAsk() throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         var devices: Set<UInt64> = []

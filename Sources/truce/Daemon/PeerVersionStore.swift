@@ -31,8 +31,8 @@ final class PeerVersionStore: PreservedVersions {
         return forms
     }
 
-    /// Whether a path is a backup name of a document. A program that saves by a backup removes the former document under the
-    /// backup's name. Later writes to that file are looked up under the document's name.
+    /// Whether a path is a backup name of a document. A save by a backup removes the former document under that name, and later
+    /// writes to it are listed under the document's.
     private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
@@ -108,7 +108,7 @@ final class PeerVersionStore: PreservedVersions {
 
     private func mayRead(_ entry: VersionRecord, _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         let reader = Credentials(peer)
-        // The rights of the version take no system call, so they are checked first.
+        // These rights need no system call.
         guard entry.rights.mayRead(reader) else { return false }
         guard entry.mayBeRead(by: reader, now: try currentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
@@ -154,7 +154,7 @@ final class PeerVersionStore: PreservedVersions {
         return file
     }
 
-    /// Returns the present rights of a document; nil if it does not exist any more.
+    /// The present rights of a document; nil if it is gone.
     private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))

@@ -115,7 +115,7 @@ enum DeadMountReplacement {
         let inside = try mounts(inOneAt: path)
         do {
             if geteuid() == 0 {
-                // The opened dead mount is detached, because a directory above it may be renamed meanwhile.
+                // Detached by descriptor, because a directory above may be renamed meanwhile.
                 try DeadMountRoot(at: path, in: MountFinder.table())?.detach()
             } else {
                 try MountDetachment.detachAsUser(path, lazily: true)
@@ -127,7 +127,7 @@ enum DeadMountReplacement {
         say(String(decoding: path, as: UTF8.self), with: inside)
     }
 
-    /// Returns the mounts inside a dead mount, which go with it because their paths cannot be reached any more.
+    /// Returns the mounts inside a dead mount, which go with it.
     static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         return table.top(at: path).map { table.mounts(in: $0.id) } ?? []

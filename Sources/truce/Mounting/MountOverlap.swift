@@ -33,8 +33,7 @@ struct MountOverlap {
         }
     }
 
-    /// Fails if the mount would cover the control sockets: its own socket would be seen only through it, where it does not
-    /// exist.
+    /// Fails if the mount would cover the control sockets, its own among them.
     private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
         let places = SocketDirectory.candidates(
             user: geteuid(), runtimeDirectory: truce.environmentVariable("XDG_RUNTIME_DIR"))

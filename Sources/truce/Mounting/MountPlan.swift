@@ -7,7 +7,7 @@ import LinuxSystem
 
 /// All that can be checked, and put right, before a mount is tried.
 struct MountPlan: ~Copyable {
-    /// The source, the mountpoint and the options of a mount.
+    /// Source, mountpoint and options of a mount.
     struct Target: Hashable, Sendable {
         var source: String
         var mountpoint: String

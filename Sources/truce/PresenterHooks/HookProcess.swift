@@ -90,7 +90,7 @@ struct HookInvocation {
     }
 }
 
-/// The running command of an invocation, with all processes that it started.
+/// The running command of an invocation, with its processes.
 final class HookProcess {
     /// How long a command has to end after SIGTERM.
     private static let graceNanoseconds: UInt64 = 1_000_000_000
@@ -120,7 +120,7 @@ final class HookProcess {
     /// Readable once the command has ended by itself; nil once it was asked to end.
     var descriptor: CInt? { end == nil ? watch.rawValue : nil }
 
-    /// The next time at which something must be done about the command.
+    /// When the command must be handled next.
     var nextDeadline: UInt64? { end ?? invocation.deadline }
 
     /// Asks the command and all of its group to end.

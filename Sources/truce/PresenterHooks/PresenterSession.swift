@@ -61,7 +61,7 @@ package final class PresenterSession {
             throw error
         }
         try unsaved?.end()
-        // The removal of a presenter counts as its consent, so the running request is answered before.
+        // A removed presenter counts as consenting, so the running request is answered first.
         if let ended = try endRunning() { try answer(ended.invocation, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
     }
@@ -71,7 +71,7 @@ package final class PresenterSession {
     private func endRunning() throws -> (invocation: HookInvocation, failure: String?)? {
         guard let hook = running else { return nil }
         running = nil
-        // The signal that ended ``run()`` was seen, but not read.
+        // The signal that led here was not read yet.
         while signals.next() != nil {}
         if hook.invocation.id != nil, let watched = hook.descriptor {
             let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.invocation.deadline)

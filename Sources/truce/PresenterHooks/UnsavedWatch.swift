@@ -32,7 +32,7 @@ struct UnsavedWatch {
     /// Readable when the command has ended.
     var descriptor: CInt? { if case .asking(let process) = state { process.descriptor } else { nil } }
 
-    /// The next time at which something must be done about the command.
+    /// When the command must be handled next.
     var nextDeadline: UInt64? {
         switch state {
         case .pausing(let moment): moment
