@@ -5,8 +5,8 @@ import LinuxSystem
 
 /// The table of C callbacks.
 ///
-/// Each one only translates: C values in, one Swift call out.
-/// They run on the loop threads: nothing here may block, await, or trap on kernel input.
+/// Each callback only translates C values and makes one Swift call. The callbacks run on the loop threads, so they must not
+/// block, await, or trap on kernel input.
 func makeCallbackTable() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
     operations.`init` = { root, connection in
@@ -228,7 +228,8 @@ extension FileRange {
     fileprivate init(
         _ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64
     ) {
-        // The flags are those of the moment, which fcntl(2) may have changed. A page of a mapping has its place.
+        // The kernel sends the current flags, which fcntl(2) may have changed. A page of a mapping has its own offset, even
+        // with O_APPEND.
         let isFromMapping = info.map { $0.pointee.writepage != 0 } ?? false
         let isAtEnd = info.map { $0.pointee.flags & O_APPEND != 0 && !isFromMapping } ?? false
         self.init(

@@ -4,16 +4,16 @@ import Glibc
 package import LinuxSystem
 import Synchronization
 
-/// Names a file to the kernel as the one that holds another's data.
+/// Names a backing file to the kernel: the file that holds the data of another file.
 package struct BackingID: Sendable {
     package let rawValue: Int32
 }
 
-/// What can be asked of the kernel outside of any reply.
+/// The calls to the kernel that belong to no reply.
 package final class Connection: @unchecked Sendable {
     // @unchecked: libfuse's notifications may be sent from any thread, and the descriptor is immutable.
     private let session: OpaquePointer
-    /// Our own, because libfuse closes the session's when it unmounts and the number may be reused.
+    /// A duplicate: libfuse closes the session's descriptor when it unmounts, and the number may be reused.
     private let device: OwnedDescriptor
     private let backings = Atomic<Int>(0)
 
@@ -22,7 +22,9 @@ package final class Connection: @unchecked Sendable {
         self.device = try .duplicating(fuse_session_fd(session))
     }
 
-    /// The number that the kernel gives the connection, which is the minor one of its file system's device. Nil if it does not tell.
+    /// The number that the kernel gives the connection, or nil if the kernel does not tell it.
+    ///
+    /// It is the minor number of the file system's device.
     package var number: UInt32? {
         guard let text = readSmallFile("/proc/self/fdinfo/\(device.rawValue)") else { return nil }
         let label = "fuse_connection:"
@@ -30,7 +32,8 @@ package final class Connection: @unchecked Sendable {
         return line.flatMap { UInt32($0.dropFirst(label.count).filter(\.isNumber)) }
     }
 
-    /// Registers the file behind `descriptor`, for which `O_PATH` is enough, while `reply` is owed.
+    /// Registers the file behind `descriptor` as a backing file while `reply` is unanswered; an `O_PATH` descriptor is
+    /// enough.
     package func openBacking(
         _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply
     ) throws(Errno) -> BackingID {
@@ -38,7 +41,7 @@ package final class Connection: @unchecked Sendable {
         return try noteBacking(result)
     }
 
-    /// Has the kernel keep the file behind `descriptor` until ``closeBacking(_:)``, though nobody may have it open.
+    /// Makes the kernel hold the file behind `descriptor` open until ``closeBacking(_:)``, even if no process has it open.
     package func retainBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
         return try noteBacking(result)
@@ -50,7 +53,7 @@ package final class Connection: @unchecked Sendable {
         return BackingID(rawValue: result)
     }
 
-    /// How many files the kernel keeps open for this process.
+    /// The number of files that the kernel holds open for this process.
     package var backingFiles: Int { backings.load(ordering: .relaxed) }
 
     package func closeBacking(_ backing: BackingID) {
@@ -60,25 +63,28 @@ package final class Connection: @unchecked Sendable {
 
     /// Makes the kernel ask for the attributes of an inode again.
     ///
-    /// Takes no inode lock, so it may be called while a request holds the directory's.
+    /// Takes no inode lock, so callers may use it while a request holds the lock of the directory.
     package func invalidateAttributes(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, -1, 0)
     }
 
-    /// The same, and for what it keeps of the contents. Waits for pages that are being read or written, so it must not be
-    /// called on a thread that serves requests.
+    /// Makes the kernel drop the attributes and the page cache of an inode.
+    ///
+    /// Waits for pages that are being read or written, so threads that serve requests must not call it.
     package func invalidateContents(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, 0, 0)
     }
 
-    /// The same, and for what it keeps of some of the contents.
+    /// Makes the kernel drop the attributes of an inode, and its page cache in a range.
     package func invalidateContents(of node: NodeID, in bytes: Range<Int64>) {
         _ = fuse_lowlevel_notify_inval_inode(
             session, node.rawValue, off_t(bytes.lowerBound), off_t(bytes.upperBound - bytes.lowerBound))
     }
 
-    /// Makes the kernel look up a name again. Waits for the directory's lock, which a request may hold: so it must not be
-    /// called on a thread that serves requests, nor under a lock that serving one takes.
+    /// Makes the kernel look up a name again.
+    ///
+    /// Waits for the lock of the directory, which a request may hold. So neither threads that serve requests, nor callers
+    /// with a lock that such a thread takes, may call it.
     package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {
         _ = fuse_lowlevel_notify_inval_entry(session, parent.rawValue, name.bytes, strlen(name.bytes))
     }

@@ -36,7 +36,7 @@ package struct DirectoryPage: ~Copyable {
             guard style == .entries else {
                 return fuse_add_direntry(request, start, free.count, name, &status, next)
             }
-            // Node 0: the kernel takes the name and asks for the rest when it wants it.
+            // With node 0 the kernel takes the name only, and looks it up later if needed.
             var entry = fuse_entry_param()
             entry.attr = status
             return fuse_add_direntry_plus(request, start, free.count, name, &entry, next)
@@ -44,7 +44,9 @@ package struct DirectoryPage: ~Copyable {
         return advance(by: size)
     }
 
-    /// Adds a name with its inode, and returns whether it fitted; if it did, that was a lookup.
+    /// Adds a name with its inode, and returns whether it fitted.
+    ///
+    /// If it fitted, the kernel counts a lookup.
     package mutating func add(
         _ name: borrowing FileName, node: NodeID, generation: UInt32, _ status: FileStatus, valid: Validity,
         next: Int
@@ -70,7 +72,7 @@ package struct DirectoryPage: ~Copyable {
 
     package consuming func fail(_ error: Errno) { reply.fail(error) }
 
-    /// libfuse says how much room an entry needs, and writes it only if there is as much.
+    /// Counts an entry if it fitted: libfuse returns the size of the entry, and writes the entry only if there is room.
     private mutating func advance(by size: Int) -> Bool {
         guard used + size <= bytes.count else { return false }
         used += size

@@ -2,11 +2,11 @@
 import CFuse
 package import LinuxSystem
 
-/// Who sent a request.
+/// The thread and the user that sent a request.
 package struct Caller: Sendable {
     package let user: UInt32
     package let group: UInt32
-    /// 0 for a thread outside our PID namespace, or the kernel itself.
+    /// 0 for a thread outside the daemon's PID namespace, or for the kernel itself.
     package let thread: Int32
     /// Valid for requests that create something.
     package let umask: UInt32
@@ -15,20 +15,20 @@ package struct Caller: Sendable {
         (self.user, self.group, self.thread, self.umask) = (user, group, thread, umask)
     }
 
-    /// For what no request has asked for.
+    /// The caller of work that no request has asked for.
     package static let nobody = Caller(user: 0, group: 0, thread: 0, umask: 0)
 }
 
-/// How long the kernel may believe an answer, in seconds.
+/// How long the kernel may cache an answer, in seconds.
 package struct Validity: Sendable {
     package let seconds: Double
     package static let none = Self(seconds: 0)
     package static let long = Self(seconds: 3600)
-    /// For sources that can change behind the mount's back.
+    /// For sources that can change out of band.
     package static let brief = Self(seconds: 1)
 }
 
-/// What a SETATTR asks to change; nil and ``TimeChange/omit`` leave things as they are.
+/// The changes that a SETATTR asks for; nil and ``TimeChange/omit`` change nothing.
 package struct AttributeChange: Sendable {
     package var mode: UInt32?
     package var user: UInt32?
@@ -44,22 +44,24 @@ package struct FileRange: Sendable {
     package let handle: HandleID
     package let offset: Int64
     package let length: Int64
-    /// Written bytes go to the end of the file, wherever that is when they come there.
+    /// Written bytes go to the end of the file, wherever that is at the time of the write.
     package let isAtEnd: Bool
-    /// Written bytes were stored to a mapping: the kernel keeps their pages until they are written.
+    /// Written bytes were stored to a mapping: the kernel holds their pages until they are written.
     package let isFromMapping: Bool
 }
 
-/// What a filesystem answers.
+/// The requests that a file system answers.
 ///
-/// Each requirement owns its `Reply` and may answer later, from any thread; none may block. Names, targets,
-/// attribute names and written bytes are valid until the requirement returns.
+/// Each requirement owns its `Reply` and may answer later, from any thread; none may block. Names, targets, attribute names
+/// and written bytes are valid until the requirement returns.
 package protocol Filesystem: AnyObject, Sendable {
-    /// Answering with an entry adds one to the number of lookups the kernel will ``forget(_:lookups:)``.
+    /// An answer with an entry adds one to the number of lookups the kernel will ``forget(_:lookups:)``.
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
     /// The only request without an answer.
     func forget(_ node: NodeID, lookups: UInt64)
-    /// The kernel names a handle for some calls that read, write or seek, and may hold a lock then; for `fstat(2)` it does not.
+    /// The kernel names a handle for some calls that read, write or seek.
+    ///
+    /// It may hold a lock then. For `fstat(2)` it names no handle.
     func attributes(of node: NodeID, hasHandle: Bool, reply: consuming Reply)
     func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
     func readLink(_ node: NodeID, reply: consuming Reply)
@@ -88,7 +90,9 @@ package protocol Filesystem: AnyObject, Sendable {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply)
     func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply)
     func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply)
-    /// A descriptor of the file is closed, for which the kernel asks where an open said so, or if it does not know how not to.
+    /// A descriptor of the file is closed.
+    ///
+    /// The kernel sends this request if the open asked for it, or if the kernel cannot omit it.
     func flush(_ handle: HandleID, reply: consuming Reply)
     func release(_ node: NodeID, handle: HandleID, reply: consuming Reply)
 
@@ -105,10 +109,10 @@ package protocol Filesystem: AnyObject, Sendable {
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
-    /// A requirement kept its thread, and with it everybody else's requests, for too long.
+    /// Receives the duration of a requirement that blocked its thread, and so all other requests, for too long.
     func noteSlowRequest(_ nanoseconds: UInt64)
 
-    /// A request that asked for it by ``Reply/tellInterrupts(_:)`` was interrupted, which happens once.
+    /// Receives, once, that the requester of a request got a signal, if the request asked by ``Reply/tellInterrupts(_:)``.
     ///
     /// Must not answer the request on the calling thread: libfuse may hold the request's lock.
     func interrupted(_ token: UInt)

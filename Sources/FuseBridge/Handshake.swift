@@ -3,48 +3,48 @@ import CFuse
 import Glibc
 import Synchronization
 
-/// What can be agreed with the kernel when the connection opens, by the kernel's own bit numbers.
+/// Features to agree on with the kernel when the connection opens, by the kernel's bit numbers.
 ///
-/// The lower 32 bits travel in `flags`, the upper ones in `flags2`.
+/// The lower 32 bits are sent in `flags`, the upper 32 bits in `flags2`.
 package struct ConnectionFeatures: OptionSet, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The kernel looks up `.` of a node that it has forgotten, and `..` of one whose directory it does not know.
+    /// The kernel looks up `.` of a node that it has forgotten, and `..` of a node with an unknown directory.
     package static let recalling = Self(rawValue: 1 << 4)
     /// The kernel sends creation modes unmasked; needed for default ACLs.
     package static let unmaskedModes = Self(rawValue: 1 << 6)
     /// Lookups and listings of one directory run side by side.
     ///
-    /// libfuse 3.14 "wants" it and never says so.
+    /// libfuse 3.14 sets it in `want`, but does not send it.
     package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
     package static let posixACL = Self(rawValue: 1 << 20)
     /// Spares a GETXATTR per write; a passthrough write then no longer clears set-user-ID.
     package static let privilegeClearing = Self(rawValue: 1 << 28)
     static let extendedFlags = Self(rawValue: 1 << 30)
-    /// Reads and writes go to the file below without us.
+    /// The kernel reads and writes the backing file without the daemon.
     package static let passthrough = Self(rawValue: 1 << 37)
-    /// Unanswered requests can be sent again to a successor of this process.
+    /// The kernel can send unanswered requests again to a successor of this process.
     package static let resending = Self(rawValue: 1 << 39)
 }
 
-/// Agrees with the kernel on what it may do.
+/// Agrees with the kernel on the features of the connection.
 ///
-/// libfuse 3.17 and later are told what is wanted and ask for it. Older ones cannot ask for all of it, so their
-/// reply to INIT is amended: in the read and write callbacks of the session, where it costs every other message
-/// one comparison.
+/// libfuse 3.17 and later receive the wanted features and request them. Older versions cannot request all of them, so this
+/// type amends their reply to INIT. It does so in the read and write callbacks of the session, at the cost of one comparison
+/// for each other message.
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)
     private let agreedBits = Atomic<UInt64>(0)
-    /// What both sides want; empty until INIT was answered.
+    /// The features that both sides want; empty until INIT is answered.
     var agreed: ConnectionFeatures { ConnectionFeatures(rawValue: agreedBits.load(ordering: .relaxed)) }
-    /// The request number of an INIT that was read and not answered; 0 is never used by the kernel.
+    /// The request number of an INIT that was read and is not answered, or 0, which the kernel never uses.
     private let unanswered = Atomic<UInt64>(0)
 
     init(wanting features: ConnectionFeatures) { self.wanted = features }
 
-    /// Called while libfuse makes up the reply to INIT.
+    /// Called while libfuse composes the reply to INIT.
     func agree(with connection: UnsafeMutablePointer<fuse_conn_info>) {
         let agreed = cfuse_agree(connection, wanted.rawValue)
         agreedBits.store(agreed, ordering: .relaxed)
@@ -79,14 +79,14 @@ final class Handshake: Sendable {
         let bits = agreed.union(.extendedFlags).rawValue
         reply.flags |= UInt32(truncatingIfNeeded: bits)
         reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)
-        // 1: the file below lies on a plain filesystem, and another one may still be stacked on ours.
+        // 1: the backing file lies on a plain file system, and another file system may be stacked on the mount.
         if agreed.contains(.passthrough) { reply.max_stack_depth = 1 }
     }
 }
 
-/// The session's own system calls, which is where the handshake can be amended if it has to be.
+/// Returns the system calls of the session, in which the handshake is amended for older versions of libfuse.
 ///
-/// Given without the splice pair, they also make libfuse leave splicing alone.
+/// Without the two splice calls, libfuse does not splice.
 func makeTransport() -> fuse_custom_io {
     var transport = fuse_custom_io()
     transport.read = { descriptor, buffer, capacity, root in

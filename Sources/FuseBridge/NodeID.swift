@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Public, unlike the rest of the module: the compiler specialises and inlines in other modules what is public, and not what
-// is `package`.
+// Public, unlike the rest of the module: the compiler specialises and inlines public declarations in other modules, but not
+// `package` declarations.
 
 /// Names an inode to the kernel, from the reply that introduces it to the last FORGET.
 public struct NodeID: Hashable, Sendable {
@@ -18,11 +18,12 @@ public struct HandleID: Hashable, Sendable {
     @inlinable public func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
 }
 
-/// How a dictionary spreads the numbers of files and handles, each of which is looked for in every request.
+/// Hashes the number of a node or handle; each request looks such a number up.
 ///
-/// Without the secret that dictionaries mix in, which costs more than the rest of the search: a file's number is its file
-/// system's and a handle's is ours, and who makes a billion files to find some that meet in one place has them searched
-/// one after another, in microseconds. The upper half is folded in, because a product's lower bits do not depend on it.
+/// It omits the secret of Swift's dictionaries, which costs more than the rest of the lookup. The file system below chooses
+/// the inode numbers, and the daemon chooses the handle numbers. A user could make a billion files to find some with equal
+/// hashes. A lookup would then compare those in turn, for some microseconds. The function folds in the upper half, because
+/// the lower bits of a product do not depend on it.
 @usableFromInline
 func spread(_ number: UInt64) -> Int {
     Int(truncatingIfNeeded: ((number ^ number >> 32) &* 0x9E37_79B9_7F4A_7C15) >> 32)

@@ -3,13 +3,12 @@ import CFuse
 import Glibc
 package import LinuxSystem
 
-/// The kernel's claim on exactly one answer to one request.
+/// The kernel's right to exactly one answer to one request.
 ///
-/// Non-copyable and consumed by every answer: answering twice does not compile, and forgetting to
-/// answer is caught in `deinit` instead of hanging some process in uninterruptible sleep.
+/// It is non-copyable, and every answer consumes it, so a second answer does not compile. `deinit` answers a dropped request,
+/// which would otherwise block a process in uninterruptible sleep.
 package struct Reply: ~Copyable, @unchecked Sendable {
-    // @unchecked: libfuse lets any thread answer a request, provided it is answered once;
-    // `~Copyable` is what enforces the "once".
+    // @unchecked: libfuse lets any thread answer a request once, and `~Copyable` enforces the "once".
     let request: fuse_req_t
 
     init(_ request: fuse_req_t) { self.request = request }
@@ -19,19 +18,18 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_err(request, EIO)
     }
 
-    /// Who waits for the answer.
+    /// The requester, which waits for the answer.
     package var caller: Caller {
         let context = fuse_req_ctx(request).pointee
         return Caller(user: context.uid, group: context.gid, thread: context.pid, umask: context.umask)
     }
 
-    /// Whether the requester got a signal since the kernel handed out the request.
+    /// Whether the requester got a signal since the daemon read the request.
     package var isInterrupted: Bool { fuse_req_interrupted(request) != 0 }
 
-    /// Asks to be told by ``Filesystem/interrupted(_:)`` when the requester gets a signal.
+    /// Makes ``Filesystem/interrupted(_:)`` be called when the requester gets a signal.
     ///
-    /// The token is a number and not a reference, because the request may be answered and gone while
-    /// libfuse is about to tell.
+    /// The token is a number and not a reference, because the request may already be answered when libfuse calls.
     package borrowing func tellInterrupts(_ token: UInt) {
         fuse_req_interrupt_func(
             request,
@@ -51,9 +49,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
 
     /// Introduces an inode under a name; the kernel counts one more lookup of it.
     ///
-    /// The generation tells it from others that have its number before or after it.
-    ///
-    /// Returns whether the requester was still there. If it was not, nothing was counted.
+    /// The generation tells the inode from earlier and later inodes with the same number. Returns whether the requester was
+    /// still there. If it was not, the kernel counted no lookup.
     package consuming func entry(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity
     ) -> Bool {
@@ -62,7 +59,7 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_entry(take(), &entry) != -ENOENT
     }
 
-    /// There is no such name, and the kernel need not ask again for a while.
+    /// Answers that there is no such name, which the kernel may cache.
     package consuming func missing(valid: Validity) {
         var entry = fuse_entry_param()
         entry.entry_timeout = valid.seconds
@@ -74,10 +71,11 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    /// `keepingNames`: the kernel gives out the names it has, and keeps those that it is told; `droppingKept`: it has none.
-    /// If it drops some while somebody has it read others, the directory's names are not kept until it is forgotten.
+    /// Opens a directory, and returns whether the opener was still there; if not, no RELEASEDIR will come.
     ///
-    /// Returns whether the opener was still there. If it was not, no RELEASEDIR will come.
+    /// With `keepingNames`, the kernel answers from its cached names, and caches the names it receives. With `droppingKept`,
+    /// it drops the cached names first. If it drops some while another opener reads, it does not cache the directory's names
+    /// until a FORGET.
     package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, droppingKept: Bool) -> Bool
     {
         var info = fuse_file_info()
@@ -87,11 +85,12 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_open(take(), &info) != -ENOENT
     }
 
-    /// Opens a file. With a backing file the kernel then moves the data itself.
+    /// Opens a file, and returns whether the opener was still there; if not, no RELEASE will come.
     ///
-    /// A file that is not mappable has no shared mappings: mmap(2) says ENODEV. `keepingContents`: the kernel goes on with what it
-    /// has of the file, and otherwise drops that. `flushing`: it asks at each close(2). Returns whether the opener was still
-    /// there. If it was not, no RELEASE will come.
+    /// - With a `backing` file, the kernel moves the data itself.
+    /// - If the file is not mappable, shared mappings fail: mmap(2) returns ENODEV.
+    /// - With `keepingContents`, the kernel retains its page cache of the file; otherwise it drops it.
+    /// - With `flushing`, it sends a FLUSH at each close(2).
     package consuming func opened(
         _ handle: HandleID, backing: BackingID?, isMappable: Bool = true, keepingContents: Bool = false,
         flushing: Bool = false
@@ -102,7 +101,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, options) != -ENOENT
     }
 
-    /// ``entry(_:generation:_:names:attributes:)`` and ``opened(_:backing:)`` in one.
+    /// Answers with an entry and an opened file, like ``entry(_:generation:_:names:attributes:)`` and
+    /// ``opened(_:backing:isMappable:keepingContents:flushing:)``.
     package consuming func created(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity,
         handle: HandleID, backing: BackingID?, flushing: Bool = false
@@ -123,7 +123,7 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func written(_ count: Int) { fuse_reply_write(take(), count) }
     package consuming func position(_ offset: Int64) { fuse_reply_lseek(take(), off_t(offset)) }
 
-    /// The size of an extended attribute, for a requester that gave no room for its value.
+    /// Answers with the size of an extended attribute, for a requester that gave no room for its value.
     package consuming func attributeSize(_ size: Int) { fuse_reply_xattr(take(), size) }
 
     package consuming func linkTarget(_ target: [UInt8]) {

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Reads requests and serves them, on as many threads as call ``run(as:in:)``.
 ///
-/// libfuse's own loop would do, but it starts and ends threads as it sees fit, it takes its configuration through macros, and
+/// libfuse's own loop does not fit. It starts and ends threads by its own rules, takes its configuration through macros, and
 /// its threads always sleep until a request comes.
 struct RequestLoop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
@@ -14,19 +14,20 @@ struct RequestLoop: @unchecked Sendable {
     let root: Unmanaged<SessionContext>
     let polling: BusyPolling
 
-    /// The source's own calls are taken not to block; one that takes longer than this is told of.
+    /// Calls to the source are assumed not to block; a request that takes longer, in nanoseconds, is reported.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// How long a thread that gets no request for another reason than the end waits, in microseconds, and how often in a row.
+    /// The wait in microseconds after a failed read that does not mean the end, and the limit of such waits in a row.
     private static let (pause, mostPauses): (UInt32, Int) = (10_000, 100)
 
-    /// Returns when the connection has ended, which is what it tells, or the thread is not needed. `thread` is a number of its
-    /// own, from 1.
+    /// Serves until the connection has ended, and then returns true, or until the thread is not needed.
+    ///
+    /// `thread` is a number of its own, from 1.
     func run(as thread: Int, in requestThreads: RequestThreads) -> Bool {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
-            // Files would be created under the wrong identity: better to serve nothing.
+            // The thread would create files under the wrong identity, so it must not serve.
             if requestThreads.canServeWithout(thread) { return false }
             fuse_session_exit(session)
             return true
@@ -44,7 +45,7 @@ struct RequestLoop: @unchecked Sendable {
                 guard !isOver, pauses < Self.mostPauses, fuse_session_exited(session) == 0 else {
                     return true
                 }
-                // There may be no memory for a request just now.
+                // The kernel may lack memory for a request just now.
                 pauses += 1
                 usleep(Self.pause)
                 continue
@@ -58,7 +59,7 @@ struct RequestLoop: @unchecked Sendable {
         return true
     }
 
-    /// Serves a request, if there is one, and a FORGET that was put off. Returns whether the thread is to go on.
+    /// Serves a request, if there is one, and a postponed FORGET; returns whether the thread is to go on.
     private func serve(
         _ buffer: inout fuse_buf, _ received: CInt, reading reader: inout RequestReader, as thread: Int,
         in requestThreads: RequestThreads

@@ -2,10 +2,12 @@
 import LinuxSystem
 import Synchronization
 
-/// The threads that serve requests. A few suffice, since requests do not block; but for those that a file system below
-/// keeps, and when all threads are with such requests, others come, lest they keep everybody waiting.
+/// The threads that serve requests.
+///
+/// A few suffice, since requests do not block, except in a file system below. When such requests block all threads, more
+/// threads start, so that other requests do not wait.
 final class RequestThreads: Sendable {
-    /// How long no request must have ended before one more thread comes, in nanoseconds.
+    /// How long no request must have ended before one more thread starts, in nanoseconds.
     private static let patience: UInt64 = 100_000_000
     private static let most = 512
 
@@ -18,7 +20,9 @@ final class RequestThreads: Sendable {
     private let lastEnd: Atomic<UInt64>
     private let isWatched = Atomic<Bool>(false)
 
-    /// `start` starts a thread by its number, and says whether it could; not for the first ones.
+    /// Creates the record of `size` threads that the caller starts.
+    ///
+    /// `start` starts a further thread by its number, and returns whether it could.
     init(of size: Int, timers: Timers, start: @escaping @Sendable (Int, RequestThreads) -> Bool) {
         self.size = size
         self.timers = timers
@@ -29,12 +33,13 @@ final class RequestThreads: Sendable {
     }
 
     func requestBegan() {
-        // In one order with what `look` does: either it sees that all are busy, or this thread that nobody watches.
+        // Sequentially consistent with `look`: either `look` sees that all threads are busy, or this thread sees that no
+        // check is scheduled.
         let busy = serving.add(1, ordering: .sequentiallyConsistent).newValue
         if busy >= total.load(ordering: .relaxed) { watch() }
     }
 
-    /// Returns whether the thread is to go on: one that came to help goes when enough others wait.
+    /// Returns whether the thread is to go on: an additional thread ends when enough others are idle.
     func requestEnded(by thread: Int, at now: UInt64) -> Bool {
         let busy = serving.subtract(1, ordering: .relaxed).newValue
         lastEnd.store(now, ordering: .relaxed)
@@ -43,8 +48,9 @@ final class RequestThreads: Sendable {
         return false
     }
 
-    /// A thread cannot serve. Returns whether the others do all the same: one that came to help is missed by nobody, and the next
-    /// one may fare better.
+    /// Notes that a thread cannot serve, and returns whether the others go on without it.
+    ///
+    /// They do if it was an additional thread; the next additional thread may succeed.
     func canServeWithout(_ thread: Int) -> Bool {
         guard thread > size else { return false }
         total.subtract(1, ordering: .relaxed)
@@ -52,7 +58,8 @@ final class RequestThreads: Sendable {
     }
 
     private func watch() {
-        // Nearly always somebody watches where several threads are busy, and to look costs the others nothing.
+        // When several threads are busy, a check is nearly always scheduled already, and the load is cheap for other
+        // processors.
         guard !isWatched.load(ordering: .sequentiallyConsistent),
             !isWatched.exchange(true, ordering: .sequentiallyConsistent)
         else { return }

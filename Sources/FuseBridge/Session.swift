@@ -10,13 +10,13 @@ package struct Session: ~Copyable, @unchecked Sendable {
     private let session: OpaquePointer
     private let root: Unmanaged<SessionContext>
     package let connection: Connection
-    /// The mount's number, if root made it by descriptors. Nil if libfuse made it, which walks a path and tells nothing.
+    /// The mount's number, or nil if libfuse mounted, which resolves a path and returns no number.
     package let mount: Int?
 
-    /// Mounts, and lets requests wait in the kernel until ``serve(_:threads:)``.
+    /// Mounts; requests then wait in the kernel until ``serve(_:threads:timers:until:)``.
     ///
-    /// `options` are libfuse's, comma separated. Without root's rights `fusermount3` does the mounting. Root mounts over the
-    /// open directory `place`, or in place of a `dead` one at the mountpoint; `settings` say what the options say.
+    /// `options` are libfuse's, comma separated. Without root's rights, `fusermount3` mounts. Root mounts over the open
+    /// directory `place`, or replaces a `dead` mount at the mountpoint. `settings` has the same contents as the options.
     package init(
         at mountpoint: String, over place: consuming OwnedDescriptor?, options: String,
         replacing dead: consuming DeadMountRoot?, with settings: MountSettings,
@@ -40,11 +40,11 @@ package struct Session: ~Copyable, @unchecked Sendable {
             let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
-            // From here on it is known by its number; an open root would keep it busy.
+            // From here on the number identifies the mount; an open root would make the mount busy.
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
-            // Of a mount that took another's place libfuse does not know where it is.
+            // libfuse does not know the place of a mount that replaced another mount.
             made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
@@ -61,13 +61,14 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// By root, over a directory that is open. Nil if libfuse has done it, as names that are too long for the kernel's
-    /// newer calls need.
+    /// Mounts, as root, over an open directory; returns nil if libfuse has mounted.
+    ///
+    /// libfuse must mount if names are too long for the kernel's newer calls.
     private static func mount(
         _ session: OpaquePointer, over place: borrowing OwnedDescriptor, with settings: MountSettings
     ) throws(Errno) -> MountRoot? {
         guard settings.canMountByDescriptor else {
-            // The link leads to what is open.
+            // The link in `/proc` leads to the open directory.
             try mount(session, at: "/proc/self/fd/\(place.rawValue)")
             return nil
         }
@@ -87,7 +88,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
             made = try dead.replace(with: settings, on: device)
         } catch {
             guard error != .stale else { throw error }
-            // There is a moment without either.
+            // For a moment there is neither the dead nor the new mount.
             try dead.detach()
             if let place { return try mount(session, over: place, with: settings) }
             let place = try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
@@ -104,7 +105,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         _ made: consuming MountRoot, _ device: consuming OwnedDescriptor, by session: OpaquePointer
     ) throws(Errno) -> MountRoot {
         do throws(Errno) {
-            // libfuse takes a connection that others have mounted by this name, and closes it.
+            // libfuse adopts a mounted connection by this name, and closes its descriptor.
             try mount(session, at: "/dev/fd/\(device.release())")
         } catch {
             made.discard()
@@ -124,22 +125,23 @@ package struct Session: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Tells what was agreed with the kernel when the connection opened; nothing until then.
+    /// Returns the features that were agreed on when the connection opened; empty until then.
     package var agreement: @Sendable () -> ConnectionFeatures {
         let handshake = root._withUnsafeGuaranteedRef { $0.handshake }
         return { handshake.agreed }
     }
 
-    /// When the last request came, in nanoseconds of the monotonic clock; 0 before the first.
+    /// Returns the time of the last request, in nanoseconds of the monotonic clock; 0 before the first.
     package var lastRequest: @Sendable () -> UInt64 {
         let root = root.takeUnretainedValue()
         return { root.lastRequest.load(ordering: .relaxed) }
     }
 
-    /// Serves until the connection ends, which is when the mount is gone everywhere and no file of it is open, or until
-    /// `end` says so. Then requests may still come, and whoever made them is told when the process has ended.
+    /// Serves until the connection ends, or until ``ServiceShutdown/trigger()`` on `end`.
     ///
-    /// By so many threads, and by more if all of them are kept by the file system below.
+    /// The connection ends when the mount is gone everywhere and no file of it is open. After a trigger, requests may still
+    /// come; their callers get an error when the process has ended. `threads` threads serve, and more if the file system
+    /// below blocks all of them.
     package borrowing func serve(
         _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceShutdown
     ) throws(Errno) {
@@ -167,23 +169,23 @@ package struct Session: ~Copyable, @unchecked Sendable {
         end.wait()
     }
 
-    // libfuse's session is not destroyed: other threads may still send notifications through it, and the
-    // process ends with the mount.
+    // libfuse's session is not destroyed: other threads may still send notifications through it, and the process ends with
+    // the mount.
 }
 
-/// When a session is served no more.
+/// Ends the service of a session.
 package final class ServiceShutdown: Sendable {
     private let signal: WakeEvent
     private let threads = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
-    /// When it comes though a file system below keeps a thread; 0 as long as there is a connection.
+    /// The time limit for the end, for threads that a file system below blocks; 0 while there is a connection.
     private let latest = Atomic<UInt64>(0)
-    /// How long the threads have when one has seen that the connection is over, in nanoseconds.
+    /// How long the other threads have after one has seen the end of the connection, in nanoseconds.
     private static let grace: UInt64 = 1_000_000_000
 
     package init() throws(Errno) { signal = try WakeEvent() }
 
-    /// From any thread.
+    /// Ends the service; callable from any thread.
     package func trigger() {
         isOver.store(true, ordering: .releasing)
         signal.raise()
@@ -210,7 +212,7 @@ package final class ServiceShutdown: Sendable {
     }
 }
 
-/// What C callbacks find behind their user-data pointer; they cannot be generic, nor capture.
+/// The object behind the user-data pointer of C callbacks, which can neither be generic nor capture.
 final class SessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake

@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-// From our values to C's, and back.
+// Conversions between the module's values and C's.
 
 extension stat {
     init(_ status: FileStatus) {
@@ -15,7 +15,7 @@ extension stat {
         st_uid = status.user
         st_gid = status.group
         st_rdev = UInt(status.specialDevice)
-        // A file system below may say anything.
+        // A file system below may report any value, so the conversion must not trap.
         st_size = Int(truncatingIfNeeded: status.size)
         st_blksize = Int(status.blockSize)
         st_blocks = Int(truncatingIfNeeded: status.blocks)

@@ -4,49 +4,59 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Has one of the threads that serve look for the next request, rather than sleep until it comes, as long as requests come
-/// one soon after the other.
+/// Makes one of the request threads poll for the next request, instead of sleeping until it comes, while requests come in
+/// quick succession.
 ///
-/// To wake a thread on an idle processor takes longer than most requests do, and whoever makes the request pays for the
-/// interrupt besides. The kernel wakes who sleeps in `read(2)` even if somebody else looks, so the other threads stay away
-/// meanwhile: they nap until it ends, and look after each nap whether they are needed before. A nap's end takes a processor from
-/// whoever has it for a moment, and may have the kernel put the client onto the one of the thread that looks; so each is twice
-/// as long as the one before.
+/// It takes longer to wake a thread on an idle processor than to serve most requests, and the interrupt delays the client
+/// too. The kernel wakes a thread that sleeps in `read(2)` even if another thread polls. So the other threads do not read
+/// meanwhile: they nap until polling ends, and check after each nap whether they are needed earlier. The end of a nap briefly
+/// takes a processor from another thread. It may also make the kernel move the client to the processor of the poller. So each
+/// nap is twice as long as the nap before.
 ///
-/// Nothing but speed depends on it. A thread looks for ``longest`` and no more, or rarely for ``longestAmidMany``, and lets others
-/// have its processor between two looks when that takes long; when it has been with one request, or without the processor, for
-/// ``longestAlone``, the others serve as they would without it, from the end of their naps: that is after as long as all went
-/// well before, and ``longestNap`` at most.
-/// `O_NONBLOCK` belongs to the descriptor, hence to all threads, and each of them bears to find it otherwise than it expects.
+/// Only speed depends on polling. Its limits:
 ///
-/// Who looks takes the processor from whoever else could run. So nobody does where there is only one, nor for a while after
-/// threads were seen to wait for one, or the poller had to; not where several threads make requests, which keep each other's
-/// processors awake; and not where requests take so long that to be woken is little beside it.
+/// - The poller polls for at most ``longest``, or rarely for ``longestAmidMany``.
+/// - It yields its processor between two polls when polling takes long.
+/// - If the poller is with one request, or without a processor, for ``longestAlone``, the other threads serve as they do
+///   without it.
+/// - They find this at the end of a nap. It lasts at most as long as polling did without a delay, and at most ``longestNap``.
+///
+/// `O_NONBLOCK` belongs to the descriptor, hence to all threads, so each thread must handle an unexpected state of it.
+///
+/// The poller takes a processor from other runnable threads. So no thread polls:
+///
+/// - on a machine with one processor;
+/// - for a while after threads, or the poller, had to wait for a processor;
+/// - while several threads make requests, because they keep each other's processors awake;
+/// - while requests take so long that the time of a wake-up matters little.
 final class BusyPolling: Sendable {
-    /// For how long a thread looks before it sleeps, and amid very many requests that came sooner. Times are in nanoseconds of
-    /// ``MonotonicClock``.
+    /// How long a thread polls before it sleeps, and how long after very many requests that came in time.
+    ///
+    /// In nanoseconds of ``MonotonicClock``, like all times here.
     static let (longest, longestAmidMany): (UInt64, UInt64) = (100_000, 250_000)
-    /// For how long requests may wait for the only thread that reads them, besides a nap. A listing takes less.
+    /// How long requests may wait for the only reader, besides a nap. A listing of a directory takes less.
     private static let longestAlone: UInt64 = 500_000
     private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
-    /// For how long nobody polls after threads were seen to wait for a processor, or a request took long; and after one thread was
-    /// not enough. The latter also after the one that looks was kept, less the time for which all went well before.
+    /// How long no thread polls after a pause has begun.
+    ///
+    /// The short pause follows a wait for a processor, or a long request. The long pause follows when one thread was not
+    /// enough. It also follows a delay of the poller, less the time that passed without a delay.
     private static let shortPause: UInt64 = 1_000_000
     private static let pause: UInt64 = 5_000_000
 
     private let descriptor: CInt
     private let load: LoadGauge?
     private let isWanted = Atomic<Bool>(false)
-    /// The thread that looks, or serves what it has found; 0 if there is none.
+    /// The thread that polls, or serves a request that it found; 0 if there is none.
     private let poller = Atomic<Int>(0)
-    /// How many threads look, or sleep in `read`.
+    /// The number of threads that poll, or sleep in `read`.
     private let readers = Atomic<Int>(0)
-    /// When a request was served last, and since when the poller serves one; 0 if it does not.
+    /// The end of the last request, and the start of the poller's current request; 0 if it serves none.
     private let lastEnd = Atomic<UInt64>(0)
     private let servingSince = Atomic<UInt64>(0)
     private let notBefore = Atomic<UInt64>(0)
     private let pollingSince = Atomic<UInt64>(0)
-    /// Raised when it ends, if somebody naps: wakes one of them, which wakes the next.
+    /// Raised when polling ends, if threads nap: it wakes one of them, which wakes the next.
     private let ending: WakeEvent
     private let nappers = Atomic<Int>(0)
     let postponed = PostponedForget()
@@ -57,19 +67,19 @@ final class BusyPolling: Sendable {
         ending = try WakeEvent()
     }
 
-    /// Whether more threads want to run than can.
+    /// Whether more threads are runnable than there are processors.
     var isOversubscribed: Bool { load?.isOversubscribed ?? true }
 
-    /// Requests come quickly: one thread is to look for them.
+    /// Starts polling, because requests come in quick succession.
     func want(at now: UInt64) {
         guard load != nil, now >= notBefore.load(ordering: .relaxed) else { return }
         guard !isOversubscribed else { return wait(until: now + Self.shortPause) }
-        // Who began while another thread ended it is not to go on as if the descriptor were set for it.
+        // A thread that began while another thread ended polling must not rely on a non-blocking descriptor.
         if !isWanted.load(ordering: .relaxed) { poller.store(0, ordering: .relaxed) }
         isWanted.store(true, ordering: .relaxed)
     }
 
-    /// Whether a thread is to look for requests; naps while another one does.
+    /// Returns whether `thread` is to poll for requests; naps while another thread polls.
     func isPollingAllowed(of thread: Int) -> Bool {
         var nap = Self.shortestNap
         while isWanted.load(ordering: .relaxed) {
@@ -82,26 +92,30 @@ final class BusyPolling: Sendable {
     }
 
     private func rest(until moment: UInt64) {
-        // In one order with what `end` does: either it sees that somebody naps, or this thread that it has ended.
+        // Sequentially consistent with `end`: either `end` sees the napper, or this thread sees the end.
         nappers.add(1, ordering: .sequentiallyConsistent)
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
         let others = nappers.subtract(1, ordering: .relaxed).newValue
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
     }
 
-    /// In one order with the FORGETs that are put off: who ends the polling of a thread that has just put one off finds it, or
-    /// that thread finds that it has ended.
+    /// Returns whether `thread` is the poller, sequentially consistent with ``PostponedForget``.
+    ///
+    /// Either the thread that ends polling finds the FORGET that the poller has just postponed, or the poller finds that
+    /// polling has ended.
     func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .sequentiallyConsistent) == thread }
 
-    /// The thread serves no more. It may end the polling of another one that has just put off a FORGET and sleeps then, so it serves
-    /// that: all others that end the polling go on to read, and find it.
+    /// Ends the service of a thread.
+    ///
+    /// It may end the polling of another thread that has just postponed a FORGET and then sleeps, so it serves that FORGET.
+    /// All other threads that end polling read afterwards, and find the FORGET.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)
     }
 
     private func begin(_ thread: Int) -> Bool {
-        // Those that sleep would be woken by each request. They come here by the next ones.
+        // Each request would wake the threads that sleep in `read`. They come here after their next request.
         guard readers.load(ordering: .relaxed) == 0,
             poller.compareExchange(expected: 0, desired: thread, ordering: .acquiringAndReleasing).exchanged
         else { return false }
@@ -117,9 +131,10 @@ final class BusyPolling: Sendable {
         if now > since + Self.longestAlone { endAfterDelay(from: since, to: now) }
     }
 
-    /// All threads sleep in `read` again, when they have served what they serve.
+    /// Ends polling: all threads sleep in `read` again, after their current request.
     func end() {
-        // First: nobody begins while there is a poller. Who comes late ends it for the next one too, but altogether.
+        // First, because no thread begins while there is a poller. A late caller also ends the polling of the next poller,
+        // but completely.
         setBlocking(true)
         isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .sequentiallyConsistent)
@@ -127,13 +142,15 @@ final class BusyPolling: Sendable {
         if nappers.load(ordering: .sequentiallyConsistent) > 0 { ending.raise() }
     }
 
-    /// Ends for a while: more threads are needed.
+    /// Ends polling for a while, because more threads are needed.
     func end(at now: UInt64) { end(until: now + Self.pause) }
 
-    /// Ends for a while after one request kept the thread, or somebody else its processor.
+    /// Ends polling for a while after a delay: a long request, or a processor that another thread used.
     func endAfterDelay(from start: UInt64, to now: UInt64) { end(until: now + pause(afterDelayFrom: start)) }
 
-    /// One delay among very many requests is no sign that there will be more: the longer all went well, the shorter.
+    /// Returns how long to pause after a delay: the longer there was no delay before, the shorter.
+    ///
+    /// One delay among very many requests does not predict more delays.
     private func pause(afterDelayFrom start: UInt64) -> UInt64 {
         let since = pollingSince.load(ordering: .relaxed)
         return Self.pause - min(Self.pause, start > since ? start - since : 0)
@@ -144,7 +161,7 @@ final class BusyPolling: Sendable {
         end()
     }
 
-    /// Ends for a moment, since others find no processor.
+    /// Ends polling for a moment, since other threads wait for a processor.
     func endForOthers(at now: UInt64) { end(until: now + Self.shortPause) }
 
     private func wait(until moment: UInt64) { notBefore.max(moment, ordering: .relaxed) }
@@ -154,27 +171,28 @@ final class BusyPolling: Sendable {
         _ = fcntl(descriptor, F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
     }
 
-    /// Reads while others know that somebody does.
+    /// Runs `read`, and counts the thread as a reader meanwhile.
     func reading<Result>(_ read: () -> Result) -> Result {
         readers.add(1, ordering: .relaxed)
         defer { readers.subtract(1, ordering: .relaxed) }
         return read()
     }
 
-    /// Sleeps until a request comes, or finds that it cannot, and a FORGET to be served that was put off.
+    /// Sleeps until a request comes, or until `read` returns EAGAIN while a postponed FORGET is to be served.
     func sleep(_ read: () -> CInt) -> CInt {
         reading {
             while true {
                 let received = read()
                 guard received == -EAGAIN else { return received }
-                // Somebody has begun as this thread came, or two ended it at once: none is to go on as if it were the only one.
+                // Another thread began polling as this thread came, or two threads ended it at once. This thread must not act
+                // as the only reader.
                 end()
                 if !postponed.isEmpty { return received }
             }
         }
     }
 
-    /// For how long nothing was served when a request came.
+    /// Returns for how long no request was served when a request came at `now`.
     func pause(before now: UInt64) -> UInt64 {
         let end = lastEnd.load(ordering: .relaxed)
         return now > end ? now - end : 0

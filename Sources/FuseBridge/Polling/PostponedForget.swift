@@ -2,30 +2,32 @@
 import CFuse
 import Synchronization
 
-/// A FORGET that was read, but is served only when the next request is.
+/// A FORGET that was read, but is served only with the next request.
 ///
-/// Nobody waits for it, but the file system below may free a file then, and who makes the next request would wait for that.
-/// While the client goes on with the answer to that one there is time. Any thread may serve it: the one that read it may be kept
-/// by the next request.
+/// No client waits for a FORGET, but the file system below may free a file then, and the next request would wait for that.
+/// After the answer to the next request, the client goes on, and there is time. Any thread may serve the FORGET: the next
+/// request may block the thread that read it.
 final class PostponedForget: Sendable {
-    /// What the kernel wrote. `struct fuse_forget_in` is a number of lookups.
+    /// The message that the kernel wrote. `struct fuse_forget_in` is a number of lookups.
     private struct Message {
         var header: cfuse_in_header
         var lookups: UInt64
     }
 
     private static let size = MemoryLayout<Message>.size
-    /// They neither need room on the disk nor care whether a file that lost its name is gone, as `rmdir` does where a
-    /// file system below gives such a file another name.
+    /// The requests that may be served before a FORGET.
+    ///
+    /// They need no room on the disk, and do not depend on whether an unlinked file is gone. `rmdir` does, where a file
+    /// system below renames such a file.
     private static let bystanders = [CFUSE_LOOKUP, CFUSE_GETATTR, CFUSE_UNLINK].map { UInt32($0) }
 
     private let message = Mutex<Message?>(nil)
-    /// Whether there is one, for those who had better not take the lock.
+    /// Whether there is a FORGET, for callers that avoid the lock.
     private let isHeld = Atomic<Bool>(false)
 
     var isEmpty: Bool { !isHeld.load(ordering: .sequentiallyConsistent) }
 
-    /// Takes a request, if it is a FORGET and there is none.
+    /// Takes a request if it is a FORGET and no FORGET is postponed; returns whether it did.
     func take(_ buffer: fuse_buf, _ received: CInt) -> Bool {
         guard Int(received) == Self.size, let bytes = buffer.mem,
             bytes.load(as: cfuse_in_header.self).opcode == UInt32(CFUSE_FORGET)
@@ -38,13 +40,13 @@ final class PostponedForget: Sendable {
         }
     }
 
-    /// Whether a request may be served before it.
+    /// Returns whether a request may be served before the FORGET.
     static func mayWait(for buffer: fuse_buf, _ received: CInt) -> Bool {
         guard received >= MemoryLayout<cfuse_in_header>.size, let bytes = buffer.mem else { return false }
         return bystanders.contains(bytes.load(as: cfuse_in_header.self).opcode)
     }
 
-    /// Serves it, if there is one. Returns whether there was.
+    /// Serves the FORGET, if there is one, and returns whether there was.
     @discardableResult
     func serve(_ session: OpaquePointer) -> Bool {
         guard !isEmpty else { return false }

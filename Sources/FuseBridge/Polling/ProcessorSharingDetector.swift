@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells when the thread that looks for requests seems to be on one processor with the one that makes them, and had better leave it.
+/// Detects that the poller seems to share one processor with the client, so that the poller moves to another processor.
 ///
-/// Then it finds each at the first look: whom it answers runs instead of it, and it goes on when that one waits for the next
-/// answer. So to look gains little. The kernel wakes a thread on a processor that has nothing to do, but not where the
-/// client may run on one processor only, nor where it packs the threads of a virtual machine onto few of them. From the one who
-/// looks can move away; by the other it may be followed, less and less as the kernel learns how busy both are.
+/// On a shared processor, the poller finds each request at the first poll: the client runs after the answer, and the poller
+/// runs when the client waits. So polling gains little. The kernel usually wakes a thread on an idle processor. It does not
+/// if the client may run on one processor only, or if it packs the threads of a virtual machine onto few processors. The
+/// poller can move away from such a client. A packed client may follow, but less and less as the kernel learns how busy both
+/// threads are.
 package struct ProcessorSharingDetector {
-    /// More requests in a row that were there at the first look; each that was not halves their number.
+    /// The number of requests in a row that were found at the first poll; each later find halves the count.
     private static let enough = 8
-    /// Who shares a processor again within this time was followed. Times are in nanoseconds.
+    /// If the threads share a processor again within this time, the client followed. In nanoseconds.
     private static let soon: UInt64 = 10_000_000
-    /// For how long it stays then; twice as long each time.
+    /// How long the poller stays after a move, in nanoseconds; the time doubles whenever the client followed.
     private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 16_000_000)
 
     private var count = 0
-    /// Until when it stays where it is.
+    /// The moment until which the poller stays on its processor.
     private var end: UInt64 = 0
     private var pause = shortest
 
     package init() {}
 
-    /// Nothing is known of the requests that came meanwhile.
+    /// Forgets the count, because the requests of the meantime are unknown.
     package mutating func reset() { count = 0 }
 
-    /// A request of a thread was found, at the first look or later, at a moment of the monotonic clock. Returns whether to move.
+    /// Notes that a request was found, and returns whether to move to another processor.
+    ///
+    /// `isFirst` tells whether the first poll found it. `now` is a moment of the monotonic clock.
     package mutating func noteRequest(atFirstPoll isFirst: Bool, at now: UInt64) -> Bool {
         count = isFirst ? min(count, Self.enough) + 1 : count / 2
         guard count > Self.enough, now >= end else { return false }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells when the requests that a thread gets come from a single thread, and so soon that it is worth while to look for them.
+/// Detects that the requests come from a single thread, and in such quick succession that polling is worthwhile.
 package struct RequestPace {
-    /// What comes sooner, in nanoseconds, was there already: nobody would have had to look for it, and nothing follows from it.
+    /// A request after a shorter pause, in nanoseconds, was there already: no poll would have been needed, so it does not
+    /// count.
     private static let atOnce: UInt64 = 2_000
     private static let enough = 8
-    /// Programs that follow each other make some requests each; a change weighs as much as so many requests without one.
+    /// A change of the client weighs as much as so many requests without a change, because successive programs make some
+    /// requests each.
     private static let change = 4
     private static let tooManyChanges = 4
     private static let mostChanges = 16
@@ -16,10 +18,10 @@ package struct RequestPace {
 
     package init() {}
 
-    /// Whether it seems to be a single thread that makes requests, of which this is the last.
+    /// Whether a single thread seems to make the requests.
     private var isOne: Bool { changes <= Self.change * Self.tooManyChanges }
 
-    /// A request was made by a thread, or by nobody, which is 0. Returns whether all seem to come from one.
+    /// Notes the thread that made a request, 0 for none, and returns whether all requests seem to come from one thread.
     package mutating func note(_ thread: UInt32) -> Bool {
         if thread != 0 {
             changes =
@@ -30,7 +32,9 @@ package struct RequestPace {
         return isOne
     }
 
-    /// A request came, and has been noted; `pause` is for how long nothing was served before, in nanoseconds.
+    /// Returns whether to begin polling after a request that was noted.
+    ///
+    /// `pause` is the time in which no request was served before it, in nanoseconds.
     package mutating func shouldPoll(after pause: UInt64) -> Bool {
         if pause > BusyPolling.longest || !isOne { soon = 0 } else if pause > Self.atOnce { soon += 1 }
         guard soon >= Self.enough else { return false }

@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-/// How one thread comes by its requests: it sleeps until there is one, or looks for it (see ``BusyPolling``).
+/// Reads the requests of one thread: the thread sleeps until a request comes, or polls (see ``BusyPolling``).
 struct RequestReader {
     private let session: OpaquePointer
     private let polling: BusyPolling
@@ -11,25 +11,28 @@ struct RequestReader {
     private var pace = RequestPace()
     private var sharing = ProcessorSharingDetector()
     private var looked = 0
-    /// How many of the last requests were there at the first look though nobody waits for each. One that had to be looked for
-    /// halves the number.
+    /// Counts the requests found at the first poll, except those with a client that waits for this answer only.
+    ///
+    /// Each request that needed more polls halves the count.
     private var atOnce = 0
-    /// How many requests in a row it had to look for no longer than usual.
+    /// The number of requests in a row that came within the usual polling time.
     private var inTime = 0
     private var postponedAt: UInt64 = 0
-    /// Whether the last thing that was served was nobody's, as RELEASE and FORGET are: the next request may have come meanwhile.
+    /// Whether the last request had no waiting client, like RELEASE and FORGET: the next may have come meanwhile.
     var servedNobody = false
 
-    /// For how long a FORGET waits for the next request, in nanoseconds.
+    /// How long a FORGET waits for the next request, in nanoseconds.
     private static let longestPostponed: UInt64 = 20_000
-    /// After how long it lets others have the processor between two looks; who makes requests may be one of them.
+    /// The time, in nanoseconds, after which the poller yields its processor between polls; the client may need it.
     private static let yielding: UInt64 = 20_000
-    /// After so many in time it looks longer for one: who made them may be kept from its processor, as for 150 µs in each four
-    /// milliseconds by a kernel that gives back what was removed, and to stop costs more than to look on.
+    /// After so many requests in time, the next poll may take longer.
+    ///
+    /// The client may lose its processor for a moment. A kernel that frees removed files takes it for 150 µs in every 4 ms,
+    /// for example. To stop polling costs more than to poll on.
     private static let many = 64
-    /// One thread does not suffice if so many were there.
+    /// If so many requests were there at the first poll, one thread is not enough.
     private static let tooMany = 32
-    /// Who else wants to run is looked at once for so many requests.
+    /// The number of requests between two checks for other runnable threads.
     private static let interval = 64
 
     init(_ session: OpaquePointer, _ polling: BusyPolling, thread: Int) {
@@ -38,7 +41,7 @@ struct RequestReader {
         self.thread = thread
     }
 
-    /// As `fuse_session_receive_buf`. -EAGAIN tells that a FORGET is to be served that was put off, if there is one.
+    /// Reads a request, as `fuse_session_receive_buf` does; -EAGAIN means that a postponed FORGET, if any, is to be served.
     mutating func receive(_ buffer: inout fuse_buf) -> CInt {
         if polling.isPollingAllowed(of: thread), let received = look(&buffer) { return received }
         if !polling.postponed.isEmpty { return -EAGAIN }
@@ -52,7 +55,7 @@ struct RequestReader {
         return received
     }
 
-    /// Looks for a request for a bounded time; nil if there was none, or it is not worth while.
+    /// Polls for a request for a bounded time; returns nil if none came, or if polling is not worthwhile.
     private mutating func look(_ buffer: inout fuse_buf) -> CInt? {
         let start = MonotonicClock.nanoseconds
         if findsCrowd() {
@@ -66,12 +69,13 @@ struct RequestReader {
         let header = Self.header(of: buffer, received)
         let isOne = pace.note(header?.pid ?? 0)
         let isAwaited = isOne && isAwaited(header)
-        // Who waits for each answer makes one request at a time: that it was there tells of processors, not of too many requests.
+        // A client that waits for each answer makes one request at a time. So a find at the first poll tells about
+        // processors, not about too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.noteRequest(atFirstPoll: tries == 1, at: now) {
             _ = OwnProcess.changeProcessor()
         }
-        // Who was taken to be stuck meanwhile is not to end it for the next one.
+        // If another thread ended this polling as stuck meanwhile, this thread must not end the next poller's.
         if polling.isPolling(thread) {
             if !isOne || atOnce > Self.tooMany {
                 polling.end(at: now)
@@ -84,8 +88,9 @@ struct RequestReader {
         return received == -EAGAIN ? nil : received
     }
 
-    /// Whether others want to run. The kernel's own threads often do for a moment: only who finds it so for two requests in a row
-    /// makes room.
+    /// Returns whether other threads want to run, as found at two requests in a row.
+    ///
+    /// The kernel's own threads often want to run for a moment, so one find does not count.
     private mutating func findsCrowd() -> Bool {
         looked += 1
         guard looked >= Self.interval else { return false }
@@ -95,20 +100,22 @@ struct RequestReader {
         return isOversubscribed
     }
 
-    /// Whether somebody waits for the answer, and for no other one. What the kernel reads ahead, or has others write,
-    /// is there already wherever its client runs, as is what came while nobody's request was served.
+    /// Returns whether a client waits for the answer to this request, and for no other answer.
+    ///
+    /// Read-ahead and write-back of the kernel, and requests that came during a request without a client, are there at once
+    /// wherever the client runs.
     private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
         guard let header else { return false }
         defer { servedNobody = header.pid == 0 }
         return header.pid != 0 && !Self.isOneOfSeveral(header.opcode) && !servedNobody
     }
 
-    /// Whether a single thread may have the kernel make several of these at once.
+    /// Returns whether a single thread can cause several such requests at once.
     private static func isOneOfSeveral(_ opcode: UInt32) -> Bool {
         opcode == UInt32(CFUSE_READ) || opcode == UInt32(CFUSE_WRITE)
     }
 
-    /// Its `pid` is the thread that made the request; 0 if nobody did.
+    /// Returns the header; its `pid` is the thread that made the request, or 0 if no thread did.
     private static func header(of buffer: fuse_buf, _ received: CInt) -> cfuse_in_header? {
         guard received >= MemoryLayout<cfuse_in_header>.size, let message = buffer.mem else { return nil }
         return message.load(as: cfuse_in_header.self)
@@ -129,9 +136,9 @@ struct RequestReader {
                 if now > start + Self.yielding, polling.postponed.isEmpty { sched_yield() }
             } else if polling.postponed.take(buffer, received) {
                 postponedAt = now
-                // Others may have ended the polling: then the next look would sleep.
+                // Other threads may have ended the polling: then the next read would sleep.
                 guard polling.isPolling(thread) else { return (-EAGAIN, tries, now) }
-                // The next request is one that had to be looked for, as this one was.
+                // Counts the next request like this one: found at the first poll or not.
                 tries = min(tries - 1, 1)
             } else {
                 return (received, tries, now)

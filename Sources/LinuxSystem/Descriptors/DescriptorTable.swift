@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The kernel's table of this process' descriptors.
+/// The kernel's table of this process's descriptors.
 package enum DescriptorTable {
-    /// Has it made for as many descriptors, or for all that there may be if those are fewer (`RLIMIT_NOFILE`).
+    /// Makes the kernel enlarge the table for `count` descriptors, or for `RLIMIT_NOFILE` if that is lower.
     ///
-    /// To be called before the first thread starts. The table doubles when it is full, and in a process of several threads
-    /// whoever needs the next descriptor waits until no processor reads the former table any more (`expand_fdtable` in the
-    /// kernel's `fs/file.c`): 4 to 20 ms were measured. It never shrinks. One descriptor takes eight bytes of it.
+    /// Callers use it before the first thread starts. A full table doubles. In a process of several threads, the thread that
+    /// needs the next descriptor then waits until no processor reads the former table. That took 4 to 20 ms (`expand_fdtable`
+    /// in the kernel's `fs/file.c`). The table never shrinks, and uses eight bytes for each descriptor.
     package static func reserve(_ count: Int) throws(Errno) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw .last }

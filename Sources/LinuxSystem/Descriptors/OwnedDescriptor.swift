@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The one owner of an open file descriptor.
+/// The sole owner of an open file descriptor.
 ///
 /// Non-copyable: a descriptor cannot be closed twice, used after it was closed, or forgotten.
 package struct OwnedDescriptor: ~Copyable, Sendable {
@@ -13,42 +13,42 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
         self.rawValue = rawValue
     }
 
-    // Last resort: there is nobody left to hear about an error.
+    // An error of close(2) is ignored here, because `deinit` has no caller to receive it.
     deinit { _ = Glibc.close(rawValue) }
 
-    /// Gives up ownership, to something that closes the descriptor itself.
+    /// Gives up ownership, to a receiver that closes the descriptor itself.
     package consuming func release() -> CInt {
         let rawValue = rawValue
         discard self
         return rawValue
     }
 
-    /// Takes a second descriptor for the same open file.
+    /// Creates a second descriptor of the same open file.
     package static func duplicating(_ descriptor: CInt) throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(adopting: try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) })
     }
 
-    /// `open(2)` with `O_PATH`: names the directory without opening it.
+    /// Names a directory without opening it: `open(2)` with `O_PATH`.
     package static func openPath(_ path: UnsafePointer<CChar>) throws(Errno) -> OwnedDescriptor {
         let flags = CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC
         return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
     }
 
-    /// The same for a path that is known to have no links in it; throws ELOOP if it has become one with links meanwhile.
+    /// Does the same for a resolved path; throws ELOOP if the path contains a symbolic link by now.
     package static func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         try path.withPath { (path) throws(Errno) in
             try openDirectory(path, in: AT_FDCWD)
         }
     }
 
-    /// The same from this directory on.
+    /// Does the same for a path that begins at this directory.
     package borrowing func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         try path.withPath { [rawValue] (path) throws(Errno) in
             try Self.openDirectory(path, in: rawValue)
         }
     }
 
-    /// The directory that this one is in.
+    /// Opens the directory that contains this directory.
     package borrowing func parent() throws(Errno) -> OwnedDescriptor {
         try Array("..".utf8).withPath { [rawValue] (path) throws(Errno) in
             try Self.openDirectory(path, in: rawValue)
@@ -65,7 +65,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
             })
     }
 
-    /// `openat(2)` of whatever an `O_PATH` descriptor names, by way of `/proc`.
+    /// Opens the file that an `O_PATH` descriptor names, through its link in `/proc`.
     package borrowing func reopen(flags: CInt) throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue
         return OwnedDescriptor(
@@ -75,7 +75,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// Lends the path in `/proc` through which an `O_PATH` descriptor's file is reached.
+/// Lends `body` the path in `/proc` that leads to the file of an `O_PATH` descriptor.
 @inline(__always)
 func withDescriptorPath<Value>(_ descriptor: CInt, _ body: (UnsafePointer<CChar>) -> Value) -> Value {
     var path: InlineArray<32, CChar> = InlineArray(repeating: 0)

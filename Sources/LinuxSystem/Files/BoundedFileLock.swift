@@ -2,20 +2,20 @@
 import CLinux
 import Glibc
 
-/// Waits for the lock of a file with a bound; `flock(2)` itself has none.
+/// Waits for the lock of a file with a time limit; `flock(2)` itself has none.
 ///
-/// A thread of its own waits in the kernel. After a refusal that thread stays until the lock is free: the process is to
-/// end then.
+/// A thread of its own waits in the kernel. After a refusal that thread waits until the lock is free, because callers then
+/// end the process.
 package enum BoundedFileLock {
     /// Takes the exclusive lock within some time.
     ///
     /// - Parameters:
-    ///   - file: an open file; the lock is its own.
+    ///   - file: an open file, which owns the lock.
     ///   - time: the longest wait.
-    ///   - isHopeless: asked before the wait begins and after each change of the mount table. The wait ends without the
-    ///     lock when it says yes.
+    ///   - isHopeless: called before the wait begins and after each change of the mount table. The wait ends without the lock
+    ///     when it returns true.
     /// - Returns: whether the lock was taken.
-    /// - Throws: what keeps the lock from being waited for.
+    /// - Throws: the error that prevents the wait.
     package static func acquire(
         _ file: borrowing OwnedDescriptor, within time: Duration, unless isHopeless: () -> Bool
     ) throws(Errno) -> Bool {
@@ -36,13 +36,13 @@ package enum BoundedFileLock {
         return false
     }
 
-    /// Nil once the time is over; rounded up, so that the last wait is not followed by many of no length.
+    /// Returns nil after `end`; rounds up, so that the last wait is not followed by many waits of length zero.
     private static func milliseconds(until end: UInt64) -> CInt? {
         let now = MonotonicClock.nanoseconds
         return now < end ? CInt((end - now) / 1_000_000) + 1 : nil
     }
 
-    /// What the thread and its caller share.
+    /// The state that the thread and its caller share.
     private final class Waiter: Sendable {
         private let file: OwnedDescriptor
         private let pipe: Pipe
@@ -52,7 +52,7 @@ package enum BoundedFileLock {
             self.pipe = pipe
         }
 
-        /// Becomes readable when `run` is over.
+        /// Becomes readable when `run` has ended.
         var completionDescriptor: CInt { pipe.readEnd.rawValue }
 
         func run() {

@@ -2,29 +2,31 @@
 import CLinux
 import Glibc
 
-/// Tells what anybody changes in directories: in all of a file system, which root may ask for where directories have
-/// handles, or in each directory that was asked for.
+/// Reports changes that any process makes in directories.
+///
+/// It reports them for a whole file system, if root watches it and directories have handles, or for each directory that was
+/// added.
 package final class ChangeWatch: Sendable {
-    /// Which of the two interfaces of the kernel tells of it.
+    /// The kernel's interface that reports the changes.
     package enum Kind: String, Sendable { case fanotify, inotify }
 
     package struct ChangeMask: OptionSet, Hashable, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// There is something under the name that was not there.
+        /// A new file or directory has the name.
         package static let appeared = Self(rawValue: 1)
-        /// What was under the name is gone from there.
+        /// The file or directory no longer has the name.
         package static let vanished = Self(rawValue: 2)
         package static let written = Self(rawValue: 4)
-        /// Somebody has closed the file who could write to it, and may have done so by a mapping.
+        /// A process has closed a file that it could write to; it may have written by a mapping.
         package static let closed = Self(rawValue: 8)
         package static let attributes = Self(rawValue: 16)
-        /// Of a directory.
+        /// The change concerns a directory.
         package static let directory = Self(rawValue: 32)
     }
 
-    /// How the kernel calls a directory.
+    /// The kernel's identification of a directory.
     package enum Directory: Hashable, Sendable {
         case handle(PersistentFileHandle)
         case watch(Int32)
@@ -32,19 +34,19 @@ package final class ChangeWatch: Sendable {
 
     package struct Change: Sendable {
         package var mask: ChangeMask
-        /// Who did it, or 0.
+        /// The process that made the change, or 0.
         package var process: Int32
         package var directory: Directory
-        /// Empty for the directory itself.
+        /// The name in the directory; empty for the directory itself.
         package var name: [UInt8]
     }
 
-    /// What was read at once.
+    /// The result of one read.
     package struct Changes: Sendable {
         package var changes: [Change] = []
-        /// Watches of directories that are gone.
+        /// Watches of directories that were removed.
         package var ended: [Int32] = []
-        /// The kernel kept no more: anything may have changed.
+        /// The kernel's queue was full, so anything may have changed.
         package var hasOverflowed = false
     }
 
@@ -55,13 +57,15 @@ package final class ChangeWatch: Sendable {
 
     /// Watches the whole file system of a directory.
     ///
-    /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP where the file system has no such names for
-    /// directories as are needed.
+    /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP if the file system lacks the necessary handles of
+    /// directories.
     package convenience init(fileSystemOf directory: borrowing OwnedDescriptor) throws(Errno) {
         try self.init(directory, attributesOnly: false)
     }
 
-    /// The same for changes of attributes alone. A file that loses a name by `unlink` is not told of.
+    /// Watches the whole file system for changes of attributes alone.
+    ///
+    /// It does not report a file that loses a name by `unlink`.
     package convenience init(attributesIn directory: borrowing OwnedDescriptor) throws(Errno) {
         try self.init(directory, attributesOnly: true)
     }
@@ -73,7 +77,7 @@ package final class ChangeWatch: Sendable {
         kind = .fanotify
     }
 
-    /// Watches nothing, until directories are added.
+    /// Watches nothing until directories are added.
     package init() throws(Errno) {
         let descriptor = clinux_inotify()
         guard descriptor >= 0 else { throw .last }
@@ -81,27 +85,28 @@ package final class ChangeWatch: Sendable {
         kind = .inotify
     }
 
-    /// Gives the number by which the directory is called from now on; the same again for one that is watched.
+    /// Adds a directory, and returns the number of its watch, which is the same if it was added before.
     ///
-    /// Throws ENOSPC at the limit of watches of the user.
+    /// Throws ENOSPC at the user's limit of watches.
     package func add(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Int32 {
         let watch = clinux_inotify_add(descriptor.rawValue, directory.rawValue)
         guard watch >= 0 else { throw .last }
         return watch
     }
 
-    /// It fails for a directory that is gone, with which its watch went.
+    /// Removes a watch; fails without effect if the watch ended with its directory.
     package func remove(_ watch: Int32) { _ = clinux_inotify_remove(descriptor.rawValue, watch) }
 
-    /// Sleeps until there is something to read, or until a moment of the monotonic clock in nanoseconds. Returns whether
-    /// there is.
+    /// Sleeps until there are changes to read, or until a moment of the monotonic clock in nanoseconds.
+    ///
+    /// Returns whether there are changes.
     package func wait(until moment: UInt64?) -> Bool {
         let now = MonotonicClock.nanoseconds
         let left = moment.map { $0 > now ? Int64(clamping: $0 - now) : 0 } ?? -1
         return clinux_poll_until(descriptor.rawValue, left) > 0
     }
 
-    /// Reads what there is now, up to 64 KiB; nothing if there is nothing.
+    /// Reads up to 64 KiB of changes without waiting; returns none if there are none.
     package func read() throws(Errno) -> Changes {
         var buffer = [UInt64](repeating: 0, count: Self.bufferSize / 8)
         let file = descriptor.rawValue
@@ -135,7 +140,7 @@ package final class ChangeWatch: Sendable {
         let directory: Directory
         switch kind {
         case .fanotify:
-            // What is reached by no name, or is on its way out, has none.
+            // A file that no name leads to, or that is being removed, has no handle.
             guard let handle = change.handle else { return }
             directory = .handle(
                 PersistentFileHandle(UnsafeBufferPointer(start: handle, count: change.handle_size)))

@@ -2,23 +2,25 @@
 import CLinux
 import Glibc
 
-/// The `…at` system calls: what can be done to a name in the directory a descriptor stands for.
+/// The `…at` system calls for a name in this directory.
 extension OwnedDescriptor {
-    /// `openat2(2)` with `O_PATH | O_NOFOLLOW`: names whatever is there, a symbolic link included.
+    /// `openat2(2)` with `O_PATH | O_NOFOLLOW`: names any kind of file, a symbolic link included.
     ///
-    /// Resolution stays beneath the directory and follows nothing.
+    /// The kernel resolves the name beneath the directory only, and follows no link.
     package borrowing func path(of name: borrowing FileName) throws(Errno) -> OwnedDescriptor {
         let (directory, bytes) = (rawValue, name.bytes)
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
-        // RESOLVE_NO_SYMLINKS refuses a final link even with O_NOFOLLOW unless O_PATH is given: it is.
+        // RESOLVE_NO_SYMLINKS refuses a final link even with O_NOFOLLOW, except with O_PATH, as here.
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt {
                 clinux_openat2(directory, bytes, flags, 0, CLINUX_RESOLVE_ONE_NAME)
             })
     }
 
-    /// Whether a path below the directory leads to something on its own file system, through no link but in its last part,
-    /// and the kernel can say so without asking a disk or a network. False if it cannot tell.
+    /// Returns whether the kernel can resolve a path below the directory without a disk or a network.
+    ///
+    /// The path must stay on the directory's file system, and only its last part may be a link. Returns false if the kernel
+    /// cannot tell.
     package borrowing func isCached(_ path: UnsafePointer<CChar>) -> Bool {
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         let found = clinux_openat2(
@@ -54,7 +56,7 @@ extension OwnedDescriptor {
         guard symlinkat(target, rawValue, name.bytes) == 0 else { throw .last }
     }
 
-    /// `linkat(2)`: gives the file of another descriptor, `O_PATH` or not, a name in this directory.
+    /// `linkat(2)`: gives the file of another descriptor, which may be `O_PATH`, a name in this directory.
     package borrowing func link(
         _ file: borrowing OwnedDescriptor, as name: borrowing FileName
     ) throws(Errno) {
@@ -77,7 +79,7 @@ extension OwnedDescriptor {
 
     /// `readlinkat(2)` of a symbolic link's own descriptor.
     package borrowing func linkTarget() throws(Errno) -> [UInt8] {
-        // The longest target the kernel stores.
+        // The kernel stores no longer target.
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let descriptor = rawValue
         let count = target.withUnsafeMutableBytes { buffer in
@@ -88,15 +90,15 @@ extension OwnedDescriptor {
         return Array(target[..<count])
     }
 
-    /// What the kernel calls the file now, from the root of this process: `/proc/self/fd`.
+    /// Returns the kernel's present path of the file, from the root of this process: `/proc/self/fd`.
     ///
-    /// `/` for a file of whose names it knows none; throws ENAMETOOLONG for what does not fit a page.
+    /// Returns `/` for a file without a known name; throws ENAMETOOLONG for a path that is longer than a page.
     package borrowing func currentPath() throws(Errno) -> [UInt8] {
         guard let path = readLink("/proc/self/fd/\(rawValue)") else { throw .last }
         return path
     }
 
-    /// `openat(2)` of the directory itself, this time to be read.
+    /// Opens the directory itself for reading.
     package borrowing func openForListing() throws(Errno) -> OwnedDescriptor {
         let directory = rawValue
         do throws(Errno) {
@@ -105,7 +107,7 @@ extension OwnedDescriptor {
                     openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                 })
         } catch {
-            // Who may list it but not enter it may not take that step. There is another way, which takes longer.
+            // A caller with read but no search permission is refused here. Through `/proc` it is not, but that takes longer.
             guard error == .noAccess else { throw error }
             return try reopen(flags: O_RDONLY | O_DIRECTORY)
         }

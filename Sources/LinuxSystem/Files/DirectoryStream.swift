@@ -3,9 +3,9 @@ import Glibc
 
 /// An open `readdir(3)` stream.
 package struct DirectoryStream: ~Copyable, @unchecked Sendable {
-    // @unchecked: any thread may use a DIR, one at a time; whoever shares a stream puts it behind a lock.
+    // @unchecked: any thread may use a DIR, one at a time; an owner that shares a stream uses a lock.
     private let stream: OpaquePointer
-    /// The last entry handed out did not fit into its page, and must come again.
+    /// Whether the last entry did not fit into its page, and must come again.
     private var offersAgain = false
     private var last: UnsafeMutablePointer<dirent>?
     private var position = 0
@@ -18,11 +18,10 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
 
     deinit { closedir(stream) }
 
-    /// Hands the entries from `offset` on to `body`, until it refuses one or there are no more.
+    /// Passes the entries from `offset` on to `body`, until it refuses an entry or there are no more.
     ///
-    /// A refused entry is the first of the next call. The second argument of `body` is the entry's
-    /// inode number, the third its `d_type`, the last the offset of the entry after it. After an error there may be
-    /// more entries than were handed out.
+    /// A refused entry is the first of the next call. The second argument of `body` is the inode number, the third is
+    /// `d_type`, and the last is the offset of the next entry. After an error there may be more entries.
     package mutating func forEach(
         from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
     ) throws(Errno) {
@@ -31,7 +30,7 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
             (position, offersAgain) = (offset, false)
         }
         while let entry = try offersAgain ? last : next() {
-            // Not `&entry.pointee.d_name`: a record is shorter than the 256 bytes C declares for it.
+            // Not `&entry.pointee.d_name`: a record is shorter than C's declaration of 256 bytes.
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let next = entry.pointee.d_off
             (last, offersAgain) = (entry, true)
@@ -43,7 +42,7 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Nil at the end. What cannot be read looks the same, but for `errno`.
+    /// Returns nil at the end; only `errno` distinguishes the end from a read error.
     private borrowing func next() throws(Errno) -> UnsafeMutablePointer<dirent>? {
         while true {
             errno = 0

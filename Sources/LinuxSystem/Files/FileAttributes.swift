@@ -18,14 +18,14 @@ package enum TimeChange: Sendable {
     }
 }
 
-/// What can be changed about a file through an `O_PATH` descriptor of it.
+/// Changes of a file through its `O_PATH` descriptor.
 extension OwnedDescriptor {
     /// `chmod(2)`.
     package borrowing func changeMode(to mode: UInt32) throws(Errno) {
         guard clinux_fchmod_path(rawValue, mode) == 0 else { throw .last }
     }
 
-    /// `fchownat(2)`; nil leaves a side as it is.
+    /// `fchownat(2)`; nil leaves the user or group as it is.
     package borrowing func changeOwner(user: UInt32?, group: UInt32?) throws(Errno) {
         guard clinux_fchown_path(rawValue, user ?? .max, group ?? .max) == 0 else { throw .last }
     }
@@ -53,7 +53,7 @@ extension OwnedDescriptor {
 
 /// Extended attributes, of files and of symbolic links themselves.
 extension OwnedDescriptor {
-    /// `getxattr(2)`. With no capacity, the size alone is told.
+    /// `getxattr(2)`; with an empty buffer it only returns the size.
     package borrowing func extendedAttribute(
         _ name: UnsafePointer<CChar>, into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {
@@ -63,7 +63,7 @@ extension OwnedDescriptor {
         return count
     }
 
-    /// `listxattr(2)`. With no capacity, the size alone is told.
+    /// `listxattr(2)`; with an empty buffer it only returns the size.
     package borrowing func extendedAttributeNames(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {

@@ -2,21 +2,21 @@
 import CLinux
 import Glibc
 
-/// Contents of whole files: shared, copied, appended, made durable.
+/// Contents of whole files: reflinked, copied, appended, made durable.
 extension OwnedDescriptor {
-    /// `open(2)` for reading of what this descriptor, `O_PATH` will do, stands for, at position 0.
+    /// `open(2)` of this descriptor's file for reading, at position 0; an `O_PATH` descriptor is enough.
     package borrowing func reopenForReading() throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt { clinux_reopen_for_reading(descriptor) })
     }
 
-    /// `open(2)` with `O_APPEND`, to read and to append, of what this descriptor stands for.
+    /// `open(2)` of this descriptor's file with `O_APPEND`, for reading and appending.
     package borrowing func reopenForAppending() throws(Errno) -> OwnedDescriptor {
         try reopen(flags: O_RDWR | O_APPEND)
     }
 
-    /// `ioctl(2)` with `FICLONE`: false if the file system cannot share blocks between these two.
+    /// `ioctl(2)` with `FICLONE`; returns false if the file system cannot share blocks between the two files.
     package borrowing func reflink(to target: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         if clinux_reflink(rawValue, target.rawValue) == 0 { return true }
         let cannot = [EOPNOTSUPP, ENOTTY, EINVAL, EXDEV, EPERM, ETXTBSY, ENOSYS, EACCES, EISDIR]
@@ -29,10 +29,10 @@ extension OwnedDescriptor {
         guard lseek(rawValue, 0, SEEK_SET) == 0 else { throw .last }
     }
 
-    /// Copies up to `limit` bytes from this file's position on, and says how many there were.
+    /// Copies up to `limit` bytes from this file's position, and returns their number.
     ///
-    /// `copy_file_range(2)`, which some file systems serve without moving bytes; `sendfile(2)` where it
-    /// is refused or ends early.
+    /// It uses `copy_file_range(2)`, which some file systems serve without moving bytes. It uses `sendfile(2)` if that is
+    /// refused or ends early.
     package borrowing func copyContents(
         to target: borrowing OwnedDescriptor, limit: Int
     ) throws(Errno) -> Int {
@@ -42,7 +42,7 @@ extension OwnedDescriptor {
         do throws(Errno) {
             copied = try Self.repeating(upTo: limit) { clinux_copy_file_range(from, to, $0) }
         } catch {
-            // Refused at the first call or never: the position still tells what is left to copy.
+            // If a call was refused, the position still tells how much was copied.
             guard cannot.contains(error.rawValue) else { throw error }
             copied = Int(lseek(from, 0, SEEK_CUR))
         }
@@ -61,7 +61,7 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Whether this file and another one hold the same bytes in a range that both have.
+    /// Returns whether this file and another have the same bytes in a range that both have.
     package borrowing func hasSameContents(
         as other: borrowing OwnedDescriptor, from offset: Int = 0, count: Int
     ) throws(Errno) -> Bool {
@@ -76,7 +76,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { fsync(descriptor) }
     }
 
-    /// `write(2)` of everything.
+    /// Writes all bytes with `write(2)`.
     package borrowing func writeAll(_ bytes: [UInt8]) throws(Errno) {
         let descriptor = rawValue
         var start = 0
@@ -87,7 +87,7 @@ extension OwnedDescriptor {
         }
     }
 
-    /// `pread(2)`: fewer bytes than asked for only at the end of the file.
+    /// `pread(2)`; returns fewer bytes than `count` only at the end of the file.
     package borrowing func read(at offset: Int, count: Int) throws(Errno) -> [UInt8] {
         let descriptor = rawValue
         var bytes = [UInt8](repeating: 0, count: count)
@@ -110,7 +110,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// `flock(2)` with `LOCK_EX | LOCK_NB`: false if another open file holds the lock.
+    /// `flock(2)` with `LOCK_EX | LOCK_NB`; returns false if another open file holds the lock.
     package borrowing func tryLock() throws(Errno) -> Bool {
         if clinux_lock_at_once(rawValue) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .last }
@@ -119,14 +119,14 @@ extension OwnedDescriptor {
 
     /// `flock(2)` with `LOCK_UN`.
     ///
-    /// To close the descriptor may not be enough: the lock is the open file's, which a process that is just being
-    /// started shares until it runs its program.
+    /// It may not be enough to close the descriptor: the lock belongs to the open file. A process that is being started
+    /// shares that file until it runs its program.
     package borrowing func unlock() {
-        // Fails for what is no open file alone.
+        // Fails only for a descriptor without an open file.
         _ = clinux_unlock(rawValue)
     }
 
-    /// `getxattr(2)` of the POSIX access ACL in the kernel's form; nil if the mode says everything.
+    /// `getxattr(2)` of the POSIX access ACL in the kernel's form; returns nil if there is none besides the mode.
     package borrowing func accessControlList() throws(Errno) -> [UInt8]? {
         let name = "system.posix_acl_access"
         var value = [UInt8](repeating: 0, count: 1 << 16)
@@ -138,7 +138,7 @@ extension OwnedDescriptor {
         return nil
     }
 
-    /// Gives a file what ``accessControlList()`` has told of another one.
+    /// Gives this file the ACL that ``accessControlList()`` returned for another file.
     package borrowing func setAccessControlList(_ list: [UInt8]) throws(Errno) {
         let result: Result<Void, Errno> = list.withUnsafeBytes { bytes in
             do throws(Errno) {

@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 
-/// Reading and writing an open file.
+/// Reads and writes of an open file.
 extension OwnedDescriptor {
-    /// `pread(2)`, until the buffer is full or the file ends.
+    /// `pread(2)` until the buffer is full or the file ends.
     package borrowing func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(Errno) -> Int {
@@ -20,7 +20,7 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Reads what is in memory already, without waiting for the disk; nil if that is not all of it.
+    /// Reads from the page cache without waiting for the disk; returns nil unless it fills the buffer.
     package borrowing func readFromCache(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
@@ -28,8 +28,9 @@ extension OwnedDescriptor {
         return count == buffer.count ? count : nil
     }
 
-    /// `pwrite(2)` of everything; the count falls short only if an error came after some bytes. Nil for the offset is
-    /// the end of the file, wherever that is then.
+    /// Writes all bytes with `pwrite(2)`; returns fewer only if an error came after some bytes.
+    ///
+    /// Without an offset it writes at the end of the file, wherever that is at the time.
     package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64?) throws(Errno) -> Int {
         let descriptor = rawValue
         var done = 0
@@ -61,12 +62,12 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
     }
 
-    /// `close(2)` of a second descriptor, which says what became of writes that a distant file system had put off.
+    /// `close(2)` of a duplicate, which returns errors of writes that a remote file system had delayed.
     package borrowing func flush() throws(Errno) {
         let another = try OwnedDescriptor.duplicating(rawValue).release()
         guard Glibc.close(another) != 0 else { return }
         let error = Errno.last
-        // It is closed all the same.
+        // The descriptor is closed even so.
         if error.rawValue != EINTR { throw error }
     }
 
@@ -76,7 +77,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { clinux_fallocate(descriptor, mode, offset, length) }
     }
 
-    /// `copy_file_range(2)`, once.
+    /// A single `copy_file_range(2)`.
     package borrowing func copyRange(
         at offset: Int64, to other: borrowing OwnedDescriptor, at otherOffset: Int64, length: Int
     ) throws(Errno) -> Int {
@@ -93,14 +94,17 @@ extension OwnedDescriptor {
         return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
     }
 
-    /// Whether nobody has the file open to write, or mapped to store to, at this moment; no as well where that cannot be told.
+    /// Returns whether no process has the file open for writing or mapped writable; false if it cannot tell.
     ///
-    /// A lease, which the kernel gives out only then, tells. It is held for a moment: who opens the file to write meanwhile
-    /// waits for that, and with `O_NONBLOCK` is refused. The descriptor is one that only reads, the file the process's own
-    /// unless it has `CAP_LEASE`, and `SIGIO` must not end the process.
+    /// It takes a lease for a moment, which the kernel grants only in that case. An open for writing waits meanwhile, and
+    /// fails with `O_NONBLOCK`. Conditions:
+    ///
+    /// - The descriptor is open for reading only.
+    /// - The file belongs to the process's user, unless the process has `CAP_LEASE`.
+    /// - `SIGIO` does not end the process.
     package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
 
-    /// The same the other way round: whether somebody has; no where it cannot be told.
+    /// Returns whether a process has the file open for writing or mapped writable; false if it cannot tell.
     package borrowing func hasWriter() -> Bool { clinux_has_writer(rawValue) }
 
     /// `fcntl(2)` with `F_SETFL`.
@@ -110,8 +114,8 @@ extension OwnedDescriptor {
     }
 }
 
-/// Flags of open(2) that Glibc's module leaves out.
+/// Flags of open(2) that the Glibc module omits.
 package enum OpenFlag {
-    /// `O_NOATIME`: reading does not move the time of access.
+    /// `O_NOATIME`: a read does not change the access time.
     package static var noAccessTime: Int32 { CLINUX_O_NOATIME }
 }

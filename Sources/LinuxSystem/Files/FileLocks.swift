@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Locks of programs on their files, as the kernel tells of them.
+/// Locks of programs on their files, as the kernel reports them.
 package enum FileLocks {
     private static let label = Array("lock:".utf8)
-    /// What `flock(2)` and the two kinds of `fcntl(2)` are called; others are leases, which their owners take for something else.
+    /// The names of `flock(2)` locks and of both kinds of `fcntl(2)` locks; all others are leases, which are no locks of a
+    /// program.
     private static let kinds = ["FLOCK", "POSIX", "OFDLCK"].map { Array($0.utf8) }
 
-    /// Whether the text of `/proc/PID/fdinfo/FD` names a lock that was made by the descriptor:
+    /// Returns whether the text of `/proc/PID/fdinfo/FD` names a lock that was taken through the descriptor:
     /// `lock:  1: FLOCK  ADVISORY  WRITE 4711 00:35:7 0 EOF`.
     package static func areHeld(by text: [UInt8]) -> Bool {
         text.split(separator: UInt8(ascii: "\n")).contains { line in

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-// Public, unlike the rest of the module: the compiler specialises and inlines in other modules what is public, and not what
-// is `package`.
+// Public, unlike the rest of the module: the compiler specialises and inlines public declarations in other modules, but not
+// `package` declarations.
 
-/// One name in a directory: bytes, never text.
+/// A name in a directory: bytes, never text.
 ///
-/// Linux names need not be UTF-8, and Swift's `String` holds two different names for equal when
-/// Unicode does. The bytes are borrowed from whatever carries them; being non-copyable and only ever
-/// passed `borrowing`, a name cannot be kept beyond it. ``NameBytes`` can.
+/// Linux names need not be UTF-8, and Swift's `String` treats different names as equal if Unicode does. The name borrows its
+/// bytes. It is non-copyable and only passed `borrowing`, so it cannot outlive them; ``NameBytes`` can.
 public struct FileName: ~Copyable {
     public let bytes: UnsafePointer<CChar>
 
     @inlinable
     public init(borrowing bytes: UnsafePointer<CChar>) { self.bytes = bytes }
 
-    /// `.` or `..`, which a directory lists and nobody looks up but the kernel itself.
+    /// Whether the name is `.` or `..`: directories list these names, but only the kernel looks them up.
     public var isSelfOrParent: Bool {
         let dot = CChar(UInt8(ascii: "."))
         guard bytes[0] == dot else { return false }
@@ -33,7 +32,7 @@ public struct FileName: ~Copyable {
     }
 }
 
-/// A name that is kept.
+/// A name that owns its bytes.
 public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
     public let bytes: [UInt8]
 
@@ -41,12 +40,12 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
 
     /// Lends the name to a system call.
     ///
-    /// Inlined, because unlike the system call itself a generic that is made at run time is not cheap.
+    /// Inlined, because a generic function that is instantiated at run time is expensive beside the system call.
     @inlinable
     public func withName<Value: ~Copyable, Failure: Error>(
         _ body: (borrowing FileName) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        // Not in a longer array of its own, which costs as much as the system call.
+        // A temporary allocation, because a longer array costs as much as the system call.
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count + 1) {
             (buffer) throws(Failure) in
             let end = buffer.initialize(fromContentsOf: bytes)
@@ -58,6 +57,6 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// For people: invalid UTF-8 is shown by replacement characters.
+    /// The name for people: replacement characters stand for invalid UTF-8.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }

@@ -2,10 +2,10 @@
 import CLinux
 import Glibc
 
-/// What `statx(2)` says about a file, as our own value.
+/// The result of `statx(2)` for a file.
 ///
-/// C's structures never appear in a signature: clang attributes `struct stat` to whichever module's header
-/// included it first, so it does not travel between modules.
+/// C's structures never appear in a signature. clang attributes `struct stat` to the module with the header that included it
+/// first, so modules cannot exchange it.
 package struct FileStatus: Sendable, Equatable {
     package struct Time: Sendable, Hashable {
         package var seconds: Int64
@@ -17,7 +17,7 @@ package struct FileStatus: Sendable, Equatable {
         }
     }
 
-    /// Attributes that forbid what a descriptor opened with `O_PATH` would otherwise allow.
+    /// Attributes that forbid operations which an `O_PATH` descriptor would otherwise allow.
     package struct Attributes: OptionSet, Sendable {
         package let rawValue: UInt64
         package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -29,7 +29,7 @@ package struct FileStatus: Sendable, Equatable {
 
     package var device: UInt64
     package var inode: UInt64
-    /// Kind and permissions, as the kernel packs them.
+    /// Kind and permissions, in the kernel's encoding.
     package var mode: UInt32
     package var linkCount: UInt64
     package var user: UInt32
@@ -41,19 +41,19 @@ package struct FileStatus: Sendable, Equatable {
     package var accessed: Time
     package var modified: Time
     package var changed: Time
-    /// Zero where the file system does not record it.
+    /// The time of birth; zero if the file system does not record it.
     package var born: Time
     package var attributes: Attributes
-    /// The mount the file was reached through.
+    /// The mount that the file was reached through.
     package var mount: UInt64
 
     package var kind: UInt32 { mode & S_IFMT }
     package var isDirectory: Bool { kind == S_IFDIR }
     package var isRegularFile: Bool { kind == S_IFREG }
     package var isSymbolicLink: Bool { kind == S_IFLNK }
-    /// Whether an attribute forbids what a descriptor opened with `O_PATH` would otherwise allow.
+    /// Whether an attribute forbids an operation that an `O_PATH` descriptor would otherwise allow.
     package var isProtected: Bool { attributes.rawValue & Attributes.all.rawValue != 0 }
-    /// Of a directory: only owners may take names away.
+    /// Whether only owners may remove names from the directory.
     package var isSticky: Bool { mode & S_ISVTX != 0 }
 
     init(_ status: clinux_status) {
@@ -80,12 +80,12 @@ extension OwnedDescriptor {
     /// `statx(2)` of the open file itself.
     package borrowing func status() throws(Errno) -> FileStatus { try FileStatus(of: rawValue, "") }
 
-    /// `statx(2)` of a name in this directory; a symbolic link is described, not followed.
+    /// `statx(2)` of a name in this directory; it does not follow a symbolic link.
     package borrowing func status(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes)
     }
 
-    /// The same without asking whoever serves a file system that is mounted there: what the kernel knows of that may be old.
+    /// `statx(2)` of a name without a request to the server of a mounted file system; the answer may be outdated.
     package borrowing func cachedStatus(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes, fromCache: true)
     }
@@ -102,11 +102,11 @@ extension FileStatus {
 }
 
 package enum DeviceNumber {
-    /// One that no driver has: 4095 is the highest major number there can be, and drivers' end at 511.
+    /// A device number without a driver: 4095 is the highest major number, and drivers use numbers up to 511.
     package static let none = clinux_device(4095, 0)
 }
 
-/// What `statfs(2)` says about a file system.
+/// The result of `statfs(2)` for a file system.
 package struct FilesystemStatus: Sendable {
     package var blockSize: UInt64
     package var fragmentSize: UInt64
@@ -119,8 +119,9 @@ package struct FilesystemStatus: Sendable {
     /// The kernel's number for the kind of file system.
     package var magic: Int64
 
-    /// Whether it is one of those whose looks at what was looked at before never wait for a network or another process:
-    /// ext4, XFS, Btrfs, F2FS, tmpfs.
+    /// Whether a repeated lookup in the file system never waits for a network or another process.
+    ///
+    /// True for ext4, XFS, Btrfs, F2FS and tmpfs.
     package var isLocal: Bool {
         [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994].contains(magic)
     }

@@ -2,15 +2,15 @@
 import CLinux
 import Glibc
 
-/// How finely a file system tells changes apart.
+/// The resolution of the times with which a file system records changes.
 package enum FileTimes {
-    /// From include/uapi/linux/magic.h; the four that use multigrain times since Linux 6.13.
+    /// Magic numbers from include/uapi/linux/magic.h: the four file systems with multigrain times since Linux 6.13.
     private static let multigrain: Set<Int64> = [ext, 0x5846_5342, 0x9123_683E, tmpfs]
-    /// ext4, and ext2 and ext3 of old, whose small inodes have room neither for parts of a second nor for the time of birth.
+    /// ext4, ext2 and ext3; small inodes have room neither for fractions of a second nor for the time of birth.
     private static let ext: Int64 = 0xEF53
     private static let tmpfs: Int64 = 0x0102_1994
 
-    /// Whether a change on a file system, that of `root`, which follows a look at the times always shows in them.
+    /// Returns whether each change after a read of a file's times alters the times, on the file system of `root`.
     package static func detectEveryChange(
         on filesystem: FilesystemStatus, below root: borrowing OwnedDescriptor
     ) -> Bool {
@@ -18,17 +18,19 @@ package enum FileTimes {
         return filesystem.magic != ext || clinux_records_birth(root.rawValue) == 1
     }
 
-    /// Whether the first store to a page that is mapped shows in them as well. What has no disk to be written to need not know of
-    /// it: tmpfs maps a page that was read so that it can be stored to.
+    /// Returns whether the first store to a mapped page alters the times as well.
+    ///
+    /// tmpfs writes to no disk, so it need not notice the store: it maps a page that was read as writable.
     package static func detectMappedStores(on filesystem: FilesystemStatus) -> Bool {
         filesystem.magic != tmpfs
     }
 
-    /// How long, in nanoseconds, a file's times may stay as they are though it is changed, on a file system where they are not
-    /// fine.
+    /// Returns how long, in nanoseconds, a file's times may stay the same although it changes.
     ///
-    /// Most count in the kernel's ticks, of which the longest is 10 ms. Where there are no parts of a second they may be FAT's,
-    /// which are two seconds apart; or one, as on ext4 with small inodes and on some servers.
+    /// It applies where ``detectEveryChange(on:below:)`` returns false.
+    ///
+    /// Most file systems use the kernel's tick, which lasts at most 10 ms. Times without fractions of a second may be FAT's,
+    /// with a resolution of two seconds. On ext4 with small inodes, and on some servers, the resolution is one second.
     package static func granularity(of status: FileStatus) -> Int64 {
         status.modified.nanoseconds == 0 ? 2_000_000_000 : 10_000_000
     }

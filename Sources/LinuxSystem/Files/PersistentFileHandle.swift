@@ -2,19 +2,20 @@
 import CLinux
 import Glibc
 
-/// A file's name for life on its file system, whatever it is called: `name_to_handle_at(2)`.
+/// A file's permanent identification on its file system, independent of its names: `name_to_handle_at(2)`.
 package struct PersistentFileHandle: Hashable, Sendable {
-    /// As in `struct file_handle`: how many bytes the last part has, its type, and that part.
+    /// As in `struct file_handle`: the size of the last part, the type, and the last part.
     fileprivate let bytes: [UInt8]
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// As the kernel gave it.
+    /// Copies the kernel's form.
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.init(bytes: Array(bytes)) }
 
-    /// A handle like this one, of whatever file has an inode number now; nil if the file system has no such handles.
+    /// Returns a similar handle, for the file that has the inode number now; nil if the file system has no such handles.
     ///
-    /// ext4, F2FS and Btrfs take generation 0 for any. Of others that use the first form (XFS), most files are not found.
+    /// ext4, F2FS and Btrfs accept generation 0 for any generation. Other file systems with the first form (XFS) do not find
+    /// most files.
     package func withInode(to inode: UInt64) -> PersistentFileHandle? {
         var bytes = bytes
         let start = 2 * MemoryLayout<UInt32>.size
@@ -36,7 +37,7 @@ package struct PersistentFileHandle: Hashable, Sendable {
 }
 
 extension OwnedDescriptor {
-    /// Throws EOPNOTSUPP where the file system has no such names.
+    /// `name_to_handle_at(2)`; throws EOPNOTSUPP if the file system has no handles.
     package borrowing func persistentHandle() throws(Errno) -> PersistentFileHandle {
         var bytes = [UInt8](repeating: 0, count: Int(CLINUX_HANDLE_SIZE))
         let descriptor = rawValue
@@ -47,7 +48,7 @@ extension OwnedDescriptor {
 
     /// `open_by_handle_at(2)` with `O_PATH`, on the file system of this open directory (`O_PATH` is not enough).
     ///
-    /// Throws EPERM without CAP_DAC_READ_SEARCH, and ESTALE if the file is gone.
+    /// Throws EPERM without CAP_DAC_READ_SEARCH, and ESTALE if the file no longer exists.
     package borrowing func path(of handle: PersistentFileHandle) throws(Errno) -> OwnedDescriptor {
         let directory = rawValue
         return OwnedDescriptor(

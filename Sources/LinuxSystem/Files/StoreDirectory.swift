@@ -2,11 +2,11 @@
 import CLinux
 import Glibc
 
-/// A directory of the daemon's own, below the source, reached by its descriptor alone.
+/// A directory of the daemon below the source, which the daemon reaches by its descriptor alone.
 ///
-/// No path is ever resolved from the root (the mount may cover it), and none through a symbolic link:
-/// whoever can write the source must not be able to send the daemon elsewhere. Names here are the
-/// daemon's own and therefore text; names of users' files are `FileName`.
+/// The daemon resolves no path from the root, which the mount may cover, and none through a symbolic link. Otherwise a user
+/// with write access to the source could redirect the daemon. Names here are the daemon's own, hence text; names of users'
+/// files are `FileName`.
 package struct StoreDirectory: ~Copyable, Sendable {
     private let descriptor: OwnedDescriptor
 
@@ -23,19 +23,19 @@ package struct StoreDirectory: ~Copyable, Sendable {
                 adopting: try retryingOnInterrupt { clinux_open_beneath(directory, name, flags, 0) }))
     }
 
-    /// `mkdirat(2)` with mode 0700; false if something of the name is there already.
+    /// `mkdirat(2)` with mode 0700; returns false if the name exists already.
     package static func make(_ name: String, in parent: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         if mkdirat(parent.rawValue, name, 0o700) == 0 { return true }
         guard errno == EEXIST else { throw .last }
         return false
     }
 
-    /// `openat2(2)` of a directory in another one.
+    /// `openat2(2)` of a directory in another store directory.
     package static func subdirectory(
         _ name: String, of parent: borrowing StoreDirectory
     ) throws(Errno) -> StoreDirectory { try open(name, in: parent.descriptor) }
 
-    /// A directory in this one, made with mode 0700 if it is missing.
+    /// Opens a directory in this one, and creates it with mode 0700 if it is missing.
     package borrowing func subdirectory(_ name: String) throws(Errno) -> StoreDirectory {
         do throws(Errno) {
             return try Self.open(name, in: descriptor)
@@ -48,7 +48,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fstat(2)` of the directory itself.
     package borrowing func status() throws(Errno) -> FileStatus { try descriptor.status() }
 
-    /// `openat2(2)` for reading; never blocks on what is no file.
+    /// `openat2(2)` for reading; never blocks on a special file.
     package borrowing func open(_ name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, mode: 0)
     }
@@ -58,7 +58,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     }
 
-    /// `openat2(2)` with `O_APPEND`, to read and to append; and with `O_CREAT`, mode 0600, if it `mayMake` the file.
+    /// `openat2(2)` with `O_APPEND` for reading and appending; with `mayMake` also `O_CREAT`, mode 0600.
     package borrowing func openAppending(
         _ name: String, mayMake: Bool = true
     ) throws(Errno) -> OwnedDescriptor {
@@ -66,12 +66,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         return try open(name, flags: mayMake ? flags | O_CREAT : flags, mode: mayMake ? 0o600 : 0)
     }
 
-    /// `openat2(2)` with `O_PATH`: enough to ask about a file that may not be read.
+    /// `openat2(2)` with `O_PATH`, which is enough for the status of an unreadable file.
     package borrowing func path(of name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: CLINUX_O_PATH | O_NOFOLLOW, mode: 0)
     }
 
-    /// `linkat(2)`: gives the file a descriptor stands for, `O_PATH` will do, a name here.
+    /// `linkat(2)`: gives the descriptor's file a name here; an `O_PATH` descriptor is enough.
     package borrowing func link(
         _ source: borrowing OwnedDescriptor, as name: String
     ) throws(Errno) {
@@ -87,12 +87,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try move(name, to: newName)
     }
 
-    /// `renameat(2)`, within the directory: puts one file in the place of another.
+    /// `renameat(2)` within the directory: replaces the file `name` by the file `newName`.
     package borrowing func replace(_ name: String, by newName: String) throws(Errno) {
         guard renameat(descriptor.rawValue, newName, descriptor.rawValue, name) == 0 else { throw .last }
     }
 
-    /// `renameat(2)` of a name that the other directory does not have.
+    /// `renameat(2)` of a name that does not exist in the other directory.
     package borrowing func move(
         _ name: String, to other: borrowing StoreDirectory
     ) throws(Errno) {
@@ -105,8 +105,10 @@ package struct StoreDirectory: ~Copyable, Sendable {
         }
     }
 
-    /// The same as ``rename(_:to:)`` on a file system that does not know the flag, as NFS: by a link, which replaces nothing either. Where there are
-    /// none, by a look; nobody else works in the directory.
+    /// Renames like ``rename(_:to:)`` on a file system without the flag, such as NFS.
+    ///
+    /// It makes a link, which replaces no file either. Where there are no links it checks the new name first, because no
+    /// other program works in the directory.
     private borrowing func move(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue
         if linkat(directory, name, directory, newName, 0) == 0 { return try remove(name) }
@@ -120,15 +122,15 @@ package struct StoreDirectory: ~Copyable, Sendable {
         guard unlinkat(descriptor.rawValue, name, isDirectory ? AT_REMOVEDIR : 0) == 0 else { throw .last }
     }
 
-    /// `fsync(2)` of the directory: its names survive a power cut.
+    /// `fsync(2)` of the directory, so that its names survive a power failure.
     package borrowing func synchronize() throws(Errno) { try descriptor.synchronize() }
 
-    /// The same by a step of the caller's.
+    /// Makes the directory's names durable by the caller's `step`.
     package borrowing func synchronize(
         by step: (borrowing OwnedDescriptor) throws(Errno) -> Void
     ) throws(Errno) { try step(descriptor) }
 
-    /// `fstatfs(2)` of the file system that it lies on.
+    /// `fstatfs(2)` of the directory's file system.
     package borrowing func filesystemStatus() throws(Errno) -> FilesystemStatus {
         try descriptor.filesystemStatus()
     }
@@ -136,10 +138,11 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fchmod(2)` of the directory itself.
     package borrowing func changeMode(to mode: UInt32) throws(Errno) { try descriptor.changeMode(to: mode) }
 
-    /// Every name in the directory but `.` and `..`; one that is not UTF-8 is not the daemon's, and is
-    /// shown with the replacement character so that it matches nothing.
+    /// Returns all names in the directory except `.` and `..`.
+    ///
+    /// A name that is not UTF-8 is not the daemon's. It contains replacement characters here, so that it matches no name.
     package borrowing func names() throws(Errno) -> [String] {
-        // A descriptor of its own: the listing's position belongs to the open file.
+        // A descriptor of its own, because the position of a listing belongs to the open file.
         var stream = try DirectoryStream(reading: open(".", flags: O_RDONLY | O_DIRECTORY, mode: 0))
         var names: [String] = []
         try stream.forEach(from: 0) { name, _, _, _ in

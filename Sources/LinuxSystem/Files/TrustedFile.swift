@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 
-/// A file that this process obeys, such as one of its configuration.
+/// A file that controls this process, such as a configuration file.
 package enum TrustedFile {
-    /// Why a file is not read.
+    /// The reason why a file is not read.
     package enum Refusal: Error, Hashable, Sendable {
         case symbolicLink
         case notRegular
@@ -14,17 +14,17 @@ package enum TrustedFile {
         case system(Errno)
     }
 
-    /// The contents of a file; nil if there is none.
+    /// Returns the contents of a file; nil if there is none.
     ///
-    /// It must be a regular file of one of the owners that no other user may write to, and no symbolic link. Nothing is opened
-    /// before that is known: to open a device may do something, and to open a FIFO may wait.
+    /// It must be a regular file, belong to an owner in `owners`, and be writable by no other user. Only then is it opened:
+    /// to open a device may have an effect, and to open a FIFO may block.
     package static func read(
         _ path: String, ownedBy owners: Set<UInt32>, atMost limit: Int
     ) throws(Refusal) -> [UInt8]? {
         guard let file = try find(path) else { return nil }
         try check(file, owners)
         do throws(Errno) {
-            // One byte more than there may be.
+            // Reads one byte more than the limit, to detect a longer file.
             let contents = try file.reopen(flags: O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let bytes = try contents.readToEnd(limit: limit + 1)
             if bytes.count <= limit { return bytes }
@@ -39,7 +39,7 @@ package enum TrustedFile {
             return OwnedDescriptor(
                 adopting: try retryingOnInterrupt { open(path, CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC) })
         } catch {
-            // A directory on the way that this process may not pass is another user's, as with `setpriv` and the HOME of root.
+            // A parent directory that this process may not enter is another user's, as with `setpriv` and root's HOME.
             if [.noEntry, .notADirectory, .noAccess].contains(error) { return nil }
             throw .system(error)
         }
@@ -51,7 +51,7 @@ package enum TrustedFile {
         guard !status.isSymbolicLink else { throw .symbolicLink }
         guard status.isRegularFile else { throw .notRegular }
         guard owners.contains(status.user) else { throw .owner(status.user) }
-        // A list of rights shows in the bits of the group.
+        // An ACL appears in the permission bits of the group.
         guard status.mode & 0o022 == 0 else { throw .writableByOthers }
     }
 }

@@ -2,21 +2,23 @@
 import CLinux
 import Glibc
 
-/// FUSE mounts whose daemon has died: every call at their path fails with ENOTCONN.
+/// FUSE mounts with a dead daemon: every call at their path fails with ENOTCONN.
 ///
-/// Root replaces one without ever showing the directory below: that is opened although it is covered, the new mount goes
-/// beneath the dead one, and then the dead one goes.
+/// Root replaces such a mount without exposing the directory below. It opens that directory although it is covered, mounts
+/// beneath the dead mount, and then removes the dead mount.
 package enum DeadMountProbe {
-    /// Not by stat(2): the kernel may still remember the root's attributes. It never remembers these.
+    /// Returns whether a dead FUSE mount is at a path.
+    ///
+    /// It does not use stat(2): the kernel may have cached the root's attributes. It never caches the result of statvfs(3).
     package static func isDead(_ path: [UInt8], in table: MountTable) -> Bool {
         guard let mount = table.top(at: path), mount.type.hasPrefix("fuse") else { return false }
         var status = statvfs()
         return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
-    /// Opens the directory that the one mount at a path covers, with `O_PATH`.
+    /// Opens the directory that the only mount at a path covers, with `O_PATH`.
     ///
-    /// Throws EPERM to users, and EOPNOTSUPP where there are no file handles or mounts are stacked.
+    /// Throws EPERM to users other than root, and EOPNOTSUPP if there are no file handles or mounts are stacked.
     package static func openCovered(_ path: [UInt8], in table: MountTable) throws(Errno) -> OwnedDescriptor {
         guard table.entries.count(where: { $0.mountpoint == path }) == 1,
             let dead = table.top(at: path)?.id,
@@ -31,12 +33,12 @@ package enum DeadMountProbe {
     }
 }
 
-/// The root of a dead mount, opened once: whatever is renamed above it meanwhile, what is done is done there.
+/// The root of a dead mount, opened once, so that later renames of a parent directory do not matter.
 package struct DeadMountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
     private let mount: Int
 
-    /// Nil if no dead mount is at the path, which must have no links in it.
+    /// Returns nil if no dead mount is at the path, which must contain no symbolic links.
     package init?(at path: [UInt8], in table: MountTable) throws(Errno) {
         guard DeadMountProbe.isDead(path, in: table) else { return nil }
         let opened = try OwnedDescriptor.openResolved(path)
@@ -45,14 +47,14 @@ package struct DeadMountRoot: ~Copyable, Sendable {
         mount = id
     }
 
-    /// Whether it hides this directory, wherever that is by now and whatever it is called.
+    /// Returns whether the mount covers this directory, at the directory's present place and name.
     package borrowing func covers(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         let slash = UInt8(ascii: "/")
         guard let name = try directory.currentPath().split(separator: slash).last else { return false }
         return try directory.parent().mount(at: NameBytes(Array(name))) == mount
     }
 
-    /// Mounts a FUSE file system beneath it, and takes it away. Gives the new mount's root.
+    /// Mounts a FUSE file system beneath the dead mount, removes that, and returns the root of the new mount.
     package borrowing func replace(
         with settings: MountSettings, on device: borrowing OwnedDescriptor
     ) throws(Errno) -> MountRoot {
@@ -60,7 +62,8 @@ package struct DeadMountRoot: ~Copyable, Sendable {
         do throws(Errno) {
             try made.attach(beneath: root)
         } catch {
-            // Another command may have replaced it meanwhile. Else it is Linux before 6.5, which has no beneath.
+            // Another command may have replaced the dead mount meanwhile. Otherwise this is Linux before 6.5, which cannot
+            // mount beneath.
             guard try MountTable.current().entry(id: mount) != nil else { throw .stale }
             throw error
         }
@@ -74,15 +77,15 @@ package struct DeadMountRoot: ~Copyable, Sendable {
 }
 
 extension OwnedDescriptor {
-    /// The mount whose root is seen under a name in this directory, or which the directory is on.
+    /// Returns the mount with its root under a name in this directory, or the mount that contains the named directory.
     borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
         try name.withName { (name) throws(Errno) in try path(of: name).mountID }
     }
 
-    /// Opens a directory in this one, which is open for listing, with `O_PATH`, though a mount covers it.
+    /// Opens, with `O_PATH`, a directory that a mount may cover, in this directory, which is open for listing.
     ///
-    /// A copy of the mount, made without what is mounted in it, shows it; by its file handle it is found again
-    /// in the mount itself, which has everything that is mounted below.
+    /// A copy of the mount, made without its inner mounts, contains the directory. Its file handle then finds the directory
+    /// in the original mount, which has all inner mounts.
     borrowing func openBehindMounts(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         let copy = clinux_clone_mount(rawValue)
         guard copy >= 0 else { throw .last }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What leads to the directory below a mount in place, and not through the mount.
+/// The bypasses of an in-place mount: accesses to the directory below that do not go through the mount.
 ///
-/// Only what the caller may see. Sends no request to the mount: links in `/proc` are opened with `O_PATH` only.
+/// Includes only bypasses that the caller may see. Sends no request to the mount, because it opens links in `/proc` with
+/// `O_PATH` only.
 package struct MountBypasses: Sendable {
-    /// What a process had before the mount, or was given by one that had.
+    /// A descriptor, directory or mapping that a process had before the mount, or received from such a process.
     package struct EarlierUse: Sendable {
         package var pid: Int32
         package var program: [UInt8]
@@ -18,22 +19,22 @@ package struct MountBypasses: Sendable {
     /// Another mount of the same directory, or of part of it.
     package struct OtherMount: Sendable {
         package var path: [UInt8]
-        /// Somebody in whose mount namespace it is; nil in the caller's own.
+        /// A process in the mount's namespace; nil in the caller's own namespace.
         package var pid: Int32?
         package var program: [UInt8] = []
     }
 
     package private(set) var earlierUses: [EarlierUse] = []
     package private(set) var otherMounts: [OtherMount] = []
-    /// How many processes may not be looked at.
+    /// The number of processes that the caller may not inspect.
     package private(set) var hidden = 0
-    /// Whether `/proc` does not even list those: `hidepid` in proc(5).
+    /// Whether `/proc` does not even list those processes: `hidepid` in proc(5).
     package let hasUnlistedProcesses: Bool
     private let below: LowerDirectory
-    /// By their numbers, which no two mounts share, whatever namespace they are in.
+    /// By their numbers, which are unique across all namespaces.
     private var mounts: [Int: MountEntry] = [:]
 
-    /// `served` are processes that may have the directory open: the daemon.
+    /// Finds the bypasses; `served` are processes that may have the directory open: the daemon.
     package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
         guard let below = LowerDirectory(mount, in: table) else { throw .noEntry }
         self.below = below
@@ -41,7 +42,7 @@ package struct MountBypasses: Sendable {
             geteuid() != 0 && table.top(at: Array("/proc".utf8))?.listsOwnProcessesOnly ?? false
         otherMounts = below.otherMounts(in: table).map { OtherMount(path: $0) }
         note(table)
-        // First all mounts: who has left a namespace, or was sent a descriptor, has what was opened in another.
+        // Reads all mounts first: a process that left a namespace, or was sent a descriptor, has files of another namespace.
         let processes = try ProcessScan.processes().filter { $0 != getpid() && !served.contains($0) }
         for pid in scanNamespaces(of: processes) { scan(at: pid) }
     }
@@ -50,14 +51,14 @@ package struct MountBypasses: Sendable {
         for entry in table.entries { mounts[entry.id] = entry }
     }
 
-    /// Returns the processes that may be looked at.
+    /// Returns the processes that the caller may inspect.
     private mutating func scanNamespaces(of processes: [Int32]) -> [Int32] {
         var known: Set<[UInt8]> = []
         if let namespace = readLink("/proc/self/ns/mnt") { known.insert(namespace) }
         return processes.filter { pid in
             let seen = ProcessInspection.livingThread(of: pid)
             guard let namespace = readLink("/proc/\(seen)/ns/mnt") else {
-                // Of what has ended and was not waited for, not even root may know.
+                // The namespace of a zombie cannot be read, not even by root.
                 if geteuid() != 0, Errno.last == .noAccess || Errno.last == .notPermitted { hidden += 1 }
                 return false
             }
@@ -87,7 +88,7 @@ package struct MountBypasses: Sendable {
         var written: [[UInt8]: Bool] = [:]
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
-            // What is told of other things than files may wait for whoever has them.
+            // Skips other descriptors than files: their status may wait for the process that serves them.
             guard let path = readLink("/proc/\(seen)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
                 continue
             }
@@ -99,22 +100,23 @@ package struct MountBypasses: Sendable {
             written[path] = mayWrite || written[path] ?? false
             note(pid, .open, path, mayWrite: mayWrite)
         }
-        // A mapping stays when its descriptor is closed; one whose file is open as well is no news.
+        // A mapping outlives its descriptor. A file that is also open was noted above.
         for (path, mayWrite) in mapped(by: seen) where mayWrite ? written[path] != true : written[path] == nil
         {
             note(pid, .mapped, path, mayWrite: mayWrite)
         }
     }
 
-    /// The files below that the process of a thread has in its memory, in the order of their names, and whether it may write to them
-    /// there: a private mapping shows what the file holds, and changes nothing in it.
+    /// Returns the files below that the thread's process has mapped, sorted by name, and whether it may write to them.
+    ///
+    /// Stores to a private mapping do not change the file.
     private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
         var files: [[UInt8]: Bool] = [:]
         for mapping in ProcessScan.mappings(of: thread) where mapping.device == below.device {
             guard files[mapping.path] != true else { continue }
             let mayWrite = mapping.isShared && mapping.isWritable
             guard mayWrite || files[mapping.path] == nil else { continue }
-            // Only root may ask for the mount.
+            // Only root may read the mount of a mapping.
             let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
             let mount =
                 if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
@@ -142,7 +144,7 @@ private struct LowerDirectory: Sendable {
     let device: UInt64
     private let path: [UInt8]
 
-    /// Nil if the mount it lies in cannot be seen.
+    /// Returns nil if the mount that contains it cannot be seen.
     init?(_ mount: MountEntry, in table: MountTable) {
         guard let parent = table.entry(id: mount.parent), let path = parent.part(at: mount.mountpoint) else {
             return nil
@@ -150,24 +152,24 @@ private struct LowerDirectory: Sendable {
         (device, self.path) = (parent.device, path)
     }
 
-    /// Where else it is seen, or something in it.
+    /// Returns the other places of the directory, or of a part of it.
     func otherMounts(in table: MountTable) -> [[UInt8]] {
         table.entries.filter { $0.device == device }.compactMap { entry in
             guard let place = entry.root.isPath(atOrBelow: path) ? entry.mountpoint : entry.place(of: path),
-                // What is covered by another mount is not seen.
+                // A place that another mount covers cannot be reached.
                 table.containing(place) == entry
             else { return nil }
             return place
         }
     }
 
-    /// Whether something that was reached by a mount is in it; not, if the mount cannot be seen.
+    /// Returns whether the path, reached through `mount`, is in the directory; false if the mount cannot be seen.
     func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
         guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
         return part.isPath(atOrBelow: self.path)
     }
 
-    /// The mount of the same file system that a path leads to by its text.
+    /// Returns the mount of the same file system that the text of a path leads to.
     func likelyMount(of path: [UInt8], in mounts: [Int: MountEntry]) -> MountEntry? {
         mounts.values.filter { $0.device == device && path.isPath(atOrBelow: $0.mountpoint) }
             .max { $0.mountpoint.count < $1.mountpoint.count }
@@ -175,19 +177,19 @@ private struct LowerDirectory: Sendable {
 }
 
 extension MountEntry {
-    /// Of `/proc`; a group may be let see all, which is not asked for.
+    /// Whether this mount of `/proc` hides other users' processes; an option can exempt a group, which is not considered.
     fileprivate var listsOwnProcessesOnly: Bool {
         ["2", "4", "invisible", "ptraceable"].contains { fileSystemOptions.contains("hidepid=\($0)") }
     }
 
-    /// Which part of the file system is at a path.
+    /// Returns the part of the file system that is at a path.
     fileprivate func part(at path: [UInt8]) -> [UInt8]? { path.replacing(mountpoint, by: root) }
-    /// Where a part of the file system is.
+    /// Returns the path of a part of the file system.
     fileprivate func place(of part: [UInt8]) -> [UInt8]? { part.replacing(root, by: mountpoint) }
 }
 
 extension [UInt8] {
-    /// Of an absolute path, the beginning; nil if it has another one.
+    /// Replaces the beginning of an absolute path; returns nil if the path begins differently.
     fileprivate func replacing(_ beginning: [UInt8], by other: [UInt8]) -> [UInt8]? {
         guard isPath(atOrBelow: beginning) else { return nil }
         let rest = dropFirst(beginning.count).drop { $0 == UInt8(ascii: "/") }

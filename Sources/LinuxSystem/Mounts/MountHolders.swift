@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Who keeps a file system alive that is mounted here no more: other mount namespaces, and directories people are in.
+/// The holders of a file system that is no longer mounted here: other mount namespaces, and processes with files or
+/// directories in it.
 ///
-/// Sends no request to the file system, whose daemon may be the one that asks.
+/// Sends no request to the file system, because the caller may be its daemon.
 package struct MountHolders: Sendable {
     package struct Holder: Sendable {
         package var pid: Int32
@@ -11,7 +12,7 @@ package struct MountHolders: Sendable {
     }
 
     package let inside: ProcessHolders
-    /// One for each mount namespace other than the caller's in which it is mounted.
+    /// One holder for each mount namespace, except the caller's, in which the file system is mounted.
     package private(set) var namespaces: [Holder] = []
 
     package init(of device: UInt64) throws(Errno) {
@@ -28,10 +29,10 @@ package struct MountHolders: Sendable {
         }
     }
 
-    /// Processes that have their working or root directory there, or anything open, if only by `O_PATH`.
+    /// The processes with their working or root directory in the file system, or with an open file, even by `O_PATH`.
     package struct ProcessHolders: Sendable {
         package private(set) var holders: [Holder] = []
-        /// How many processes may not be looked at, because they are somebody else's.
+        /// The number of other users' processes, which the caller may not inspect.
         package private(set) var hidden = 0
 
         package init(_ device: UInt64) throws(Errno) {
@@ -49,7 +50,7 @@ package struct MountHolders: Sendable {
             do throws(Errno) {
                 return try ProcessScan.names(in: "/proc/\(thread)/fd")
             } catch {
-                // Anything else means that the process is gone.
+                // Any other error means that the process has ended.
                 if error == .noAccess || error == .notPermitted { hidden += 1 }
                 return nil
             }
@@ -57,7 +58,7 @@ package struct MountHolders: Sendable {
     }
 }
 
-/// Tells when what is mounted changes, in the mount namespace of who made it.
+/// Reports changes of the mount table, in the mount namespace of its creator.
 package struct MountTableMonitor: ~Copyable, Sendable {
     private let table: OwnedDescriptor
 
@@ -66,13 +67,13 @@ package struct MountTableMonitor: ~Copyable, Sendable {
             adopting: try retryingOnInterrupt { open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) })
     }
 
-    /// Blocks until something was mounted or unmounted since the last call, or since this was made.
+    /// Blocks until the mount table has changed since the last call, or since the creation of this value.
     package borrowing func wait() {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         _ = poll(&event, 1, -1)
     }
 
-    /// Whether something was, which is told once.
+    /// Whether the mount table has changed; each change is reported once.
     package var hasChanged: Bool {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         return poll(&event, 1, 0) > 0

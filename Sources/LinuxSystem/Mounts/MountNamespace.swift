@@ -2,11 +2,11 @@
 import CLinux
 import Glibc
 
-/// Which mounts a process sees.
+/// The mounts that a process sees.
 package enum MountNamespace {
-    /// `setns(2)`: the calling process, which must have one thread, sees those of the namespace from now on.
+    /// `setns(2)`: the calling process, which must have a single thread, then sees the mounts of the namespace.
     ///
-    /// Its root and its working directory are the namespace's root then.
+    /// Its root and its working directory then are the root of the namespace.
     package static func enter(_ path: String) throws(Errno) {
         let namespace = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(path, O_RDONLY | O_CLOEXEC) })

@@ -2,11 +2,11 @@
 import CLinux
 import Glibc
 
-/// Taking a mount away: by the system call as root, by `fusermount3` as anybody else.
+/// Removes a mount: by the system call as root, by `fusermount3` as another user.
 package enum MountRemoval {
     private static let programs = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3"]
 
-    /// Returns what went wrong, if anything did.
+    /// Unmounts, and returns the error, if any.
     package static func unmount(_ mountpoint: [UInt8], lazily: Bool) -> Errno? {
         guard geteuid() != 0 else {
             return mountpoint.withPath { clinux_umount($0, lazily ? 1 : 0) } == 0 ? nil : .last
@@ -26,17 +26,16 @@ package enum MountRemoval {
 }
 
 extension MountEntry {
-    /// How often a mount is looked for once more that was elsewhere by the time it was to go.
+    /// The maximum number of attempts, since a mount may move before it is removed.
     private static let mostMoves = 16
 
-    /// Takes this very mount away by root if nothing uses it, wherever it is by now: what is at its former place may be
-    /// another user's.
+    /// Removes this mount as root if it is unused, at its present place; its former place may belong to another user.
     ///
-    /// An open root would be such a use. So the directory above is opened, and it is looked which mount is under the name
-    /// there. From then on the name stays: of what something is mounted at, the kernel renames and removes nothing in this
-    /// mount namespace. `beforeUnmount` is called in between, for tests.
+    /// An open root would be a use. So this method opens the parent directory, and checks which mount is under the name
+    /// there. From then on the name is stable: in this mount namespace the kernel neither renames nor removes a mountpoint.
+    /// It calls `beforeUnmount` in between, for tests.
     ///
-    /// Throws EBUSY if something uses it, and ESTALE if it is gone, or was moved again and again.
+    /// Throws EBUSY if the mount is in use, and ESTALE if it no longer exists or keeps moving.
     package func unmountUnused(beforeUnmount: () throws(Errno) -> Void = {}) throws(Errno) {
         for _ in 1...Self.mostMoves {
             guard let present = try MountTable.current().entry(id: id), isSame(as: present) else {
@@ -56,7 +55,7 @@ extension MountEntry {
         throw .stale
     }
 
-    /// A directory in which a mount is seen under a name; nil if it is not there any more.
+    /// Opens a directory that has the mount under a name; returns nil if the mount is no longer there.
     private static func directory(
         _ path: [UInt8], with name: NameBytes, of mount: Int
     ) throws(Errno) -> OwnedDescriptor? {
@@ -72,10 +71,12 @@ extension MountEntry {
         }
     }
 
-    /// Takes this very mount away, lazily, wherever it is by now: what is at its former place may be somebody else's. Returns
-    /// whether it was still there, in the caller's mount namespace. What is mounted in it goes with it, and is named before.
+    /// Removes this mount lazily, at its present place; its former place may belong to another user.
     ///
-    /// Throws EBUSY if another mount hides it from whom may not look behind that one.
+    /// Returns whether the mount still existed in the caller's mount namespace. It also removes the mounts in it, which it
+    /// passes to `inside` first.
+    ///
+    /// Throws EBUSY if another mount covers it and the caller may not look behind that mount.
     package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
         var isNamed = false
         for _ in 1..<Self.mostMoves {
@@ -85,7 +86,7 @@ extension MountEntry {
                     isNamed = true
                 }
             } catch {
-                // Its path may have led elsewhere, because a directory above was renamed between two looks.
+                // The path may have led elsewhere, because a parent directory was renamed between two lookups.
                 guard [.busy, .noEntry, .notADirectory, .linkLoop].contains(error) else { throw error }
             }
         }
@@ -97,7 +98,7 @@ extension MountEntry {
         guard let present = table.entry(id: id), isSame(as: present) else { return false }
         let others = table.mounts(in: id)
         var unnamed = others
-        // Those on its root hide it, and would go with it: they go first.
+        // Mounts on its root cover it, and would be removed with it, so they are removed first.
         while true {
             let root = try present.openTop(in: table, with: others)
             guard let seen = root.mountID, seen == id || others.contains(where: { $0.id == seen }) else {
@@ -110,18 +111,18 @@ extension MountEntry {
         }
     }
 
-    /// Numbers of mounts and devices are handed out again.
+    /// The kernel reuses the numbers of mounts and devices.
     private func isSame(as other: MountEntry) -> Bool {
         device == other.device && type == other.type && source == other.source
     }
 
-    /// The root of what is mounted last where this one is: itself, or one of those in it.
+    /// Opens the root of the last mount at this mount's place: this mount, or a mount in it.
     private func openTop(in table: MountTable, with others: [MountEntry]) throws(Errno) -> OwnedDescriptor {
         let top = table.top(at: mountpoint)?.id
         if top == id || others.contains(where: { $0.id == top }) {
             return try OwnedDescriptor.openResolved(mountpoint)
         }
-        // Another mount covers a directory above.
+        // Another mount covers a parent directory.
         guard geteuid() == 0, let around = table.entry(id: parent) else { throw .busy }
         let slash = UInt8(ascii: "/")
         var names = mountpoint.dropFirst(around.mountpoint.count).split(separator: slash).map { Array($0) }
@@ -133,8 +134,8 @@ extension MountEntry {
         return try NameBytes(name).withName { (name) throws(Errno) in try holding.path(of: name) }
     }
 
-    /// The root was opened once: whatever is renamed above it from here on, it is this mount that goes.
-    /// `fusermount3` has only a path.
+    /// As root, the open root identifies the mount, so that renames of a parent directory no longer matter. `fusermount3`
+    /// only accepts a path.
     private static func detach(_ root: borrowing OwnedDescriptor, at place: [UInt8]) throws(Errno) {
         if geteuid() != 0 {
             if let error = MountRemoval.unmount(place, lazily: true) { throw error }
@@ -145,10 +146,10 @@ extension MountEntry {
 }
 
 extension MountTable {
-    /// What is mounted in a mount, and in that.
+    /// Returns all mounts in a mount, directly or indirectly.
     package func mounts(in id: Int) -> [MountEntry] {
         var (found, inside): ([MountEntry], Set<Int>) = ([], [id])
-        // Whatever is mounted in another mount need not come after it.
+        // A mount may precede its parent in the table.
         while true {
             let more = entries.filter { inside.contains($0.parent) && !inside.contains($0.id) }
             if more.isEmpty { return found }

@@ -2,18 +2,19 @@
 import CLinux
 import Glibc
 
-/// The root of a FUSE mount that root makes by descriptors: no path is walked a second time, so that nothing is mounted
-/// over another directory than the one that was looked at.
+/// The root of a FUSE mount that root makes by descriptors.
+///
+/// No path is resolved a second time, so the mount covers the directory that was checked.
 package struct MountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
 
-    /// Whether this process may make one; a root without CAP_SYS_ADMIN may not.
+    /// Whether this process may make such a mount; root without CAP_SYS_ADMIN may not.
     package static var isPossible: Bool {
         let context = clinux_fsopen("fuse")
         return context >= 0 && close(context) == 0
     }
 
-    /// A mount that is nowhere yet. Closing it takes the mount away again, unless it was attached.
+    /// Creates a mount without a place; a later close removes it, unless it was attached.
     ///
     /// Throws EPERM without CAP_SYS_ADMIN.
     package init(of settings: MountSettings, on device: borrowing OwnedDescriptor) throws(Errno) {
@@ -28,26 +29,26 @@ package struct MountRoot: ~Copyable, Sendable {
         root = OwnedDescriptor(adopting: mount)
     }
 
-    /// As the mount table calls it.
+    /// The mount's number in the mount table.
     package var id: Int? { root.mountID }
 
-    /// Mounts it over a directory, wherever that is by now.
+    /// Mounts it over a directory, at the directory's present place.
     package borrowing func attach(over directory: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_onto(root.rawValue, directory.rawValue) == 0 else { throw .last }
     }
 
-    /// Mounts it beneath a mount of which the root is open; throws EINVAL before Linux 6.5.
+    /// Mounts it beneath a mount with an open root; throws EINVAL before Linux 6.5.
     borrowing func attach(beneath other: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_beneath(root.rawValue, other.rawValue) == 0 else { throw .last }
     }
 
-    /// Takes the mount away; if that is not possible it stays as a dead one, which the next mount replaces.
+    /// Removes the mount; if that fails, a dead mount remains, which the next mount replaces.
     package consuming func discard() { _ = clinux_detach(root.rawValue) }
 }
 
-/// What the kernel is told about a FUSE mount that root makes.
+/// The kernel's settings of a FUSE mount that root makes.
 package struct MountSettings: Sendable {
-    /// fsconfig(2) takes no more; mount(2) does.
+    /// The limit of fsconfig(2); mount(2) accepts longer values.
     private static let longestValue = 255
 
     package var sourceName: String
@@ -59,7 +60,7 @@ package struct MountSettings: Sendable {
 
     package init(sourceName: String) { self.sourceName = sourceName }
 
-    /// Whether a mount can be made of them by descriptors.
+    /// Whether a mount with these settings can be made by descriptors.
     package var canMountByDescriptor: Bool { sourceName.utf8.count <= Self.longestValue }
 
     fileprivate func values(on device: CInt) -> [(key: String, value: String?)] {

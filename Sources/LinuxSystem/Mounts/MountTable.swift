@@ -3,49 +3,51 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One line of `/proc/self/mountinfo`. Paths are bytes, because that is what paths are.
+/// One line of `/proc/self/mountinfo`; paths are bytes, since they need not be UTF-8.
 package struct MountEntry: Hashable, Sendable {
     package var id: Int
     package var parent: Int
     package var device: UInt64
-    /// The part of the file system that is mounted.
+    /// The directory of the file system that is mounted.
     package var root: [UInt8]
     package var mountpoint: [UInt8]
     /// The options of this mount.
     package var options: [String]
-    /// With its subtype: `fuse.truce`.
+    /// The type with its subtype: `fuse.truce`.
     package var type: String
     package var source: [UInt8]
-    /// The options of the file system, whatever it is mounted at.
+    /// The options of the file system, which all its mounts share.
     package var fileSystemOptions: [String]
 
     package var isTruce: Bool { type == "fuse.truce" }
 
-    /// Whether the mount or the file system carries an option.
+    /// Whether the mount has an option, or the file system is read-only and the option is `ro`.
     package func has(_ option: String) -> Bool {
         options.contains(option) || (option == "ro" && fileSystemOptions.contains("ro"))
     }
 
-    /// The user a FUSE file system was mounted by.
+    /// The user that mounted a FUSE file system.
     package var user: UInt32? {
         fileSystemOptions.lazy.filter { $0.hasPrefix("user_id=") }.first
             .flatMap { UInt32($0.dropFirst("user_id=".count)) }
     }
 }
 
-/// What is mounted where, in the caller's mount namespace.
+/// The mounts in the caller's mount namespace.
 package struct MountTable: Sendable {
-    /// In the kernel's order: of two mounts at one place, the later covers the earlier.
+    /// In the kernel's order: a later mount at the same place covers an earlier mount.
     package let entries: [MountEntry]
 
     package init(_ entries: [MountEntry]) { self.entries = entries }
 
-    /// Parses the text of `/proc/self/mountinfo`; a line that is not one is left out.
+    /// Parses the text of `/proc/self/mountinfo`; omits invalid lines.
     package init(parsing text: [UInt8]) {
         entries = text.split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(parsing: $0) }
     }
 
-    /// Each access of a client asks for it, and it hardly ever changes: the same text is not parsed twice in a row.
+    /// Reads the table; parses the text only if it differs from the last text.
+    ///
+    /// Each access of a client needs the table, and it rarely changes.
     package static func current() throws(Errno) -> MountTable {
         let text = try readAll("/proc/self/mountinfo")
         let known = last.withLock { $0?.text == text ? $0?.table : nil }
@@ -59,14 +61,15 @@ package struct MountTable: Sendable {
 
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
-    /// The mount that `fusermount3` has just made for a user; it does not tell which one that is.
+    /// Returns the mount that `fusermount3` has just made for a user; `fusermount3` does not report it.
     ///
-    /// If the kernel tells the connection's number, all mounts of that connection are this one and its copies: where mounts are passed
-    /// on, the kernel copies it to other places, and lists the copies later. So it is the one that is seen at the mountpoint, or the first
-    /// one elsewhere.
+    /// If `connection` is known, all mounts of that connection are this mount and its copies. With mount propagation, the
+    /// kernel copies the mount to other places, and lists the copies later. So the result is the top mount at the mountpoint,
+    /// or else the first mount elsewhere.
     ///
-    /// Else it is the one that is seen at the mountpoint, or the last one elsewhere, and it was not there before. Entries are compared
-    /// whole: the kernel hands numbers of mounts out again at once. Another user may give a mount the same source.
+    /// Otherwise the result is the top mount at the mountpoint, or else the last mount elsewhere, if `before` lacks it. Whole
+    /// entries are compared, because the kernel reuses numbers of mounts at once. Another user may give a mount the same
+    /// source.
     package func newMount(
         at mountpoint: [UInt8], from source: [UInt8], by user: UInt32, connection: UInt32?,
         since before: MountTable
@@ -82,20 +85,20 @@ package struct MountTable: Sendable {
         return device == nil ? entries.last(where: isMade) : entries.first(where: isMade)
     }
 
-    /// The mount one sees at exactly this path.
+    /// Returns the top mount at exactly this path.
     package func top(at mountpoint: [UInt8]) -> MountEntry? {
         containing(mountpoint).flatMap { $0.mountpoint == mountpoint ? $0 : nil }
     }
 
-    /// The mount that a clean absolute path leads into, by the table alone: nothing is looked up.
+    /// Returns the mount that a clean absolute path leads into, by the table alone, without a lookup.
     ///
-    /// From mount to mount, each on the one before: what was mounted in a directory is not seen any more when another mount
-    /// covers that, though the table has it still.
+    /// It goes from mount to mount, each on the previous mount. A mount inside a directory is no longer visible if another
+    /// mount covers that directory, although the table still lists it.
     package func containing(_ path: [UInt8]) -> MountEntry? {
         var above = entries.filter { path.isPath(atOrBelow: $0.mountpoint) }
         let ids = Set(above.map(\.id))
         var found = Self.first(of: above.filter { $0.parent == $0.id || !ids.contains($0.parent) })
-        // What is mounted over the root is not seen by whom has that root, as the caller.
+        // The caller's root is below any later mount over the root, so the caller does not see such a mount.
         above.removeAll { $0.mountpoint == [UInt8(ascii: "/")] && $0.id != found?.id }
         while let mount = found {
             above.removeAll { $0.id == mount.id }
@@ -105,17 +108,17 @@ package struct MountTable: Sendable {
         return nil
     }
 
-    /// The one that a walk along their common path comes to first; of several at one place the last.
+    /// Returns the mount that comes first along their common path; the last of several mounts at one place.
     private static func first(of mounts: [MountEntry]) -> MountEntry? {
         mounts.reversed().min { $0.mountpoint.count < $1.mountpoint.count }
     }
 }
 
 extension MountEntry {
-    /// `36 35 98:0 /root /point rw,noatime master:1 shared:2 - ext4 /dev/sda rw,errors=continue`
+    /// Parses a line such as `36 35 98:0 /root /point rw,noatime master:1 shared:2 - ext4 /dev/sda rw,errors=continue`.
     init?(parsing line: ArraySlice<UInt8>) {
         let fields = line.split(separator: UInt8(ascii: " "))
-        // Any number of optional fields stands before the lone dash.
+        // The number of optional fields before the lone dash varies.
         guard let dash = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
             fields.count > dash + 3,
             let id = Int(fields[0].text), let parent = Int(fields[1].text),
@@ -143,7 +146,7 @@ extension ArraySlice<UInt8> {
         split(separator: UInt8(ascii: ",")).map { String(decoding: $0.unescapingOctal(), as: UTF8.self) }
     }
 
-    /// Space, tab, newline and backslash are written as three octal digits, as in `my\040folder`.
+    /// The kernel writes space, tab, newline and backslash as three octal digits, as in `my\040folder`.
     func unescapingOctal() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
@@ -164,14 +167,14 @@ extension ArraySlice<UInt8> {
 }
 
 extension [UInt8] {
-    /// Whether this clean absolute path is `directory` or lies below it, by the text alone.
+    /// Whether this clean absolute path is `directory` or lies below it, by its text alone.
     package func isPath(atOrBelow directory: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         if directory == [slash] { return first == slash }
         return starts(with: directory) && (count == directory.count || self[directory.count] == slash)
     }
 
-    /// The bytes as a C string for the length of a call.
+    /// Lends the bytes as a C string to `body`.
     package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E)
         -> R
     {
@@ -180,7 +183,7 @@ extension [UInt8] {
     }
 }
 
-/// Reads a whole file whose size is not known beforehand, such as one in `/proc`.
+/// Reads a whole file of unknown size, such as a file in `/proc`.
 package func readAll(_ path: String) throws(Errno) -> [UInt8] {
     let file = OwnedDescriptor(
         adopting: try retryingOnInterrupt { open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) })
@@ -188,7 +191,7 @@ package func readAll(_ path: String) throws(Errno) -> [UInt8] {
 }
 
 extension OwnedDescriptor {
-    /// Reads to the end, however often the other side takes a break; to the first one that takes longer than is said.
+    /// Reads to the end of the file, to `limit`, or to the first pause of the writer that is longer than `milliseconds`.
     package borrowing func readToEnd(
         limit: Int = .max, within milliseconds: CInt? = nil
     ) throws(Errno) -> [UInt8] {

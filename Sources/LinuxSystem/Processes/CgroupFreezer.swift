@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whether somebody is freezing a thread: a control group of either version.
+/// Tells whether a control group of either version freezes a thread.
 ///
-/// The kernel shows no signal for it; the thread only gets interrupted and cannot go on waiting.
+/// The kernel reports no signal for it: the thread is interrupted and cannot go on waiting.
 package enum CgroupFreezer {
-    /// Where the hierarchies are mounted by convention; version 2 alone, or beside version 1.
+    /// The conventional mounts of the hierarchies: version 2 alone, or beside version 1.
     private static let places = ["", "/unified"]
 
     package static func isFreezing(thread: Int32) -> Bool {
@@ -20,7 +20,7 @@ package enum CgroupFreezer {
         }
     }
 
-    /// A frozen group freezes those below it.
+    /// A frozen group freezes its subgroups.
     private static func isFrozenByVersion2(_ path: String) -> Bool {
         var group = path
         while group.count > 1 {

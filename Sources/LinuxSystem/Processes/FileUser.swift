@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// Somebody whose rights to files are asked about.
+/// A user and its groups, for checks of permissions on files.
 package struct FileUser: Hashable, Sendable {
     package let user: UInt32
     package let group: UInt32
@@ -14,9 +14,10 @@ package struct FileUser: Hashable, Sendable {
         self.supplementaryGroups = supplementaryGroups
     }
 
-    /// Runs `body` while the calling thread is this user to the file system, with no capability that concerns files.
+    /// Runs `body` while the calling thread has this user's identity for files, without capabilities that concern files.
     ///
-    /// Only root can; nobody else needs to. By the raw calls, since glibc's would change every thread.
+    /// Only root can do this, and other callers need not. It makes the raw system calls, since glibc's functions change every
+    /// thread.
     package func impersonate<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
         let (own, ownGroup, ownGroups) = (geteuid(), getegid(), try Self.ownGroups())
         guard clinux_act_as(user, group, supplementaryGroups, supplementaryGroups.count) == 0 else {
@@ -36,23 +37,23 @@ package struct FileUser: Hashable, Sendable {
     }
 }
 
-/// What may be permitted to somebody, as `access(2)` asks for it.
+/// Permissions that `access(2)` can check.
 package struct FilePermissions: OptionSet, Hashable, Sendable {
     package let rawValue: CInt
     package init(rawValue: CInt) { self.rawValue = rawValue }
 
     package static let read = Self(rawValue: R_OK)
     package static let write = Self(rawValue: W_OK)
-    /// To look into a directory, or execute a file.
+    /// The permission to search a directory, or to execute a file.
     package static let search = Self(rawValue: X_OK)
 }
 
 extension OwnedDescriptor {
-    /// Whether the calling thread may do all that to what the descriptor stands for, `O_PATH` or not.
+    /// Returns whether the calling thread has the permissions for the descriptor's file; an `O_PATH` descriptor is enough.
     package borrowing func isPermitted(_ permissions: FilePermissions) throws(Errno) -> Bool {
         if clinux_may_access(rawValue, permissions.rawValue) == 0 { return true }
         let error = Errno.last
-        // A file system that is mounted read-only, or a file that is immutable, permits no writing either.
+        // A read-only file system, or an immutable file, does not permit writing either.
         guard [EACCES, EPERM, EROFS, ETXTBSY].contains(error.rawValue) else { throw error }
         return false
     }

@@ -6,33 +6,33 @@ import Glibc
 package enum OwnProcess {
     /// `getpid(2)`.
     package static var id: Int32 { getpid() }
-    /// `geteuid(2)`: the user whose rights it has.
+    /// `geteuid(2)`: the effective user.
     package static var user: UInt32 { geteuid() }
 
-    /// Gives the calling thread a name, and so the process if it is its first one: what ps(1) shows and killall(1) looks for.
+    /// Names the calling thread, and the process if this is its first thread, for ps(1) and killall(1).
     package static func nameThread(_ name: String) { clinux_name_thread(name) }
 
-    /// How many processors the calling thread may run on.
+    /// The number of processors that the calling thread may run on.
     package static var processors: Int { Int(clinux_processors()) }
 
-    /// Puts the calling thread onto another one of the processors on which it may run; false if there is none. It is not bound to
-    /// that: the kernel may take it back.
+    /// Moves the calling thread to another processor that it may run on; returns false if there is none.
     ///
-    /// Whoever sets at this moment where it may run is overruled.
+    /// The thread is not bound to that processor: the kernel may move it back. A concurrent change of the thread's affinity
+    /// is overwritten.
     package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
 
-    /// Has glibc give back what is free at the end of each of its heaps, but for 64 KiB (`mallopt(3)`).
+    /// Makes glibc return free memory at the end of each of its heaps, except 64 KiB (`mallopt(3)`).
     ///
-    /// Otherwise only the first heap gives it back: ``releaseFreeMemory()`` leaves the ends of the others, and its own bound grows with
-    /// what a program frees.
+    /// Otherwise only the first heap returns it. ``releaseFreeMemory()`` leaves the ends of the other heaps, and glibc's own
+    /// limit grows with the memory that a program frees.
     package static func limitRetainedMemory() { clinux_keep_little_free_memory() }
 
-    /// `malloc_trim(3)`: gives pages back that are free but for what glibc keeps between the blocks in use.
+    /// `malloc_trim(3)`: returns free pages to the kernel, except those that glibc retains between the blocks in use.
     ///
-    /// Takes about a second for each 5 GB, during which other threads may wait for memory.
+    /// Takes about a second for each 5 GB; other threads may wait for memory meanwhile.
     package static func releaseFreeMemory() { clinux_release_free_memory() }
 
-    /// Its environment for a child, with some variables set anew or, by nil, left out.
+    /// Returns the environment for a child, with the given variables set or, with nil, removed.
     package static func environment(setting changes: [(name: String, value: [UInt8]?)]) -> [[UInt8]] {
         let added = changes.compactMap { change in change.value.map { Array("\(change.name)=".utf8) + $0 } }
         let replaced = changes.map { Array("\($0.name)=".utf8) }

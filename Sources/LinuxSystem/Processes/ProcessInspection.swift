@@ -2,17 +2,17 @@
 import CLinux
 import Glibc
 
-/// What `/proc` says about processes and threads. Every answer may be out of date when it is used.
+/// Reads `/proc` about processes and threads; every answer may be outdated when it is used.
 package enum ProcessInspection {
     /// From `/proc/TID/status`.
     package struct ThreadStatus: Sendable {
         /// Thread-group id: the process.
         package var process: Int32 = 0
-        /// The real user; nil if the text does not say.
+        /// The real user; nil if the text lacks it.
         package var user: UInt32?
-        /// One letter, as `ps` shows it.
+        /// The state as one letter, as `ps` shows it.
         package var state: UInt8 = 0
-        /// Of its process, itself included.
+        /// The number of threads of its process, itself included.
         package var threads: Int64 = 0
         package var pending: UInt64 = 0
         package var sharedPending: UInt64 = 0
@@ -20,8 +20,9 @@ package enum ProcessInspection {
         package var caught: UInt64 = 0
         package var blocked: UInt64 = 0
 
-        /// Whether this is all that is left of a process. Its first thread may end before the others, and counts, as a zombie,
-        /// until they have.
+        /// Whether the process has ended.
+        ///
+        /// The first thread of a process may end before the others, and is then a zombie until they end.
         package var isZombieProcess: Bool {
             (state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")) && threads <= 1
         }
@@ -40,10 +41,10 @@ package enum ProcessInspection {
 
     private static let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
 
-    /// Whether what has started then, in ticks of the boot clock, existed at a moment of the monotonic clock, in
-    /// nanoseconds.
+    /// Returns whether a process or thread existed at a moment of the monotonic clock, in nanoseconds.
     ///
-    /// A tick leaves some doubt, but numbers of threads are not reused that fast.
+    /// `started` is its start time in ticks of the boot clock. The result may be wrong within a tick, but the kernel does not
+    /// reuse thread numbers that fast.
     package static func hadStarted(_ started: UInt64, at moment: UInt64) -> Bool {
         var boot = timespec()
         clock_gettime(CLOCK_BOOTTIME, &boot)
@@ -53,7 +54,7 @@ package enum ProcessInspection {
         return started <= (now - min(age, now)) / (1_000_000_000 / ticksPerSecond)
     }
 
-    /// Whether a process means by a process number what we mean by it; no if that cannot be seen.
+    /// Returns whether a process is in this process's PID namespace; false if that cannot be seen.
     package static func sharesPIDNamespace(_ process: Int32) -> Bool {
         var (own, other) = (stat(), stat())
         guard stat("/proc/self/ns/pid", &own) == 0, stat("/proc/\(process)/ns/pid", &other) == 0 else {
@@ -62,32 +63,33 @@ package enum ProcessInspection {
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
     }
 
-    /// Whether `/proc` means by a number what we mean by it. That of another pid namespace says nothing about anybody.
+    /// Whether `/proc` is that of this process's PID namespace. In another namespace the numbers denote other processes.
     private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
 
     private static func file(_ name: String, of number: Int32) -> [UInt8]? {
         isOurs ? readSmallFile("/proc/\(number)/\(name)") : nil
     }
 
-    /// Whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`; nil if that cannot be seen, which takes
-    /// the right to trace it.
+    /// Returns whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`.
+    ///
+    /// Returns nil if that cannot be seen, which requires the right to trace the thread.
     package static func isMakingName(thread: Int32) -> Bool? {
         guard isOurs, thread > 0 else { return nil }
         let answer = clinux_makes_name(thread)
         return answer < 0 ? nil : answer == 1
     }
 
-    /// Whether a thread waits in a call that opens a file and may create it; yes, too, where that cannot be seen.
+    /// Returns whether a thread waits in a call that may create a file; true if that cannot be seen.
     package static func mayCreateFile(thread: Int32) -> Bool {
         guard isOurs, thread > 0 else { return true }
         return clinux_may_create(thread) != 0
     }
 
-    /// What can be seen of the call by which a thread asks for attributes.
+    /// The kind of call by which a thread asks for attributes.
     package enum AttributeCall: Hashable, Sendable {
-        /// `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` of a path, for what a save changes.
+        /// `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` by path, for attributes that a save changes.
         case byPath
-        /// Any other call, or it cannot be seen, which takes the right to trace the thread.
+        /// Any other call, or an invisible call; to see it requires the right to trace the thread.
         case other
         /// The thread has sent its request and does not sleep yet.
         case notSeenYet
@@ -102,19 +104,21 @@ package enum ProcessInspection {
         }
     }
 
-    /// The process of a thread; nil if it is gone.
+    /// Returns the process of a thread; nil if the thread has ended.
     package static func process(ofThread thread: Int32) -> Int32? {
         guard thread > 0 else { return nil }
         let descriptor = clinux_pidfd_of_thread(thread)
         guard descriptor >= 0 else { return status(ofThread: thread)?.process }
         defer { close(descriptor) }
         var found = clinux_thread()
-        // Before Linux 6.13 a pidfd does not say.
+        // Before Linux 6.13 a pidfd does not tell its process.
         guard clinux_pidfd_look(descriptor, &found) == 0 else { return status(ofThread: thread)?.process }
         return found.process
     }
 
-    /// Whether the kernel runs a process last of all: at nice 19, by SCHED_IDLE or in the I/O class idle. No if that cannot be seen.
+    /// Returns whether a process has the lowest priority: nice 19, SCHED_IDLE or the I/O class idle.
+    ///
+    /// Returns false if that cannot be seen.
     package static func hasLowestPriority(_ process: Int32) -> Bool {
         clinux_has_lowest_priority(process) == 1
     }
@@ -123,18 +127,18 @@ package enum ProcessInspection {
         file("status", of: thread).map(threadStatus)
     }
 
-    /// Reads the text of `/proc/TID/status`.
+    /// Parses the text of `/proc/TID/status`.
     package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {
-            // Of some sixty lines a few are looked at more closely; this is read whenever programs meet.
+            // Of about sixty lines only a few are parsed; this text is read whenever programs contend.
             guard let letter = line.first, initials.contains(letter),
                 let colon = line.firstIndex(of: UInt8(ascii: ":"))
             else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "Tgid": status.process = Int32(decimal(value))
-            // Real, effective, saved and that of the file system: whoever started it is the first.
+            // The fields are the real, effective, saved and file-system user; the first is the user that started the process.
             case "Uid": status.user = UInt32(decimal(value))
             case "State": status.state = value.first ?? 0
             case "Threads": status.threads = decimal(value)
@@ -151,32 +155,33 @@ package enum ProcessInspection {
 
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
-    /// Whether it is one of the kernel's own, such as those that serve NFS; no if that cannot be seen.
+    /// Returns whether it is a kernel thread, such as those that serve NFS; false if that cannot be seen.
     package static func isKernelThread(_ thread: Int32) -> Bool {
         guard thread > 0, let text = file("stat", of: thread) else { return false }
         return isKernelThread(text)
     }
 
-    /// Reads the text of `/proc/TID/stat`.
+    /// Parses the text of `/proc/TID/stat`.
     package static func isKernelThread(_ text: [UInt8]) -> Bool {
         guard let close = text.lastIndex(of: UInt8(ascii: ")")) else { return false }
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 8)
-        // From include/linux/sched.h, `PF_KTHREAD`, in the ninth field; the first two are before this.
+        // `PF_KTHREAD` of include/linux/sched.h is in the ninth field; the first two fields precede the bracket.
         return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
     }
 
-    /// From its first thread, or from a thread by its own number. That of the process would have the kernel add up the
-    /// times of all its threads, of which there may be thousands.
+    /// Returns the status of a process from its first thread, or of a thread from its own number.
+    ///
+    /// The file of the process itself would make the kernel add up the times of all threads, possibly thousands.
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
         file("task/\(process)/stat", of: process).flatMap(processStatus)
     }
 
-    /// Reads the text of `/proc/PID/task/TID/stat`; nil if it is cut off.
+    /// Parses the text of `/proc/PID/task/TID/stat`; returns nil if it is truncated.
     package static func processStatus(from text: [UInt8]) -> ProcessStatus? {
         guard let open = text.firstIndex(of: UInt8(ascii: "(")),
             let close = text.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
-        // The name may hold anything, brackets and spaces included; the rest is numbers.
+        // The name may contain any character, such as brackets and spaces; all other fields are numbers.
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 20)
         guard fields.count > 19 else { return nil }
         return ProcessStatus(
@@ -185,13 +190,14 @@ package enum ProcessInspection {
             started: UInt64(decimal(fields[19])))
     }
 
-    /// A thread of a process by which its files and its descriptors are seen: those of one that has ended are not, and the first
-    /// may have. The process itself if there is no other.
+    /// Returns a living thread of a process, or the process itself if there is no other thread.
+    ///
+    /// The files and descriptors of an ended thread cannot be seen, and the first thread may have ended.
     package static func livingThread(of process: Int32) -> Int32 {
         guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
         else { return process }
         do throws(Errno) {
-            // Of the others none stays behind when it ends.
+            // All other threads disappear when they end.
             let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
             return threads.first { $0 != process } ?? process
         } catch {
@@ -199,30 +205,31 @@ package enum ProcessInspection {
         }
     }
 
-    /// The name of a thread, at most 15 bytes.
+    /// Returns the name of a thread, at most 15 bytes.
     package static func program(ofThread thread: Int32) -> [UInt8]? {
         guard var name = file("comm", of: thread) else { return nil }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
         return name
     }
 
-    /// A number that two processes share which were started with the same words; of very many words the first count. 0 if it is gone.
+    /// Returns a hash of the beginning of the command line, so that equal command lines have equal hashes; 0 if the process
+    /// has ended.
     package static func commandLineHash(ofProcess process: Int32) -> UInt64 {
         guard isOurs, let bytes = readBeginning("/proc/\(process)/cmdline") else { return 0 }
         return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }
 
-    /// The groups of a thread besides its own; empty if it is gone.
+    /// Returns the supplementary groups of a thread; empty if it has ended.
     package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
         numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }
     }
 
-    /// Whether a process is the first of a pid namespace below ours, and so given every orphan in it.
+    /// Returns whether a process is the first of a PID namespace below this one, and so the parent of all its orphans.
     package static func isInit(_ process: Int32) -> Bool {
         isInit(file("status", of: process) ?? [])
     }
 
-    /// Reads the text of `/proc/PID/status`: one number for each namespace, the innermost last.
+    /// Parses the text of `/proc/PID/status`: one number for each namespace, the innermost last.
     package static func isInit(_ text: [UInt8]) -> Bool { numbers("NSpid:", in: text).last == 1 }
 
     private static func numbers(_ label: String, in text: [UInt8]) -> [Int64] {
@@ -253,10 +260,10 @@ package enum ProcessInspection {
     }
 }
 
-/// Reads a file of `/proc` whole; nil if it is gone, unreadable, or as large as none is that is asked for here: 65,536 groups of
-/// ten digits take 704 KiB.
+/// Reads a whole file of `/proc`; returns nil if it is missing, unreadable, or 1 MiB or longer.
 ///
-/// What is read of these files is one piece, made at the first read, so whatever is less than there was room for is all.
+/// No file that is read here is that long: 65,536 groups of ten digits take 704 KiB. The kernel composes such a file at the
+/// first read, so a short read means the end.
 package func readSmallFile(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -272,7 +279,7 @@ package func readSmallFile(_ path: String) -> [UInt8]? {
     }
 }
 
-/// Reads what a file of `/proc` begins with, by one read; nil if it is gone or unreadable.
+/// Reads the beginning of a file of `/proc` with a single read; returns nil if it is missing or unreadable.
 package func readBeginning(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process that keeps a mount busy, and by what.
+/// A process that makes a mount busy, and its use of the mount.
 package struct BusyProcess: Hashable, Sendable {
     package enum Use: String, Hashable, Sendable {
         case workingDirectory = "working directory"
@@ -17,12 +17,12 @@ package struct BusyProcess: Hashable, Sendable {
     package var path: [UInt8]
 }
 
-/// Finds who uses a mount without asking the mount: what hangs or is dead can be scanned too.
+/// Finds the processes that use a mount, without a request to the mount, so that it works for a hanging or dead mount.
 ///
 /// Links in `/proc` are opened with `O_PATH` only, which sends no request to the file system.
 package struct ProcessScan: Sendable {
     package private(set) var busy: [BusyProcess] = []
-    /// Processes we may not look into, because they are somebody else's.
+    /// The number of other users' processes, which the caller may not inspect.
     package private(set) var hidden = 0
     private let mount: MountEntry
 
@@ -31,7 +31,7 @@ package struct ProcessScan: Sendable {
         for pid in try Self.processes() { scan(pid) }
     }
 
-    /// All that can be seen.
+    /// Returns all visible processes.
     static func processes() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
 
     static func numbers(in path: String) throws(Errno) -> [Int32] {
@@ -47,7 +47,7 @@ package struct ProcessScan: Sendable {
         }
         for name in open {
             let number = String(decoding: name, as: UTF8.self)
-            // First, because what is told of other things than files may wait for whoever has them.
+            // The device first, because the status of other descriptors than files may wait for the process that serves them.
             guard Self.cachedDevice("/proc/\(seen)/fd/\(number)") == mount.device,
                 Self.mountID(in: "/proc/\(seen)/fdinfo/\(number)") == mount.id
             else { continue }
@@ -60,12 +60,12 @@ package struct ProcessScan: Sendable {
         busy.append(BusyProcess(pid: pid, program: Self.program(of: pid), use: use, path: path))
     }
 
-    /// The names in a directory of another process; nil, and counted, if it is not ours to read.
+    /// Returns the names in a directory of another process; nil, and counted, if the caller may not read it.
     private mutating func names(_ path: String) -> [[UInt8]]? {
         do throws(Errno) {
             return try Self.names(in: path)
         } catch {
-            // Anything else means that the process is gone, and then it is not busy either.
+            // Any other error means that the process has ended, and is not busy either.
             if error == .noAccess || error == .notPermitted { hidden += 1 }
             return nil
         }
@@ -89,16 +89,16 @@ package struct ProcessScan: Sendable {
         Set(Self.mappings(of: thread).filter { $0.device == mount.device }.map(\.path))
     }
 
-    /// A file in the memory of a process, which need not have a descriptor of it any more.
+    /// A mapped file of a process, which need not have a descriptor of it any more.
     struct Mapping: Hashable {
-        /// As `map_files` calls it.
+        /// The range of addresses, in the format of `map_files`.
         let range: String
         let isWritable: Bool
         let isShared: Bool
         let device: UInt64
         let path: [UInt8]
 
-        /// `7f1c-7f1d rw-s 00000000 08:01 1234    /a file`, with the device in hexadecimal.
+        /// Parses a line such as `7f1c-7f1d rw-s 00000000 08:01 1234    /a file`, with the device in hexadecimal.
         init?(parsing line: ArraySlice<UInt8>) {
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
             guard fields.count == 6, let device = ProcessScan.device(fields[3]) else { return nil }
@@ -113,7 +113,7 @@ package struct ProcessScan: Sendable {
         }
     }
 
-    /// None of a process that is gone or not ours to look into, and none by a thread that has ended.
+    /// Returns the mappings of a thread's process; none if the thread has ended or the caller may not inspect it.
     static func mappings(of thread: Int32) -> [Mapping] {
         guard let maps = contents(of: "/proc/\(thread)/maps") else { return [] }
         return maps.split(separator: UInt8(ascii: "\n")).compactMap { Mapping(parsing: $0) }
@@ -125,7 +125,7 @@ package struct ProcessScan: Sendable {
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
     }
 
-    /// The device of the file system that a link in `/proc` leads into, from the kernel's memory: no file system is asked.
+    /// Returns the device of the file system that a link in `/proc` leads into, without a request to the file system.
     package static func cachedDevice(_ link: String) -> UInt64? {
         var device: UInt64 = 0
         return clinux_device_at_hand(link, &device) == 0 ? device : nil
@@ -141,7 +141,7 @@ package struct ProcessScan: Sendable {
         fields(of: fdinfo)["mnt_id:"].flatMap { Int($0) }
     }
 
-    /// What is said of a descriptor, such as `mnt_id:` and `flags:`; nothing if it is gone.
+    /// Returns the fields of a descriptor, such as `mnt_id:` and `flags:`; none if it is closed.
     static func fields(of fdinfo: String) -> [String: String] {
         guard let text = contents(of: fdinfo) else { return [:] }
         var fields: [String: String] = [:]
@@ -152,14 +152,14 @@ package struct ProcessScan: Sendable {
         return fields
     }
 
-    /// What the kernel calls a process; `(gone)` if it is no more.
+    /// Returns the kernel's name of a process; `(gone)` if the process has ended.
     package static func program(of pid: Int32) -> [UInt8] {
         guard var name = contents(of: "/proc/\(pid)/comm") else { return Array("(gone)".utf8) }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
         return name
     }
 
-    /// Nil when the process is gone or not ours to look into: to a scan the two are the same.
+    /// Returns nil if the process has ended or the caller may not inspect it; a scan treats both alike.
     static func contents(of path: String) -> [UInt8]? {
         do throws(Errno) { return try readAll(path) } catch { return nil }
     }
@@ -167,7 +167,7 @@ package struct ProcessScan: Sendable {
     private static func target(of link: String) -> [UInt8] { readLink(link) ?? [] }
 }
 
-/// `readlink(2)`; nil if there is no link.
+/// `readlink(2)`; returns nil if there is no link.
 package func readLink(_ path: String) -> [UInt8]? {
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = target.withUnsafeMutableBytes { buffer in
@@ -177,6 +177,6 @@ package func readLink(_ path: String) -> [UInt8]? {
 }
 
 extension OwnedDescriptor {
-    /// The mount through which the descriptor was opened; nil only without `/proc`.
+    /// The number of the mount through which the descriptor was opened; nil only without `/proc`.
     package var mountID: Int? { ProcessScan.mountID(in: "/proc/self/fdinfo/\(rawValue)") }
 }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process to be started by `posix_spawn(3)`: never `fork`, which a process with threads cannot survive.
+/// A process to be started by `posix_spawn(3)`, because `fork` is unsafe in a process with threads.
 package struct ProcessSpawner: ~Copyable {
     private let executable: [UInt8]
     private let searchesPath: Bool
@@ -12,7 +12,7 @@ package struct ProcessSpawner: ~Copyable {
     private var closesInheritedDescriptors = true
     private var attributes = posix_spawnattr_t()
     private var actions = posix_spawn_file_actions_t()
-    /// Copies with numbers above every target, lest one `dup2` overwrites the source of the next.
+    /// Copies with numbers above every target, so that no `dup2` overwrites the source of a later `dup2`.
     private var sources: [CInt] = []
     private var highestPassed: CInt = 2
 
@@ -22,7 +22,7 @@ package struct ProcessSpawner: ~Copyable {
             environment: environment.map { Array($0.utf8) })
     }
 
-    /// A command line whose first word is looked for in `PATH`, as a shell does.
+    /// Prepares a command line; its first word is searched in `PATH`, as a shell does.
     package init(commandLine: [[UInt8]], environment: [[UInt8]]) {
         self.init(
             commandLine.first ?? [], searchesPath: true, arguments: commandLine, environment: environment)
@@ -46,16 +46,16 @@ package struct ProcessSpawner: ~Copyable {
         posix_spawn_file_actions_destroy(&actions)
     }
 
-    /// Makes it the leader of a session of its own, away from the terminal.
+    /// Makes the process the leader of a new session, without a terminal.
     package mutating func startSession() { flags |= CInt(CLINUX_POSIX_SPAWN_SETSID) }
 
-    /// Makes it the leader of a process group of its own, so that it can be ended with all it started.
+    /// Makes the process the leader of a new process group, so that it can be ended with its descendants.
     package mutating func startProcessGroup() {
         posix_spawnattr_setpgroup(&attributes, 0)
         flags |= CInt(POSIX_SPAWN_SETPGROUP)
     }
 
-    /// Gives it signals as they are after a login: none ignored, none blocked.
+    /// Resets the signals of the process to their state after a login: none ignored, none blocked.
     package mutating func resetSignals() {
         var (all, none) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -65,17 +65,17 @@ package struct ProcessSpawner: ~Copyable {
         flags |= CInt(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)
     }
 
-    /// Gives it the signals we had before we took some for ourselves.
+    /// Gives the process the signal mask that this process had before `taken`.
     package mutating func restoreSignals(_ taken: borrowing SignalDescriptor) {
         var mask = taken.previousMask
         posix_spawnattr_setsigmask(&attributes, &mask)
         flags |= CInt(POSIX_SPAWN_SETSIGMASK)
     }
 
-    /// Lets it have what we inherited: it runs in our place, like a command behind env(1).
+    /// Lets the process inherit all inheritable descriptors; it runs in this process's place, like a command of env(1).
     package mutating func inheritDescriptors() { closesInheritedDescriptors = false }
 
-    /// Gives it a descriptor of ours under a number of its own.
+    /// Gives the process a copy of a descriptor under a given number.
     package mutating func pass(_ descriptor: CInt, as number: CInt) throws(Errno) {
         let copy = try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 32) }
         sources.append(copy)
@@ -83,10 +83,10 @@ package struct ProcessSpawner: ~Copyable {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
     }
 
-    /// Starts it and returns its number; our copies of what was passed are closed then.
+    /// Starts the process and returns its number; closes the copies of the passed descriptors.
     package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
-        // What the caller happens to have open, a pipe or a lock, is none of the child's business.
+        // The child must not inherit other open descriptors of the caller, such as a pipe or a lock.
         if closesInheritedDescriptors { clinux_spawn_close_from(&actions, max(3, highestPassed + 1)) }
         posix_spawnattr_setflags(&attributes, Int16(flags))
         let argv = arguments.map { Self.copy($0) }
@@ -108,14 +108,14 @@ package struct ProcessSpawner: ~Copyable {
     }
 }
 
-/// Other processes, by number.
+/// Other processes, by their numbers.
 package enum OtherProcess {
-    /// How a process ended.
+    /// The end of a process.
     package enum Termination: Hashable, Sendable {
         case exited(Int32)
         case signalled(Int32)
 
-        /// 128 and the signal's number, as a shell has it.
+        /// The exit code, or 128 plus the signal's number, as in a shell.
         package var code: Int32 {
             switch self {
             case .exited(let code): code
@@ -131,24 +131,24 @@ package enum OtherProcess {
         return status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
     }
 
-    /// Waits for a child; its exit code, or what a shell has in place of one.
+    /// Waits for a child and returns its ``Termination/code``.
     package static func exitCode(of child: Int32) throws(Errno) -> Int32 {
         try waitForTermination(of: child).code
     }
 
-    /// A descriptor that becomes readable when the process ends; a number reused later does not matter.
+    /// Opens a descriptor that becomes readable when the process ends; it is safe against reuse of the number.
     package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(adopting: try retryingOnInterrupt { clinux_pidfd_open(pid) })
     }
 
-    /// Whether a watched process ended within the time.
+    /// Returns whether a watched process ends within the time.
     package static func hasExited(_ watch: borrowing OwnedDescriptor, within milliseconds: CInt) -> Bool {
         var event = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
         return poll(&event, 1, milliseconds) == 1
     }
 }
 
-/// Two ends of a pipe, neither inherited unless passed on.
+/// The two ends of a pipe; a child inherits neither unless it is passed.
 package struct Pipe: ~Copyable {
     package let readEnd: OwnedDescriptor
     package let writeEnd: OwnedDescriptor
@@ -163,6 +163,6 @@ package struct Pipe: ~Copyable {
         writeEnd = OwnedDescriptor(adopting: ends.1)
     }
 
-    /// Closes the end for writing, so that the other one sees the end once every copy is closed.
+    /// Closes the write end, so that a reader sees the end of file once every copy is closed.
     package consuming func reading() -> OwnedDescriptor { readEnd }
 }

@@ -3,11 +3,11 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Tells when processes end, on one thread of its own.
+/// Reports the end of processes, on a thread of its own.
 ///
-/// A socket does not tell: a child may have inherited it, and keeps it open when its parent is long dead.
+/// A socket is not enough: a child may have inherited it, and holds it open after the end of its parent.
 package final class ProcessWatch: Sendable {
-    /// One process that is watched; nobody is told any more once this is let go.
+    /// A watched process; its body is not called after this object is released.
     package final class WatchedProcess: Sendable {
         private let process: OwnedDescriptor
         private let number: UInt64
@@ -21,7 +21,7 @@ package final class ProcessWatch: Sendable {
 
         deinit { watch.forget(number, process.rawValue) }
 
-        /// Whether it is dead now. As long as it is not, its number is its own.
+        /// Whether the process has ended; until then the kernel does not reuse its number.
         package var hasEnded: Bool { OtherProcess.hasExited(process, within: 0) }
     }
 
@@ -47,17 +47,17 @@ package final class ProcessWatch: Sendable {
         try JoinableThread { [self] in run() }.detach()
     }
 
-    /// Ends the thread; nobody is told any more.
+    /// Ends the thread, so that no body is called any more.
     package func stop() {
         var one: UInt64 = 1
-        // It can only fail with a counter that is full, and then the thread is ending already.
+        // The write can only fail if the counter is full, and then the thread ends already.
         _ = Glibc.write(end.rawValue, &one, 8)
     }
 
-    /// Calls `body` once when the process is dead, on the thread of the watch; soon if it is dead already.
+    /// Calls `body` once when the process has ended, on the thread of the watch; soon if it has ended already.
     ///
-    /// `process` is what ``OtherProcess/watch(_:)`` returns. Nobody is told once the result was let go, save by
-    /// a call that is under way.
+    /// `process` is the result of ``OtherProcess/watch(_:)``. After the release of the returned object, `body` is not called
+    /// any more, except for a call in progress.
     package func watch(
         _ process: consuming OwnedDescriptor, whenDead body: @escaping @Sendable () -> Void
     ) throws(Errno) -> WatchedProcess {
@@ -81,7 +81,7 @@ package final class ProcessWatch: Sendable {
     }
 
     private func forget(_ number: UInt64, _ descriptor: CInt) {
-        // What goes with the body may come back here, so it goes after the lock.
+        // The release of the body may call this method again, so it happens after the lock.
         let body = state.withLock { $0.bodies.removeValue(forKey: number) }
         withExtendedLifetime(body) {}
         _ = clinux_epoll_remove(epoll.rawValue, descriptor)

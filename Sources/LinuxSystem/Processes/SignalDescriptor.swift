@@ -2,12 +2,12 @@
 import CLinux
 import Glibc
 
-/// Signals that no longer interrupt the calling thread: they wait to be read.
+/// Signals that no longer interrupt the calling thread, but wait to be read.
 package struct SignalDescriptor: ~Copyable {
     private let descriptor: OwnedDescriptor
     let previousMask: sigset_t
 
-    /// Must happen before other threads start; they inherit the mask.
+    /// Blocks the signals; callers use it before other threads start, because these inherit the mask.
     package init(_ numbers: [CInt]) throws(Errno) {
         var (signals, before) = (sigset_t(), sigset_t())
         sigemptyset(&signals)
@@ -21,10 +21,10 @@ package struct SignalDescriptor: ~Copyable {
         descriptor = OwnedDescriptor(adopting: rawValue)
     }
 
-    /// Readable while a signal waits.
+    /// The descriptor, which is readable while a signal waits.
     package var rawValue: CInt { descriptor.rawValue }
 
-    /// The number of one that waits; nil if none does.
+    /// Returns the number of a waiting signal; nil if there is none.
     package func next() -> CInt? {
         let number = clinux_next_signal(descriptor.rawValue)
         return number > 0 ? number : nil
@@ -33,12 +33,12 @@ package struct SignalDescriptor: ~Copyable {
 
 /// Waits for several descriptors at once.
 package enum Readiness {
-    /// Which of the descriptors can be read, or have ended; none if the moment of the monotonic clock came first.
+    /// Returns the descriptors that are readable or have ended; none after `moment` of the monotonic clock, in nanoseconds.
     package static func wait(for descriptors: [CInt], until moment: UInt64?) throws(Errno) -> Set<CInt> {
         var events = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
         while true {
             let now = MonotonicClock.nanoseconds
-            // Rounded up, lest the last millisecond is spent spinning.
+            // Rounded up, so that the loop does not spin in the last millisecond.
             let left = moment.map { $0 > now ? CInt(clamping: ($0 - now + 999_999) / 1_000_000) : 0 } ?? -1
             let count = poll(&events, nfds_t(events.count), left)
             if count >= 0 { return Set(events.filter { $0.revents != 0 }.map(\.fd)) }

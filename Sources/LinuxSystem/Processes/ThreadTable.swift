@@ -3,30 +3,30 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Which process a thread belongs to, and whose child that is.
+/// Remembers the process of a thread, and the parent of that process.
 ///
-/// What is remembered of a thread is held by a pidfd, and before it is told again the kernel confirms, in half a
-/// microsecond, that this thread lives: whoever got its number since is somebody else. Where the kernel is too old
-/// for that (before Linux 6.13) `/proc` is asked, and what it said counts for a moment.
+/// A pidfd holds each remembered thread. Before the table returns an entry again, the kernel confirms that the thread still
+/// lives, which detects a reused number and takes half a microsecond. Before Linux 6.13 the kernel cannot confirm it. Then
+/// the table reads `/proc`, and the answer is valid for a moment.
 package final class ThreadTable: Sendable {
-    /// A thread that was alive when it was asked about.
+    /// A thread that was alive when it was looked up.
     package struct KnownThread: Hashable, Sendable {
-        /// Thread-group id.
+        /// The thread-group id.
         package let process: Int32
-        /// Clock ticks since boot, of the process and of the thread.
+        /// The start times of the process and of the thread, in clock ticks since boot.
         package let started: UInt64
         package let threadStarted: UInt64
-        /// The process that it is a child of now; 0 for none that has a number here.
+        /// The present parent of the process; 0 if the parent has no number in this PID namespace.
         package let parent: Int32
         /// The real user.
         package let user: UInt32
-        /// Since when the thread is known to be this one, in nanoseconds of ``MonotonicClock``.
+        /// The moment since which this number is known to denote this thread, in nanoseconds of ``MonotonicClock``.
         package let known: UInt64
     }
 
-    /// How many threads are remembered, and so the most pidfds that are held.
+    /// The number of threads that are remembered, and so the maximum number of pidfds.
     package static let capacity = 56
-    /// How long, in nanoseconds, `/proc` counts where nothing can be held. A number is not given away that soon.
+    /// How long an answer of `/proc` is valid without a pidfd, in nanoseconds. The kernel does not reuse a number that soon.
     private static let procfsValidity: UInt64 = 100_000_000
 
     fileprivate struct State {
@@ -37,21 +37,21 @@ package final class ThreadTable: Sendable {
     private let state = Mutex(State())
     private let usesPidfds: Bool
 
-    /// `usesPidfds` is no where an old kernel is played.
+    /// Creates an empty table; `usesPidfds` is false in tests that simulate an old kernel.
     package init(usesPidfds: Bool = true) { self.usesPidfds = usesPidfds }
 
-    /// How many threads are remembered just now.
+    /// The number of threads that are remembered at present.
     package var count: Int { state.withLock { $0.entries.count } }
 
-    /// Nil for numbers that are nobody's: a thread that is gone, or one that has no number in our pid namespace.
+    /// Returns a thread; nil if it has ended, or has no number in this PID namespace.
     package func find(_ thread: Int32) -> KnownThread? { look(thread)?.found }
 
-    /// The same, and what its process is like, if that was read for it just now.
+    /// Returns a thread, and the status of its process if that was read just now.
     package func look(_ thread: Int32) -> (found: KnownThread, leader: ProcessInspection.ProcessStatus?)? {
         guard thread > 0 else { return nil }
         if let found = remembered(thread)?.current { return (found, nil) }
         let made = Entry.make(of: thread, isHeld: usesPidfds)
-        // What is let go of is closed after the lock.
+        // Replaced entries are closed after the lock.
         let former = state.withLock { $0.replace(thread, by: made?.entry) }
         withExtendedLifetime(former) {}
         return made.map { ($0.entry.found, $0.leader) }
@@ -71,7 +71,7 @@ package final class ThreadTable: Sendable {
         init(_ descriptor: CInt) { self.descriptor = OwnedDescriptor(adopting: descriptor) }
     }
 
-    /// What was read of a thread, and the descriptor that keeps it from being mistaken.
+    /// The record of a thread, and the pidfd that protects it against a reused number.
     fileprivate final class Entry: Sendable {
         let found: KnownThread
         private let held: Pidfd?
@@ -106,7 +106,7 @@ package final class ThreadTable: Sendable {
                 process: first.process, started: leader.started, threadStarted: own.started,
                 parent: leader.parent, user: first.user, known: known)
             let entry = Entry(found, heldBy: held)
-            // Read by numbers: they were this thread's if it is still alive.
+            // The values were read by number: they are this thread's if it is still alive.
             guard held == nil || entry.current != nil else { return nil }
             return (entry, leader)
         }
@@ -116,7 +116,7 @@ package final class ThreadTable: Sendable {
                 return MonotonicClock.nanoseconds - found.known < ThreadTable.procfsValidity ? found : nil
             }
             var now = clinux_thread()
-            // Another process, by execve(2), has another thread.
+            // If the process differs, it is another thread, as after execve(2).
             guard clinux_pidfd_look(held, &now) == 0, now.process == found.process else { return nil }
             return KnownThread(
                 process: found.process, started: found.started, threadStarted: found.threadStarted,
@@ -126,7 +126,7 @@ package final class ThreadTable: Sendable {
 }
 
 extension ThreadTable.State {
-    /// Returns what must not be closed under the lock.
+    /// Replaces an entry, and returns the entries that must not be closed under the lock.
     fileprivate mutating func replace(_ thread: Int32, by entry: ThreadTable.Entry?) -> [ThreadTable.Entry] {
         var former: [ThreadTable.Entry] = []
         if let old = entries.removeValue(forKey: thread) { former.append(old.entry) }

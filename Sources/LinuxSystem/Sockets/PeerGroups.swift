@@ -2,12 +2,12 @@
 import Glibc
 
 extension PeerCredentials {
-    /// More than the kernel lets a process have (`NGROUPS_MAX`).
+    /// The kernel's limit for a process (`NGROUPS_MAX`).
     private static let mostGroups = 1 << 16
 
-    /// `SO_PEERGROUPS`: the other end's supplementary groups when it connected.
+    /// Returns the supplementary groups of the peer at the time of its connection (`SO_PEERGROUPS`).
     ///
-    /// The first call has room for the `expected` number of them.
+    /// The first call has room for `expected` groups.
     package static func supplementaryGroups(
         of socket: CInt, expected: Int = 32
     ) throws(Errno) -> [UInt32] {
@@ -18,7 +18,7 @@ extension PeerCredentials {
             if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) == 0 {
                 return Array(groups.prefix(Int(size) / MemoryLayout<UInt32>.stride))
             }
-            // With ERANGE the kernel says how much room the groups need.
+            // With ERANGE the kernel returns the size that the groups need.
             guard errno == ERANGE, count < Self.mostGroups else { throw .last }
             count = max(Int(size) / MemoryLayout<UInt32>.stride, count * 2, 1)
         }

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A moment of the clock by which the kernel says when a process began.
+/// A moment of the clock that the kernel uses for the start times of processes.
 package struct BootTicks: Hashable, Comparable, Sendable {
     /// Clock ticks since boot, as in `/proc/PID/stat`.
     package let ticks: UInt64
@@ -21,10 +21,9 @@ package struct BootTicks: Hashable, Comparable, Sendable {
 }
 
 extension OtherProcess {
-    /// The process that made the connection at the other end of a socket, to be watched or asked whether it
-    /// lives; `ESRCH` if it is gone.
+    /// Opens the process at the other end of a socket, to watch it or check whether it lives; `ESRCH` if it has ended.
     ///
-    /// `connected` tells it from a younger process of the same number, on kernels that cannot.
+    /// `connected` distinguishes it from a younger process with the same number, on kernels without `SO_PEERPIDFD`.
     package static func watch(
         peerOf socket: CInt, connected: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
@@ -34,12 +33,12 @@ extension OtherProcess {
         return try watch(try PeerCredentials(of: socket).pid, startedBefore: connected)
     }
 
-    /// Before Linux 6.5, and once the process is gone.
+    /// Opens a process that started before a moment; used before Linux 6.5, and after the peer has ended.
     package static func watch(
         _ number: Int32, startedBefore moment: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
         let process = try watch(number)
-        // Looked at after it was opened: if this is the process, the descriptor is its.
+        // The start time is read after the open: if it matches, the descriptor belongs to this process.
         guard let status = ProcessInspection.status(ofProcess: number),
             BootTicks(ticks: status.started) <= moment
         else { throw .noProcess }

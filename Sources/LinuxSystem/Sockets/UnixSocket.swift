@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// Who is at the other end of a Unix socket, as the kernel noted it when the connection was made.
+/// The peer of a Unix socket, as the kernel recorded it at the time of the connection.
 package struct PeerCredentials: Hashable, Sendable {
     package var pid: Int32
     package var user: UInt32
@@ -14,7 +14,7 @@ package struct PeerCredentials: Hashable, Sendable {
         self.group = group
     }
 
-    /// `SO_PEERCRED`: for a client, the credentials are those of whoever called `listen(2)`.
+    /// Reads `SO_PEERCRED`; a client gets the credentials of the process that called `listen(2)`.
     package init(of socket: CInt) throws(Errno) {
         var credentials = clinux_credentials()
         guard clinux_peer_credentials(socket, &credentials) == 0 else { throw .last }
@@ -22,12 +22,12 @@ package struct PeerCredentials: Hashable, Sendable {
     }
 }
 
-/// Stream sockets that have a name in a directory.
+/// Stream sockets with a name in a directory.
 package enum UnixSocket {
-    /// Puts a listening socket into a directory under a name, in place of whatever is there.
+    /// Creates a listening socket under a name in a directory, and replaces any file of that name.
     ///
-    /// The directory is reached through its descriptor, so the length limit of 108 bytes concerns only
-    /// the name. It listens before it gets its name: whoever finds the name can connect.
+    /// The path leads through the descriptor of the directory, so the limit of 108 bytes concerns only the name. The socket
+    /// listens before it gets its name, so a client that finds the name can connect.
     package static func listen(
         as name: String, in directory: borrowing OwnedDescriptor, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -46,8 +46,7 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Whoever connects from now on is refused, and so is who has connected and was not accepted, and would wait
-    /// for ever.
+    /// Refuses all later connections, and closes the ones that wait to be accepted and would otherwise wait for ever.
     package static func refuseAll(on listener: borrowing OwnedDescriptor) {
         shutdown(listener.rawValue, CInt(SHUT_RDWR))
         while true {
@@ -57,21 +56,21 @@ package enum UnixSocket {
         }
     }
 
-    /// The next connection; waits for one, and fails with `EINVAL` once the listener is shut down.
+    /// Waits for the next connection and returns it; throws `EINVAL` once the listener is shut down.
     package static func accept(on listener: borrowing OwnedDescriptor) throws(Errno) -> OwnedDescriptor {
         while true {
             let socket = clinux_accept(listener.rawValue)
             if socket >= 0 { return OwnedDescriptor(adopting: socket) }
             let error = Errno.last
-            // One that was broken off before it was accepted is no fault.
+            // A connection that the client closed before it was accepted is not an error.
             guard error == .interrupted || error.rawValue == ECONNABORTED else { throw error }
         }
     }
 
-    /// Lets some time pass in which nothing is accepted: there are no descriptors left.
+    /// Waits without accepting connections, when no descriptors are left.
     package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 
-    /// Connects, and gives every later call on the socket the same limit of time.
+    /// Connects, and gives every later call on the socket the same time limit.
     package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { throw Errno(rawValue: EINVAL) }
         let parent = Array(path[...slash])
@@ -103,8 +102,8 @@ package enum UnixSocket {
 
     private static func bindSocket(_ socket: CInt, to path: String) throws(Errno) {
         var address = try address(Array(path.utf8))
-        // Nobody may connect before the mode is set. The name gets the socket's own mode, less the umask; to change
-        // that would change it for what other threads make meanwhile.
+        // No client may connect before the mode is set. The name gets the socket's own mode, less the umask. To change the
+        // umask would affect the files that other threads create meanwhile.
         guard fchmod(socket, 0o600) == 0 else { throw .last }
         let result = withGenericAddress(&address) { Glibc.bind(socket, $0, $1) }
         guard result == 0 else { throw .last }
@@ -131,9 +130,9 @@ package enum UnixSocket {
     }
 }
 
-/// For clients that wait for their answer.
+/// Blocking calls for clients that wait for an answer.
 extension OwnedDescriptor {
-    /// Sends everything; `EPIPE`, not a signal, if nobody reads any more.
+    /// Sends all bytes; throws `EPIPE`, without a signal, if the other end is closed.
     package borrowing func send(_ bytes: [UInt8]) throws(Errno) {
         var rest = bytes[...]
         let socket = rawValue
@@ -146,14 +145,14 @@ extension OwnedDescriptor {
         }
     }
 
-    /// Sends what there is room for at once; of so few bytes that is everything.
+    /// Sends as many bytes as there is room for, without waiting; a few bytes are always sent whole.
     package borrowing func sendNow(_ bytes: [UInt8]) throws(Errno) {
         guard Glibc.send(rawValue, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)) >= 0 else {
             throw .last
         }
     }
 
-    /// The next bytes; none once the other side is done. `EWOULDBLOCK` after the timeout.
+    /// Returns the next bytes, or none at the end of the stream; throws `EWOULDBLOCK` after the timeout.
     package borrowing func receive() throws(Errno) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: 64 << 10)
         let socket = rawValue

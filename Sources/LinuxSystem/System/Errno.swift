@@ -3,13 +3,13 @@ import Glibc
 
 /// An error number from the operating system.
 ///
-/// The raw number survives all the way to `fuse_reply_err`, so no layer may replace it by a message.
+/// `fuse_reply_err` needs the raw number, so no layer may replace it by a message.
 package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package let rawValue: CInt
 
     package init(rawValue: CInt) { self.rawValue = rawValue }
 
-    /// The calling thread's `errno`; read it before anything else can overwrite it.
+    /// The calling thread's `errno`; read it before another call overwrites it.
     package static var last: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What the command has to tell apart, to say what to do about it.
+/// The errors that the command distinguishes, to suggest a remedy.
 extension Errno {
     package static let notADirectory = Errno(rawValue: ENOTDIR)
     package static let notConnected = Errno(rawValue: ENOTCONN)

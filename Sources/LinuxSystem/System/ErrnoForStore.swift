@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What the store of kept files and the clients of the socket have to tell apart, to put it into their own words.
+/// The errors that the store of preserved files and the clients of the socket distinguish, to describe them in their own
+/// words.
 extension Errno {
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)

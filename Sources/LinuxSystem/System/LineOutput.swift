@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Whole lines to a terminal, a pipe or nothing.
+/// Writes whole lines to a terminal, a pipe or `/dev/null`.
 ///
-/// All that people read goes through ``say(_:to:)``. A name of another user's choice is in many a line, and cannot end it,
-/// turn it around or command the terminal: only the caller says where a line ends.
+/// All output for people goes through ``say(_:to:)``. Many lines contain a name that another user chose. Such a name must not
+/// end the line, reverse its direction or control the terminal: only the caller ends lines.
 package enum LineOutput {
     package static func say(_ line: String, to descriptor: CInt) { say([line], to: descriptor) }
 
@@ -12,7 +12,7 @@ package enum LineOutput {
         writeExactly(lines.flatMap { Array(($0.printable + "\n").utf8) }, to: descriptor)
     }
 
-    /// For programs: every byte as it is. A reader that is gone is no loss.
+    /// Writes every byte as it is, for programs; a closed reader is no error.
     package static func writeExactly(_ bytes: [UInt8], to descriptor: CInt) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -23,7 +23,7 @@ package enum LineOutput {
         }
     }
 
-    /// A line of JSON.
+    /// Writes a line of JSON.
     package static func writeExactly(line: [UInt8], to descriptor: CInt) {
         writeExactly(line + [UInt8(ascii: "\n")], to: descriptor)
     }

@@ -2,19 +2,19 @@
 import CLinux
 import Glibc
 
-/// CLOCK_MONOTONIC, which stands still while the machine is suspended: a suspended machine is late for nothing.
+/// CLOCK_MONOTONIC, which stops while the machine is suspended, so that a suspension exceeds no time limit.
 package enum MonotonicClock {
-    /// Nanoseconds since some moment before this process.
+    /// Nanoseconds since a moment before this process started.
     package static var nanoseconds: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// The moment of the kernel's last tick, at most 10 ms ago: it is read from memory, without asking a counter.
+    /// The time of the kernel's last tick, at most 10 ms ago; it is read from memory, without a hardware counter.
     ///
-    /// Kernels before 6.15 may give an earlier moment than a little before, by some microseconds, after the clock's rate was
-    /// corrected ("timekeeping: Prevent coarse clocks going backwards").
+    /// Kernels before 6.15 may go back by some microseconds after a correction of the clock's rate ("timekeeping: Prevent
+    /// coarse clocks going backwards").
     package static var lastTick: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension [UInt8] {
-    /// For people, as a text is; a byte that is not of UTF-8 is shown by its number: `\xff`.
+    /// The bytes as text for people; a byte that is not part of UTF-8 becomes its number: `\xff`.
     package var printable: String {
         if let text = String(validating: self, as: UTF8.self) { return text.printable }
         var (text, rest, parser) = ("", self[...], Unicode.UTF8.ForwardParser())
@@ -21,8 +21,9 @@ extension [UInt8] {
 }
 
 extension String {
-    /// For a terminal, which would obey control characters in the name of a file or a program, and for the eye: what ends a
-    /// line, or turns the direction of the text around it, is shown by its number.
+    /// The text without characters that a terminal obeys or that mislead a reader.
+    ///
+    /// A control character, a line separator, or a character that changes the direction of the text becomes its number.
     package var printable: String {
         guard unicodeScalars.contains(where: \.isUnprintable) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -33,7 +34,7 @@ extension String {
 
 extension Unicode.Scalar {
     fileprivate var isUnprintable: Bool {
-        // All others that are obeyed are beyond ASCII, and asking for properties takes longer.
+        // All other such characters are beyond ASCII, and a property lookup takes longer.
         if isASCII { return value < 0x20 || value == 0x7f }
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: return true

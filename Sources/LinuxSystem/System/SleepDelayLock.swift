@@ -2,22 +2,21 @@
 import CLinux
 import Glibc
 
-/// What logind says of the machine's sleep. As long as this is there, the machine waits for ``allowSleep()`` before it sleeps, for as
-/// long as logind is set up to wait.
+/// A delay lock of logind: the machine waits for ``allowSleep()`` before it sleeps.
 ///
-/// Used by one thread.
+/// It waits while this value exists, and at most as long as logind's configuration allows. One thread only may use it.
 package struct SleepDelayLock: ~Copyable {
     package enum PowerEvent: Sendable {
-        /// The machine sleeps as soon as it may.
+        /// The machine goes to sleep after the delay.
         case preparingForSleep
-        /// It was asleep, or stays awake.
+        /// The machine has slept, or stays awake.
         case isAwake
     }
 
     private let watch: OpaquePointer
     private let reason: String
 
-    /// Throws `ENOSYS` if there is no library by which to ask logind, and another error if logind does not answer.
+    /// Throws `ENOSYS` if the library to reach logind is missing, and another error if logind does not answer.
     package init(because reason: String) throws(Errno) {
         var watch: OpaquePointer?
         let result = clinux_sleep_open(reason, &watch)
@@ -28,7 +27,7 @@ package struct SleepDelayLock: ~Copyable {
 
     deinit { clinux_sleep_close(watch) }
 
-    /// Waits for news, for so many microseconds at most if any are given.
+    /// Waits for an event, or for `microseconds` if they are given.
     package borrowing func next(within microseconds: UInt64? = nil) throws(Errno) -> PowerEvent? {
         let result = clinux_sleep_wait(watch, microseconds ?? .max)
         guard result >= 0 else { throw Errno(rawValue: -result) }
@@ -39,10 +38,10 @@ package struct SleepDelayLock: ~Copyable {
         }
     }
 
-    /// The machine need not wait any longer.
+    /// Lets the machine sleep.
     package borrowing func allowSleep() { clinux_sleep_go(watch) }
 
-    /// The next time it is to wait again.
+    /// Takes the delay lock again, for the next sleep.
     package borrowing func renewInhibitor() throws(Errno) {
         let result = clinux_sleep_delay(watch, reason)
         guard result == 0 else { throw Errno(rawValue: -result) }

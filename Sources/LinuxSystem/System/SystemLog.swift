@@ -3,19 +3,19 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Where a daemon's log lines go. Any thread may write.
+/// The log of a daemon; any thread may write.
 ///
-/// Whoever takes them may be slow, stopped, or wait for the very daemon that writes them; so a daemon has a thread that alone
-/// waits for that.
+/// The reader of the log may be slow, stopped, or wait for the daemon itself. So the daemon has one thread that alone waits
+/// for the reader.
 package final class SystemLog: Sendable {
     private struct State {
-        /// Nil until there is a thread; until then each line is written at once.
+        /// Nil until the thread starts; until then each line is written at once.
         var writers: WorkerPool?
         var waiting = 0
         var lost = 0
     }
 
-    /// How many lines wait to be taken; what comes when there are as many is lost, and their number is told.
+    /// The maximum number of waiting lines; further lines are lost, and their number is logged.
     package static let capacity = 1024
 
     private let sink: @Sendable (String) -> Void
@@ -27,20 +27,20 @@ package final class SystemLog: Sendable {
         SystemLog { line in LineOutput.say("truce: \(line)", to: STDERR_FILENO) }
     }
 
-    /// Connects to the system's log; must happen before the mount, which may cover `/dev/log`.
+    /// Connects to the system log; callers do this before the mount, which may cover `/dev/log`.
     package static func openSystemLog() -> SystemLog {
         // openlog(3) keeps the pointer, so the name is never freed.
         clinux_open_log(strdup("truce"))
         return SystemLog { line in clinux_log(0, line) }
     }
 
-    /// From now on nobody who writes waits. The thread has the mask of signals of who calls this.
+    /// Starts the thread, so that writers no longer wait; the thread inherits the caller's signal mask.
     package func startThread() throws(Errno) {
         let pool = try WorkerPool(threads: 1)
         state.withLock { $0.writers = pool }
     }
 
-    /// Names of files and programs are in it, whoever made them: they end no line, and command no terminal.
+    /// Writes a line, in which names of files and programs can neither end the line nor control a terminal.
     package func write(_ line: String) {
         let line = line.printable
         let (writers, isTaken): (WorkerPool?, Bool) = state.withLock { state in
@@ -65,7 +65,7 @@ package final class SystemLog: Sendable {
         if lost > 0 { sink("\(lost) lines of this log were lost: nobody took them in time") }
     }
 
-    /// Waits until everything is written, so long at most.
+    /// Waits until all lines are written, or until `span` is over.
     package func finish(within span: Duration) {
         let moment = MonotonicClock.nanoseconds + UInt64(span.components.seconds) * 1_000_000_000
         _ = state.withLock { $0.writers }?.finish(until: moment)

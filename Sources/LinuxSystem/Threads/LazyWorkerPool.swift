@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A ``WorkerPool`` whose threads are made when there is something for them; nearly never.
+/// A ``WorkerPool`` that creates its threads with the first job, which is rare.
 ///
-/// The timers' thread makes them: who needs them first may have somebody else's identity just now, which its threads would
-/// keep.
+/// The timers' thread creates them: the caller may have a requester's identity at the moment, and new threads would inherit
+/// it.
 package final class LazyWorkerPool: Sendable {
     private struct State {
         var pool: WorkerPool?
-        /// Until there are threads.
+        /// The jobs that wait until there are threads.
         var jobs: [@Sendable () -> Void] = []
     }
 
@@ -18,7 +18,7 @@ package final class LazyWorkerPool: Sendable {
     private let fallback: WorkerPool
     private let onThreadStart: @Sendable () -> Void
 
-    /// `fallback` do the work if no threads can be made. Each thread calls `onThreadStart` first.
+    /// Uses `fallback` for the jobs if no threads can be created; each thread calls `onThreadStart` first.
     package init(
         threads: Int, by timers: Timers, else fallback: WorkerPool,
         onThreadStart: @escaping @Sendable () -> Void = {}
@@ -41,7 +41,7 @@ package final class LazyWorkerPool: Sendable {
 
     /// See ``WorkerPool/finish(until:)``.
     package func finish(until moment: UInt64) -> Bool {
-        // Whoever ends the process need not wait for threads that are being made.
+        // The end of the process must not wait for the timers' thread to create the threads.
         if state.withLock({ $0.pool == nil && !$0.jobs.isEmpty }) { makeThreads() }
         return state.withLock { $0.pool }?.finish(until: moment) ?? true
     }
@@ -54,7 +54,7 @@ package final class LazyWorkerPool: Sendable {
             pool = fallback
         }
         state.withLock { state in
-            // Two may have come to make them; and who waits for the end must find the jobs in one place or the other.
+            // Two callers may have created threads. A caller of `finish` must find the jobs either here or in the pool.
             let kept = state.pool ?? pool
             state.pool = kept
             for job in state.jobs { kept.run(job) }

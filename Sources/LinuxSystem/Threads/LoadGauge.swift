@@ -6,15 +6,16 @@ import Glibc
 package final class LoadGauge: Sendable {
     private let file: OwnedDescriptor
 
-    /// Nil where `/proc` does not tell.
+    /// Returns nil if `/proc/loadavg` cannot be opened.
     package init?() {
         let file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         self.file = OwnedDescriptor(adopting: file)
     }
 
-    /// Whether more threads run or want to, at this moment, than the calling thread has processors. Two system calls; the
-    /// kernel counts at each processor.
+    /// Whether more threads are runnable at this moment than the calling thread has processors.
+    ///
+    /// This takes two system calls; the kernel counts at each processor.
     package var isOversubscribed: Bool {
         let running = Int(clinux_running(file.rawValue))
         return running < 0 || running > OwnProcess.processors

@@ -3,9 +3,9 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Runs bodies at moments of the monotonic clock, on one thread of its own.
+/// Runs bodies at moments of the monotonic clock, on a thread of its own.
 ///
-/// Bodies must be short and may schedule others. A moment that has passed means at once.
+/// Bodies must be short and may schedule others. A body for a past moment runs at once.
 package final class Timers: Sendable {
     fileprivate struct Entry {
         let moment: UInt64
@@ -14,7 +14,7 @@ package final class Timers: Sendable {
     }
 
     fileprivate struct State {
-        /// A binary heap: no entry is due before the one it hangs from.
+        /// A binary heap: no entry is due before its parent.
         var entries: [Entry] = []
         var nextSerial: UInt64 = 0
     }
@@ -27,7 +27,7 @@ package final class Timers: Sendable {
         try JoinableThread { [self] in run() }.detach()
     }
 
-    /// Runs `body` once, at a moment in nanoseconds or as soon after it as the thread is free.
+    /// Runs `body` once, at a moment in nanoseconds or as soon as the thread is free.
     package func schedule(at moment: UInt64, _ body: @escaping @Sendable () -> Void) {
         let isFirst = state.withLock { state in
             let entry = Entry(moment: moment, serial: state.nextSerial, body: body)
@@ -38,7 +38,7 @@ package final class Timers: Sendable {
         if isFirst { alarm.raise() }
     }
 
-    /// Runs `body` once, soon, on the timers' thread.
+    /// Runs `body` once, as soon as possible, on the timers' thread.
     package func runSoon(_ body: @escaping @Sendable () -> Void) { schedule(at: 0, body) }
 
     private func run() -> Never {
@@ -79,13 +79,13 @@ extension Timers.State {
         }
     }
 
-    /// Equal moments run in the order they were scheduled.
+    /// Entries of the same moment run in the order in which they were scheduled.
     private func isEarlier(_ one: Int, than other: Int) -> Bool {
         (entries[one].moment, entries[one].serial) < (entries[other].moment, entries[other].serial)
     }
 }
 
-/// Wakes one sleeping thread, even if it goes to sleep only afterwards.
+/// Wakes one sleeping thread, even if the thread goes to sleep after the wake-up.
 package struct WakeEvent: ~Copyable, Sendable {
     private let event: OwnedDescriptor
 
@@ -97,7 +97,7 @@ package struct WakeEvent: ~Copyable, Sendable {
 
     package borrowing func raise() {
         var one: UInt64 = 1
-        // It can only fail with a counter that is full, and then the sleeper is awake already.
+        // The write can only fail if the counter is full, and then the sleeper is awake already.
         _ = Glibc.write(event.rawValue, &one, 8)
     }
 

@@ -5,15 +5,15 @@ import Synchronization
 
 /// A fixed number of threads for work that may block.
 ///
-/// Jobs run in the order they were given, as threads become free. The queue has no bound of its own: each
-/// job belongs to a request the kernel waits for, and the kernel bounds those.
+/// Jobs run in the order of their arrival, as threads become free. The queue needs no limit: each job belongs to a request
+/// that the kernel waits for, and the kernel limits those.
 package final class WorkerPool: Sendable {
     private struct State {
-        /// Nil where one was taken: it may hold much.
+        /// A job that was taken becomes nil, because it may hold much memory.
         var jobs: [(@Sendable () -> Void)?] = []
-        /// Jobs before this index were taken; their places are dropped in bulk.
+        /// Jobs before this index were taken; their places are removed in bulk.
         var first = 0
-        /// Jobs that are under way.
+        /// The number of jobs that run.
         var running = 0
     }
 
@@ -21,7 +21,7 @@ package final class WorkerPool: Sendable {
     private let tickets: OwnedDescriptor
     private let finished: WakeEvent
 
-    /// Each thread calls `onThreadStart` first.
+    /// Creates the threads; each calls `onThreadStart` first.
     package init(threads: Int, onThreadStart: @escaping @Sendable () -> Void = {}) throws(Errno) {
         let descriptor = clinux_event(1)
         guard descriptor >= 0 else { throw .last }
@@ -52,9 +52,9 @@ package final class WorkerPool: Sendable {
         }
     }
 
-    /// Waits until no job is left or under way, or until a moment of the monotonic clock in nanoseconds.
+    /// Waits until no job is left or runs, or until a moment of the monotonic clock in nanoseconds.
     ///
-    /// Nobody may add jobs meanwhile. Returns whether all are done.
+    /// Callers must not add jobs meanwhile. Returns whether all jobs are done.
     package func finish(until moment: UInt64) -> Bool {
         while true {
             let isDone = state.withLock { $0.first == $0.jobs.count && $0.running == 0 }
