@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// How deep a tree is, is its owner's choice; the daemon has fewer descriptors than that.
+    /// The daemon reaches files in trees that are deeper than its limit of descriptors.
     @Suite struct DeepTreeTests {
         @Test(
             "In a directory whose way was removed around the mount, a look ends at once, however deep it is")
@@ -29,7 +29,7 @@ extension MountTests {
                 guard geteuid() == 0 else {
                     return print("only root can make the kernel forget: shown by the run as root")
                 }
-                // The journal remembers the last steps, and the file with them; these are more.
+                // The journal of ext4 keeps the inodes of recent steps in memory. These steps push the file out of it.
                 try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(120))
                 try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(120))
                 try Script("cat \"$1\"/others/*").run(mount.path)
@@ -38,8 +38,8 @@ extension MountTests {
             }
         }
 
-        /// Mounts a tree of directories in each other, the last few of which have a file, for a daemon that has forgotten how
-        /// to reach most of them; `client` is in the deepest.
+        /// Mounts a tree of nested directories, the deepest of which have a file. The daemon has forgotten descriptors of most
+        /// of them. `client` runs in the deepest.
         private static func withFew(
             deep depth: Int, _ body: (MountedDirectory, RunningProgram) throws -> Void
         ) throws {
@@ -60,11 +60,11 @@ extension MountTests {
                 mount.abandon()
                 throw error
             }
-            // More than a path can say.
+            // The path is longer than PATH_MAX allows.
             try Script("rm -rf \"$1\"/d").run(mount.path, within: .seconds(120))
         }
 
-        /// Has the client do something, and returns what it prints then.
+        /// Sends a request to the client and returns what it prints.
         private static func ask(_ client: RunningProgram, _ request: String) throws -> String {
             let lines = { client.text.split(separator: "\n") }
             let before = lines().count
@@ -86,7 +86,7 @@ extension MountTests {
                 if depth - level <= 2000: open("file", "w").close()
             """
 
-        /// Goes down, and looks from so many levels above.
+        /// Goes down the tree, and looks up a file from the given number of levels above.
         private static let asking = """
             import os, sys
             os.chdir(sys.argv[1])

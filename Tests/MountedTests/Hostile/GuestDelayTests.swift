@@ -5,11 +5,11 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence that a guest at a mount of root's keeps others waiting for a bounded time, and nobody away from the control socket.
+    /// Tests that a guest delays other users for a bounded time only, and keeps no client from the control socket.
     ///
-    /// `TRUCE_GUESTS=full` is the whole attack, with the bounds of a mount that nobody has set any for.
+    /// `TRUCE_GUESTS=full` runs the whole attack with the default limits of a mount.
     @Suite struct GuestDelayTests {
-        /// What `knocking` prints; times in milliseconds.
+        /// The output of `knocking`; times in milliseconds.
         private struct FloodFigures: Decodable {
             struct Figures: Decodable {
                 var longest: Double
@@ -21,7 +21,7 @@ extension MountTests {
             var guest: Figures
         }
 
-        /// What a busy machine may take besides, in milliseconds.
+        /// The extra time allowed for a busy machine, in milliseconds.
         private static let margin = 10_000
         private static let isFull = ProcessInfo.processInfo.environment["TRUCE_GUESTS"] == "full"
 
@@ -91,11 +91,11 @@ extension MountTests {
             try Self.withMount(options) { mount in
                 let waits = try Self.delays("read", mount, Self.isFull ? "100" : "5")
                 print("writes beside a fresh reader every 0.4 s: \(waits) ms")
-                // Some of those before have their full time.
+                // Some earlier waits lasted for the full hold time.
                 #expect(waits.contains { $0 >= 900 })
                 let (allowed, hold) = Self.isFull ? (60_000, 10_000) : (2_000, 1_000)
                 #expect(waits.prefix { $0 > 600 }.reduce(0, +) < allowed + hold + Self.margin)
-                // A moment, and what a busy machine takes.
+                // A short wait, and a margin for a busy machine.
                 #expect(waits.suffix(3).sorted()[1] < 900, "\(waits)")
                 #expect(waits.count > 3)
                 let told = try TruceCommand.run("status", mount.path).text
@@ -116,7 +116,7 @@ extension MountTests {
                 print("six files with a silent presenter each, by one of the \(connections): \(waits) ms")
                 try #require(waits.count == 6)
                 #expect(waits.prefix(3).allSatisfy { $0 >= 500 })
-                // Of the rest each takes 250 ms.
+                // Each later deletion takes 250 ms.
                 #expect(waits.suffix(3).sorted()[1] < 500, "\(waits)")
             }
         }
@@ -148,7 +148,7 @@ extension MountTests {
             return try JSONDecoder().decode([Int].self, from: Data(outcome.output))
         }
 
-        /// 12345 is the guest, 12346 the owner of the files.
+        /// User 12345 is the guest, user 12346 the owner of the files.
         private static let files = Script(
             """
             cd "$1"

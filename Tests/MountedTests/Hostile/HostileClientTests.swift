@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence of the control socket, with programs that do everything wrong.
+    /// Tests of the control socket with clients that break the protocol in every way.
     @Suite struct HostileClientTests {
-        /// What `hostile-clients` prints.
+        /// The output of `hostile-clients`.
         struct Figures: Decodable {
             struct Kind: Decodable {
                 var errors: Int
@@ -27,12 +27,12 @@ extension MountTests {
             "too long",
             "deep", "marks", "huge", "truncated",
         ]
-        /// For which connections are closed, as the log tells them.
+        /// The reasons for closed connections, as they appear in the log.
         static let reasons = [
             "a message may have at most 1048576 bytes", "the header tells no Content-Length",
             "the last message is cut off",
         ]
-        /// In kB: the pages that the allocator keeps for the next burst vary from round to round.
+        /// In kB: the number of pages that the allocator keeps for the next burst varies from round to round.
         static let margin = 8 << 10
 
         @Test("6. Malformed input is answered or closed, and costs a second client and the daemon nothing")
@@ -44,13 +44,13 @@ extension MountTests {
             defer { mount.abandon() }
             try FileContents.write("as it was\n", to: mount.path + "/document")
             let fresh = try mount.holdings()
-            // The first round makes threads, pools and whatever else is made once; of how many messages are there at once, and
-            // so of how much the allocator keeps, one round tells too little.
+            // The first round creates threads, pools and other resources that are made once. A single round is not enough: the
+            // allocator keeps memory by how many messages exist at once.
             for seed in 1...3 { _ = try attack(mount, seed: seed) }
             let first = try settle(mount, descriptors: fresh.descriptors, kilobytes: .max)
             let seed = Int.random(in: 4...1_000_000)
             let figures = try attack(mount, seed: seed)
-            // How much of a burst the allocator keeps differs, too: what the first took at its height is no leak.
+            // The memory kept after a burst varies as well. Memory up to the first peak is no leak.
             let kilobytes = max(first.kilobytes + Self.margin, first.highest)
             let second = try settle(mount, descriptors: fresh.descriptors, kilobytes: kilobytes)
             print(
@@ -76,22 +76,22 @@ extension MountTests {
             }
             #expect(figures.roundTrips >= 1000)
             #expect(figures.errors == 0)
-            // Nobody was kept waiting for as long as one who is stopped would be.
+            // No client waited for as long as for a stopped one.
             #expect(figures.maximum < 5_000)
             return figures
         }
 
-        /// So many threads the daemon remembers, each by a descriptor, whoever they were.
+        /// The most threads that the daemon remembers, each by a descriptor, over all clients.
         private static let mostRemembered = 64
 
-        /// Waits until nobody has anything in the daemon, and the daemon no more than this.
+        /// Waits until the daemon holds nothing for clients and uses no more than these resources.
         func settle(_ mount: ForegroundMount, descriptors: Int, kilobytes: Int) throws -> DaemonResources {
             var found = try mount.holdings()
             try eventually(
                 within: .seconds(20),
                 "the daemon to have \(descriptors) descriptors and \(kilobytes) kB, not \(found)"
             ) {
-                // The title alone.
+                // The heading alone.
                 let isIdle = try TruceCommand.run("ps", mount.path).text.split(separator: "\n").count == 1
                 found = try mount.holdings()
                 return isIdle && found.descriptors <= descriptors && found.kilobytes <= kilobytes
@@ -100,7 +100,7 @@ extension MountTests {
             return found
         }
 
-        /// Nothing was touched, and programs that know nothing of Truce do what they do.
+        /// Checks that no file was changed, and that programs without the protocol work as usual.
         private func checkFiles(_ mount: ForegroundMount) throws {
             #expect(try Program("ls").run("-A", mount.path).text == "document\n")
             #expect(try Program("cat").run(mount.path + "/document").text == "as it was\n")
@@ -111,20 +111,20 @@ extension MountTests {
     }
 }
 
-/// What a daemon has in memory and open.
+/// The memory and the descriptors of a daemon.
 struct DaemonResources: CustomStringConvertible {
     var kilobytes: Int
-    /// The most there ever were.
+    /// The peak memory so far.
     var highest: Int
     var descriptors: Int
-    /// Descriptors that stand for processes, besides.
+    /// Descriptors that stand for processes; these come in addition.
     var processes: Int
     var description: String {
         "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors, \(processes) processes"
     }
 }
 
-/// A mount whose daemon logs to where the test can read it.
+/// A mount in the foreground, so that the test can read the daemon's log.
 final class ForegroundMount {
     let path: String
     let socket: String
@@ -139,7 +139,7 @@ final class ForegroundMount {
         try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
             try MountedDirectory.isMounted(path)
         }
-        // Guests come there as well.
+        // Guests may connect to this socket as well.
         socket = try TruceCommand.run("socket", "--shared", path).text.trimmingCharacters(in: .newlines)
     }
 
@@ -167,7 +167,7 @@ final class ForegroundMount {
         try daemon.wait(within: .seconds(10)).requireSuccess()
     }
 
-    /// By all means; for what a failed test left.
+    /// Removes what a failed test left, by every means.
     func abandon() {
         do {
             if try MountedDirectory.isMounted(path) {

@@ -5,19 +5,19 @@ import TestSupport
 import Testing
 
 extension MountTests.HostileClientTests {
-    /// What `hostile-guest deny` prints.
+    /// The output of `hostile-guest deny`.
     struct Denials: Decodable {
         var count: Int
         var failures: [String]
     }
 
-    /// What `hostile-guest rage` prints.
+    /// The output of `hostile-guest rage`.
     struct LimitAttack: Decodable {
         var numbers: [String: Int]
         var failures: [String]
     }
 
-    /// What `hostile-guest measure` prints; times in milliseconds.
+    /// The output of `hostile-guest measure`; times in milliseconds.
     struct Latency: Decodable {
         struct Times: Decodable, CustomStringConvertible {
             var count: Int
@@ -25,18 +25,18 @@ extension MountTests.HostileClientTests {
             var maximum: Double
             var description: String { "\(count) accesses, median \(median) ms, longest \(maximum) ms" }
         }
-        /// Of a file that nobody else wants.
+        /// Times for a file that no other program uses.
         var quiet: Times
-        /// Of one that a guest presents who never answers in time.
+        /// Times for a file with a guest's presenter that never answers in time.
         var shared: Times
         var refused: Int
     }
 
-    /// In milliseconds; more than the bound itself by what a busy machine may take.
+    /// In milliseconds: the bound itself, and a margin for a busy machine.
     static let delay = 10_000.0
-    /// In kB. Replies that nobody reads take most of it.
+    /// In kB. Replies that no client reads take most of it.
     static let mostMemory = 160 << 10
-    /// In kB: how much more it may have been when the same is done once more.
+    /// In kB: the growth that is allowed when the attack is repeated.
     static let moreMemory = 32 << 10
 
     @Test("A guest at a mount of root's is denied whatever its user may not do, and is not asked")
@@ -142,7 +142,7 @@ extension MountTests.HostileClientTests {
     private struct Round {
         let rage: LimitAttack
         let latency: Latency
-        /// When all have left.
+        /// The resources of the daemon after all clients have left.
         let holdings: DaemonResources
     }
 
@@ -168,7 +168,7 @@ extension MountTests.HostileClientTests {
         try Program("python3").start(worker, mount.socket, role)
     }
 
-    /// 12345 is the guest, 12346 somebody else.
+    /// User 12345 is the guest, 12346 another user.
     private static let files = Script(
         """
         cd "$1"

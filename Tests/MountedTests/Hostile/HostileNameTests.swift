@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Names that command a terminal, end a line or turn the text around them, as another user may choose them.
+    /// File names of another user that contain terminal escapes, line ends or marks that reverse text.
     @Suite struct HostileNameTests {
         private static let hostile = "a\u{1b}[31m\nb\u{202e}c\u{2028}d\u{9b}e\u{200f}f"
         private static let obeyed: Set<Unicode.Scalar> = [
@@ -33,7 +33,7 @@ extension MountTests {
                 let said = outcome.text + outcome.errorText
                 let odd = said.unicodeScalars.filter { Self.obeyed.contains($0) }
                 #expect(odd.isEmpty, "\(words[0]): \(said.debugDescription)")
-                // The first line's end is the only one in a sentence.
+                // Sentences contain no line end except the one at the end of the first line.
                 #expect(!said.contains("[31m\nb"), "\(words[0]): \(said.debugDescription)")
             }
             let why = try TruceCommand.run("why", file).text

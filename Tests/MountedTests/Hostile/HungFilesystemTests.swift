@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A file system below that does not answer keeps those who ask for its files, and nobody else.
+    /// A file system below that does not answer delays only the programs that use its files.
     @Suite struct HungFilesystemTests {
         @Test(
             "While the file system below keeps one request, those for other files are served, again and again"
@@ -43,13 +43,13 @@ extension MountTests {
                             looked += 1
                             return true
                         }
-                        // This test, who asks and the daemon are three, and two processors are the fewest here.
+                        // The test, the client and the daemon are three threads. Two processors are the fewest here.
                         guard try Self.running() > processors + 1 else { return false }
                         crowded += 1
                         return crowded % 50 == 0
                     }
                     try Self.keeping(server, from: mount) {
-                        // Not a program of its own: while one begins, no thread looks for requests.
+                        // No new program is started: no thread polls for requests while a program starts.
                         try busy.type("\(mount.path)/slow/missing-\(round)\n")
                     } whileKept: {
                         try Self.ask(mount, round)
@@ -58,7 +58,7 @@ extension MountTests {
                         busy.text.split(separator: "\n").count == round
                     }
                 }
-                // It says for how long the one who asks all the time was kept at most.
+                // The client reports the longest time that any of its opens took.
                 busy.endInput()
                 let outcome = try busy.wait(within: .seconds(10)).requireSuccess()
                 let longest = try #require(outcome.text.split(separator: "\n").last.flatMap { Double($0) })
@@ -66,7 +66,7 @@ extension MountTests {
                     "a thread looked in \(looked) of 20 rounds; no open took longer than \(longest) seconds")
                 #expect(longest < 10)
                 #expect(looked > 0 || crowded >= 1000)
-                // Nobody asks any more, so all threads sleep.
+                // No client sends requests, so all threads sleep.
                 try eventually(within: .seconds(10), "no thread to look for requests") {
                     try !Self.isLooking(device)
                 }
@@ -82,7 +82,7 @@ extension MountTests {
             try Self.withSlow { mount, server in
                 let daemon = try mount.daemonPID
                 let number = try Program("mountpoint").run("--fs-devno", mount.path).text
-                // The kernel will not tell that it is closed.
+                // The kernel will not report the close.
                 let holder = try ScriptedProcess()
                 try holder.must("open", "h", mount.path + "/1", "O_RDONLY")
                 let minor = try #require(number.dropLast().split(separator: ":").last)
@@ -105,14 +105,15 @@ extension MountTests {
             }
         }
 
-        /// Mounts a directory in which another one, `slow`, is that of a server, which is given as well.
+        /// Mounts a directory with a subdirectory `slow`, which is the file system of a server. Passes the server's process to
+        /// the body.
         static func withSlow(
             _ options: String = "relinquish=5s", _ body: (MountedDirectory, pid_t) throws -> Void
         ) throws {
             let lab = try Lab.freshDirectory("slow")
             try Script("mkdir -p \"$1\"/other/in{1..10}; touch \"$1\"/other/file").run(lab)
             var slow = ""
-            // By its path it is there again when the mount is gone.
+            // The path leads to it again after the unmount.
             defer { unmount(slow) }
             try MountedDirectory.with(
                 options,
@@ -126,7 +127,7 @@ extension MountTests {
             }
         }
 
-        /// Stops a server while the daemon waits for it, because of what somebody asks.
+        /// Stops a server while the daemon waits for it because of the given request.
         static func keeping(
             _ server: pid_t, from mount: MountedDirectory, _ ask: () throws -> Void,
             whileKept: () throws -> Void
@@ -141,7 +142,7 @@ extension MountTests {
             try whileKept()
         }
 
-        /// Asks for a file's attributes, within 11 seconds.
+        /// Reads the attributes of a file, within 11 seconds.
         private static func ask(_ mount: MountedDirectory, _ file: Int) throws {
             let (_, took) = try timed {
                 let stat = try Program("stat").start(mount.path + "/\(file)")
@@ -150,7 +151,7 @@ extension MountTests {
             if file == 20 { print("another file's attributes came after \(took)") }
         }
 
-        /// Opens a file again and again, and meanwhile looks for those whose names it is given, one in each line.
+        /// Opens a file again and again, and meanwhile looks up the names that it is given, one a line.
         private static let asking = """
             import os, sys, threading, time
             longest = 0
@@ -166,7 +167,7 @@ extension MountTests {
             print(longest)
             """
 
-        /// What `/proc` tells of the descriptor that requests are read from.
+        /// The entry of `/proc` for the descriptor that requests are read from.
         private static func device(of daemon: pid_t) throws -> String {
             let found = try Script(
                 "for fd in /proc/\"$1\"/fd/*; do [[ $(readlink \"$fd\") != /dev/fuse ]] || echo \"${fd##*/}\"; done"
@@ -175,7 +176,7 @@ extension MountTests {
             return "/proc/\(daemon)/fdinfo/\(number)"
         }
 
-        /// Whether reading the descriptor does not block.
+        /// Whether reads of the descriptor do not block, which means that a thread polls it.
         private static func isLooking(_ device: String) throws -> Bool {
             let words = try words(of: device)
             guard let name = words.firstIndex(of: "flags:"), let flags = Int32(words[name + 1], radix: 8)
@@ -185,7 +186,7 @@ extension MountTests {
             return flags & O_NONBLOCK != 0
         }
 
-        /// How many threads of the machine run or want to.
+        /// The number of threads of the machine that run or are ready to run.
         private static func running() throws -> Int {
             let words = try words(of: "/proc/loadavg")
             guard words.count > 3, let running = words[3].split(separator: "/").first.flatMap({ Int($0) })
@@ -195,7 +196,7 @@ extension MountTests {
             return running
         }
 
-        /// Reads without a program: one more that runs is reason enough not to look for requests.
+        /// Reads without a program: another running program would be a reason not to poll for requests.
         private static func words(of path: String) throws -> [Substring] {
             let file = open(path, O_RDONLY)
             guard file >= 0 else { throw TestFailure("\(path) cannot be opened: \(errno)") }
@@ -213,7 +214,7 @@ extension MountTests {
             }
         }
 
-        /// Whether a thread of the process waits for an answer to a request of FUSE.
+        /// Whether a thread of the process waits for the answer to a FUSE request.
         private static func waits(_ process: pid_t) throws -> Bool {
             try Script("cat /proc/\"$1\"/task/*/wchan").run("\(process)").text.contains("request_wait_answer")
         }

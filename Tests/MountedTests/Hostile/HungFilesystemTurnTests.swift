@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-// A file system below that does not answer, when somebody's turn comes to a file of it.
+// A file system below that does not answer when a claim on one of its files is granted.
 extension MountTests.HungFilesystemTests {
     @Test(
         "An open that a presenter lets go and the file system below keeps, keeps nobody else's presenter from being asked"
@@ -45,7 +45,7 @@ extension MountTests.HungFilesystemTests {
             for presenter in presenters { presenter.send(SIGSTOP) }
             var reader: RunningProgram?
             try Self.keeping(server, from: mount) {
-                // Its name is known by then.
+                // The kernel knows the name by then.
                 kill(server, SIGCONT)
                 reader = try Self.read(mount, "slow/file", asking: 1)
                 kill(server, SIGSTOP)
@@ -72,7 +72,7 @@ extension MountTests.HungFilesystemTests {
             let daemon = try mount.daemonPID
             let before = try #require(ProcessStatus(of: daemon)?.threads)
             var kept: [RunningProgram] = []
-            // One directory is asked for one name at a time.
+            // The kernel looks up one name at a time in a directory.
             try Script("stat \"$1\"/slow/in{1..10}").run(mount.path)
             try Self.keeping(server, from: mount) {
                 for number in 1...10 {
@@ -117,7 +117,7 @@ extension MountTests.HungFilesystemTests {
         return presenter
     }
 
-    /// Starts to read a file, which makes so many questions.
+    /// Starts to read a file, which causes the given number of questions.
     private static func read(
         _ mount: MountedDirectory, _ name: String, asking count: Int
     ) throws -> RunningProgram {

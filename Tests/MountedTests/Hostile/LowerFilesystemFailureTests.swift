@@ -5,9 +5,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The directory below fails: programs hear of it as they would without Truce, and nobody waits for what failed.
+    /// Errors of the directory below reach programs as they would without Truce, and no program waits for a failed step.
     ///
-    /// What becomes of contents that are to be kept when there is no room is the business of `PreservationFailureTests`.
+    /// `PreservationFailureTests` covers contents that must be preserved when there is no room.
     @Suite struct LowerFilesystemFailureTests {
         @Test("Every call gets the error it gets on the bare file system", arguments: FilesystemFault.total)
         func errorsMatchTheBareFilesystem(kind: FilesystemFault) throws {
@@ -29,8 +29,8 @@ extension MountTests {
             #expect(failures >= 5)
         }
 
-        /// Where the daemon moves the data, the kernel maps files without asking it: what a page lacks is found out when it
-        /// is read, by a signal, and what has no room when it is written back, by the error of msync or close.
+        /// Where the daemon moves the data, the kernel maps files without a request. A missing page is reported by a signal at
+        /// the read. Missing room is reported at the write-back, by msync or close.
         private static let limits = [
             "full store_into_mapped_hole": "ok ENOSPC", "overQuota store_into_mapping": "ok EDQUOT",
             "overQuota store_into_mapped_hole": "ok EDQUOT", "broken store_into_mapping": "ok SIGBUS",
@@ -103,7 +103,7 @@ extension MountTests {
             try FailingFilesystem.with(kind, options: "wait=60s,hold-aware=60s") { small in
                 let document = small.source + "/tree/missing"
                 try FileContents.write("old", to: small.source + "/tree/document")
-                // It is asked to let a writer in, also for the name that has no file yet.
+                // The presenter is asked to let a writer in, also for a name that has no file yet.
                 let presenter = try TruceCommand.start("present", document, "--json")
                 try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
                     presenter.errorText.contains("presenting")
@@ -186,7 +186,7 @@ extension MountTests {
             _ = try worker.program.wait(within: .seconds(10))
         }
 
-        /// Loop devices are root's.
+        /// Only root can make loop devices.
         private static var isRoot: Bool {
             if geteuid() != 0 { print("only root can make a file system: shown by the run as root") }
             return geteuid() == 0

@@ -5,17 +5,17 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Directories that a user renames while a command is on its way to them.
+    /// A user renames directories while a command follows a path through them.
     @Suite struct SwappedDirectoryTests {
         @Test(
             "A directory that another one has taken the place of is not mounted, and no mount stays",
             arguments: ["directory", "link"])
         func aSwappedDirectoryIsNotMounted(successor: String) throws {
-            // A user's mount is made by fusermount3, which has a path only; it looks whose directory that is.
+            // fusermount3 makes a user's mount. It has only a path, and checks the owner of that directory.
             guard geteuid() == 0 || successor == "link" else { return }
             let place = try Lab.freshDirectory("swapped")
             defer { Self.unmountAll(below: place) }
-            // As 'truce mount' hands over to its daemon what it has opened and checked.
+            // 'truce mount' passes what it has opened and checked to its daemon in this form.
             let outcome = try Script(
                 """
                 cd "$1"
@@ -39,7 +39,7 @@ extension MountTests {
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/file")
             try mount.mount()
-            // Which file is on its way from one process to another, no look at processes can tell.
+            // A descriptor in transit between two processes appears in no list of open files.
             let program = try Program("python3").start(
                 "-c", Self.sending, mount.path + "/file", input: .keyboard)
             try eventually(within: .seconds(20), "a file that is on its way\n\(program.errorText)") {

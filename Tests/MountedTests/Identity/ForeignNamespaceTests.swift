@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A daemon in a pid namespace of its own, and programs outside, which have no number there. The `/proc` that it sees is
-    /// of the namespace outside, so what stands there under a number is about somebody else.
+    /// A daemon in its own pid namespace, with programs outside that have no pid there. The daemon sees the `/proc` of the
+    /// namespace outside, where an equal pid belongs to another process.
     @Suite struct ForeignNamespaceTests {
         @Test("Who has no number is nobody: equal to nobody, not even to a child, and known by the handle")
         func aProgramWithoutANumberIsNobodysRelative() throws {
@@ -51,7 +51,7 @@ extension MountTests {
             }
         }
 
-        /// In the namespace of the daemon, whose `/proc` tells of others by those numbers: here, of this test.
+        /// The daemon's namespace, with a `/proc` of other pids: those of the namespace of this test.
         @Test("Nobody is taken for whoever has the same number in another namespace")
         func equalNumbersInOtherNamespacesDiffer() throws {
             try Self.withDaemonElsewhere(numbering: getpid()) { place in
@@ -77,7 +77,7 @@ extension MountTests {
             wait
             """)
 
-        /// Mounts elsewhere, runs the body here, and unmounts.
+        /// Mounts in another namespace, runs the body here, and unmounts.
         private static func withDaemonElsewhere(
             numbering reader: Int32 = 0, _ body: (String) throws -> Void
         ) throws {
@@ -91,7 +91,7 @@ extension MountTests {
                 try Lab.variable("TRUCE_BINARY"), source, place, data, String(reader), input: .keyboard)
             defer { daemon.endInput() }
             do {
-                // The daemon's own line may come after it: `mountpoint` can see a mount that is not served yet.
+                // The daemon's own line may come later: `mountpoint` can see a mount that is not served yet.
                 try eventually(within: .seconds(20), "the mount\n\(daemon.text)\(daemon.errorText)") {
                     daemon.text.split(separator: "\n").contains("mounted") || daemon.hasEnded
                 }

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What users may do to each other's files, where `Scripts/conformance` does not ask: by the programs that they use, and
-    /// where what forbids it comes, or somebody has waited, in between.
+    /// Rights of users on each other's files that `Scripts/conformance` does not cover: by real programs, and when the right is
+    /// taken away or a wait happens in between.
     @Suite struct PermissionTests {
         @Test("Access lists count, are inherited, and end set-group-ID, as they do below")
         func accessListsApplyAndInherit() throws {
@@ -76,11 +76,11 @@ extension MountTests {
                         return try Self.appending(to: directory)
                     }
                     #expect(found.text == expected.text, "with \(isOpen ? "a reader" : "nobody") at it")
-                    // Where more than below was allowed, it went to the end.
+                    // If more was allowed than below, the data was appended.
                     #expect(try FileContents.text(of: mount.below + "/log").hasPrefix(expected.contents))
                     if isOpen { try reader.must("close", "it") }
                     try mount.checkDataPath()
-                    // Who reads and stands still lets writers pass.
+                    // A reader that is idle is suspended when a writer comes.
                     checkForcedSteps(try mount.status(), except: [.suspended])
                 }
             }
@@ -132,8 +132,8 @@ extension MountTests {
             cat there
             """)
 
-        /// Sets a flag of ext4 below, runs the body above, and takes it away again; the file `log` and the directory `d`
-        /// are there, known to the mount, and everybody may write to them.
+        /// Sets a flag of ext4 below, runs the body above, and clears the flag again. The file `log` and the directory `d`
+        /// exist, are known to the mount, and are writable for all users.
         private static func withFlag<Result>(
             _ flag: String, of name: String = "log", in directory: String, below: String,
             _ body: (String) throws -> Result
@@ -159,7 +159,7 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// Does something in a plain directory and in a mount, which must come to the same.
+        /// Runs the body in a plain directory and in a mount, and expects the same result.
         private static func agreeing(_ body: (_ directory: String) throws -> String) throws {
             guard isRoot else {
                 return print("only root can act as others: shown by the run as root")

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The rules about programs, by their names and by how they run.
+    /// The rules for programs, by their names and by how they run.
     @Suite struct ProgramRuleTests {
-        /// A user's directory of configuration files, with one of ours.
+        /// A user's directory of configuration files, with one file of Truce.
         private static func configuration(_ text: String) throws -> [String: String] {
             let path = try Lab.freshDirectory("configuration")
             try Program("mkdir").run(path + "/truce")
@@ -92,7 +92,7 @@ extension MountTests {
             } body: { mount in
                 let saver = try SaveCountingPresenter(mount.path + "/notes.md")
                 let isLowered = prefix != "nice -n 18"
-                // Before it has opened many, and after.
+                // One read before the program has opened many files, and one after.
                 let reading = """
                     read -r line <"$1/notes.md"
                     for file in "$1"/files/*; do : <"$file"; done
@@ -100,7 +100,7 @@ extension MountTests {
                     """
                 try Script("exec \(prefix) bash -c '\(reading)' - \"$1\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 1 : 2))
-                // Another one of the same name has opened few.
+                // Another process of the same name has opened few files.
                 try Script("exec \(prefix) cat \"$1/notes.md\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 2 : 3))
                 try saver.program.end()

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Who is behind a request: whoever is one and the same never waits for himself, and whoever cannot be told is nobody's
-    /// relative. And it costs nothing while nobody has to know.
+    /// The daemon recognizes the process behind a request. A process never waits for itself, and an unknown process is related
+    /// to no other. Processes are identified only when that is needed.
     @Suite struct RequesterIdentityTests {
         @Test("While nobody is concerned nobody is looked up, whatever is done by however many programs")
         func uncontestedAccessLooksUpNoProcess() throws {
@@ -20,12 +20,12 @@ extension MountTests {
                     }
                 }
                 #expect(try mount.counters.identified == 0)
-                // The name of whoever unlinks a file tells whether the file comes back; it is not asked for again at once.
+                // The name of the program that unlinks a file tells whether the file comes back. It is not read again at once.
                 try Script("rm -r \"$1/one\" \"$1/two\"").run(mount.path)
                 print("rm of \(2 * Self.removed) files: \(try mount.counters.identified) looks")
                 #expect(try mount.counters.identified <= 2 * Self.removed)
                 checkForcedSteps(try mount.status())
-                // And now somebody is.
+                // From here on an identity is needed.
                 let before = try mount.counters.identified
                 let writer = try ScriptedProcess()
                 try writer.must("put", mount.path + "/file", "text")
@@ -82,7 +82,7 @@ extension MountTests {
                 let notes = mount.path + "/notes.md"
                 #expect(try editor.value(of: "join(systemlist(['cat', '\(notes)']))") == "saved")
                 #expect(try mount.counters.asked == 0)
-                // The same program, but for a terminal of its own.
+                // The same program, but without a terminal of its own.
                 let command =
                     "['sh', '-c', 'cat \(notes) >\(results)/new; mv \(results)/new \(results)/read']"
                 _ = try editor.value(of: "jobstart(\(command), {'pty': v:true})")
@@ -138,7 +138,7 @@ extension MountTests {
                 try writer.must("open", "it", mount.path + "/others", "O_WRONLY|O_TRUNC")
                 let program = try Program("python3").start(
                     Checkout.path("Tests/Workers/threads"), mount.path + "/own", mount.path + "/others")
-                // By the number of the process, though it is another thread that waits.
+                // The pid identifies the process, although another of its threads waits.
                 try mount.waitUntilParked(program.pid, within: .seconds(20))
                 #expect(program.text == "so far\n")
                 #expect(
@@ -164,7 +164,7 @@ extension MountTests {
             }
         }
 
-        /// Threads that end after they have opened a file, to write and to read; then it is opened to read and to write.
+        /// Threads that end after they have opened a file, to write and to read. Then the file is opened to read and write.
         private static let leaving = """
             import os, sys, threading
             opened = []
@@ -194,7 +194,7 @@ extension MountTests {
                 let writer = try ScriptedProcess()
                 try writer.tell(["open", "it", mount.path + "/own", "O_WRONLY"])
                 try mount.waitUntilParked(writer.pid)
-                // Four times as long as a reader may stand still.
+                // Four times the time for which a reader may be idle.
                 let clock = ContinuousClock()
                 let end = clock.now + .seconds(1)
                 try eventually(within: .seconds(20), "a second") {
@@ -224,7 +224,7 @@ extension MountTests {
                 }
                 let (answer, took) = try timed { try ScriptedProcess().ask("read", mount.path + "/own") }
                 #expect(answer == "ENOENT")
-                // As long as that the living are waited for, `SaveLimits.pendingIdle`, from the last step on.
+                // A saver counts as alive for `SaveLimits.pendingIdle` after its last step.
                 #expect(took >= .seconds(1))
                 saver.endInput()
                 _ = try saver.wait(within: .seconds(20))
@@ -232,7 +232,7 @@ extension MountTests {
             }
         }
 
-        /// What is `work` is done by a thread that is not the first, when that has ended.
+        /// The function `work` runs in a thread that is not the first, after the first has ended.
         private static let headless = """
             import ctypes, os, sys, threading
             def begin(work):
@@ -248,7 +248,7 @@ extension MountTests {
 
             """
 
-        /// Its place in the file is never twice the same.
+        /// Its offset in the file always changes.
         private static let reading = """
             def work():
                 ended = []
@@ -290,9 +290,9 @@ extension MountTests {
                 }
                 let waiting = try #require(try mount.status().waiting.first).actor.pid
                 #expect(ProcessStatus(of: waiting)?["Name"] == "cat")
-                // What its ancestor outside had, it did not wait for.
+                // It did not wait for the claim of its ancestor outside.
                 #expect(try FileContents.text(of: results + "/own") == "begun\n")
-                // What it made is its user's.
+                // The file that it made belongs to its user.
                 let made = try Program("stat").run("--format", "%u %g %a", mount.path + "/made")
                 #expect(made.text == "12345 12346 640\n")
                 try writer.must("close", "it")
@@ -318,7 +318,7 @@ extension MountTests {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 try Program("mkfifo").run(results + "/go")
-                // The same two programs, once as parent and child and once as the first of a namespace and its child.
+                // The same two programs: once as parent and child, and once as the first process of a namespace and its child.
                 let family = try Self.parent.start(mount.path + "/file", results, "env")
                 try eventually(within: .seconds(20), "the child to have read") {
                     FileContents.ofFile(results + "/read").map { !$0.isEmpty } ?? false
@@ -356,6 +356,6 @@ extension MountTests {
 
 extension MountTests.RequesterIdentityTests {
     static var isRoot: Bool { geteuid() == 0 }
-    /// Other users take part, when there are others to act as.
+    /// Other users take part if the test runs as root.
     static var options: String { isRoot ? "allow_other" : "wait=15s" }
 }

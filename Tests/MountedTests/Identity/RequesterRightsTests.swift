@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What the mount takes over from the one below, and whose what is made later than it was asked for.
+    /// The flags that a mount takes from the one below, and the owner of files that are made after a wait.
     @Suite struct RequesterRightsTests {
         @Test(
             "What the mount of the source forbids is forbidden through the mount over it",
@@ -24,7 +24,7 @@ extension MountTests {
             try programs.run(source)
             try Program("mount").run("-o", "remount," + words, source)
             let expected = try probe.run(source).text
-            // What is allowed where nothing is forbidden is seen to be.
+            // Without a forbidding flag, the probe shows that each step is allowed.
             #expect(
                 (words == "rw") == (expected == "user 0\nran\nwritten to a device\nmade\n"), "\(expected)")
             for place in [source, try Lab.freshDirectory("place")] {
@@ -87,7 +87,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "the package to be held: \(holder.errorText)") {
                     holder.text == "held\n"
                 }
-                // Users of every size; the last number but one is the largest there is.
+                // User ids of every size. The largest valid id is the last number but one.
                 var makers: [RunningProgram] = []
                 for command in Self.commands {
                     let maker = try Program("setpriv").start(
@@ -105,7 +105,7 @@ extension MountTests {
                 #expect(made.text == Self.made, "\(made.text)")
                 let counters = try mount.counters
                 #expect(counters.bounced >= makers.count)
-                // One that came back without having asked has waited under the lock, for a moment only.
+                // A retry that needed no question has waited under the kernel's lock, for a moment only.
                 checkForcedSteps(try mount.status(), except: [.proceeded])
             }
         }

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Command lines that cannot work give one sentence on standard error, and the exit code that is documented.
+/// Invalid command lines print one sentence on standard error and end with the documented exit code.
 extension MountTests {
     @Suite struct CommandLineErrorTests {
         @Test(
@@ -100,7 +100,7 @@ extension MountTests {
                     let outcome = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), words, mount.path)
                     try WrongCommandLine(words, code: 6, "user").check(outcome, in: mount.path)
                 }
-                // Everybody may ask for what is kept, and sees what they may read.
+                // Every user may list what is preserved, and sees only the files that they may read.
                 let kept = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), "kept", mount.path)
                 #expect(try kept.requireSuccess().text.isEmpty)
                 #expect(try MountedDirectory.isMounted(mount.path))
@@ -109,7 +109,7 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// In a mount namespace of its own, with a /dev that has nothing but what every program needs.
+        /// Runs in its own mount namespace. Its /dev contains only what every program needs.
         private static let withoutDevice = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -118,7 +118,7 @@ extension MountTests {
                 exec "$1" mount "$2"' bash "$1" "$2"
             """)
 
-        /// `$3` is the mode of a /dev/fuse in a mount namespace of its own.
+        /// `$3` is the mode of a /dev/fuse in its own mount namespace.
         private static let asOther = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -131,7 +131,7 @@ extension MountTests {
     }
 }
 
-/// A command line, the exit code it ends with, and a word of the sentence that explains it.
+/// A command line, its exit code, and a word of the sentence that explains the error.
 struct WrongCommandLine: Sendable, CustomTestStringConvertible {
     let words: String
     let code: Int32
@@ -155,7 +155,7 @@ struct WrongCommandLine: Sendable, CustomTestStringConvertible {
         #expect(outcome.ending == .exited(code), "\(words): \(outcome.errorText)")
         let said = explanation.replacing("DIRECTORY", with: directory)
         #expect(outcome.errorText.lowercased().contains(said.lowercased()), "\(words): \(outcome.errorText)")
-        // The usage may follow the sentence where the words themselves are wrong.
+        // The usage may follow the sentence if the words themselves are wrong.
         let sentence = outcome.errorText.split(separator: "\n").filter {
             !$0.hasPrefix("Usage:") && !$0.hasPrefix("  ")
         }

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The daemon killed by SIGKILL: what was acknowledged is there, nobody hangs, and the next mount works.
+/// The daemon is killed by SIGKILL: acknowledged data is there, no program hangs, and the next mount works.
 extension MountTests {
     @Suite struct CrashTests {
         static let deaths: Set<String> = ["ENOTCONN", "ECONNABORTED"]
@@ -32,8 +32,8 @@ extension MountTests {
             #expect(total.waits < .seconds(10))
         }
 
-        /// One round: programs work, hold and wait, the daemon dies at a moment that is anybody's guess, the next one
-        /// mounts, and what is below is compared with the ledgers.
+        /// One round: programs work, hold and wait, and the daemon dies at a random moment. The next daemon mounts, and the
+        /// files below are compared with the ledgers.
         private func kill(_ mount: MountedDirectory, after moment: Duration, seed: String) throws
             -> CrashTotals
         {
@@ -47,7 +47,7 @@ extension MountTests {
                 (FileContents.ofFile(place + "/ledger-0")?.filter { $0 == UInt8(ascii: "\n") }.count ?? 0) > 4
             }
             usleep(UInt32(moment.milliseconds) * 1000)
-            // @sleep: the random moment at which the daemon dies; whatever has happened until then is right.
+            // @sleep: the random moment at which the daemon dies; every state until then is valid.
             let killed = Self.monotonicNanoseconds
             try mount.kill()
             try workers.wait(within: .seconds(10), for: "the end after the daemon's death").requireSuccess()
@@ -55,7 +55,7 @@ extension MountTests {
             try mount.mount()
             try FileContents.write("", to: place + "/stop")
             let looks = try watcher.wait(within: .seconds(10), for: "the end")
-            // Before it can be covered again, fusermount3 has to take the dead mount away.
+            // fusermount3 must remove the dead mount before the directory can be covered again.
             let isHidden = looks.isSuccess || geteuid() != 0
             #expect(isHidden, "seed \(seed): the directory below showed: \(looks.text)")
             for (id, _) in try mount.kept(seed) { try mount.restore(id, to: "\(place)/kept/\(id)") }
@@ -104,7 +104,7 @@ extension MountTests {
             try Self.replace(mount)
         }
 
-        /// Mounts as a person does after a crash.
+        /// Mounts again as a user does after a crash.
         private static func replace(_ mount: MountedDirectory) throws {
             let outcome = try TruceCommand.run("mount", mount.path, mount.path)
             let said = outcome.text.ranges(of: "took away a dead mount at '\(mount.path)'")
@@ -120,7 +120,7 @@ extension MountTests {
             "The kernel knows a file by the same number after the daemon's death, whoever is looked up first")
         func nodeNumbersSurviveTheDaemonsDeath() throws {
             let script = Checkout.path("Tests/Workers/node-numbers")
-            // Enough that numbers in the order of the first look-up would be others each time.
+            // With this many files, numbers in the order of the first lookup would differ each time.
             let backwards = Script("stat \"$1\"/a/{100..1} >/dev/null; python3 \"$2\" \"$1\"")
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -136,13 +136,13 @@ extension MountTests {
             let before = try Program("python3").run(script, mount.path).text
             let lines = before.split(separator: "\n")
             #expect(lines.count == 113)
-            // Two names of one file; the root has the number that FUSE gives it.
+            // One file has two names. FUSE itself assigns the number of the root.
             #expect(Set(lines.map { $0.prefix(16) }).count == 112)
             #expect(lines[0].hasPrefix("0000000000000001."))
             try mount.kill()
             try mount.mount()
             #expect(try backwards.run(mount.path, script).text == before)
-            // A rename changes nothing, and a new file under the old name is another one.
+            // A rename keeps the number, and a new file under the old name has a different one.
             try Script("mv \"$1/a/two\" \"$1/moved\"; touch \"$1/a/two\"").run(mount.path)
             let renamed = try Program("python3").run(script, mount.path).text
             let line = try #require(lines.first { $0.hasSuffix(" a/two") })
@@ -174,17 +174,17 @@ extension MountTests {
     }
 }
 
-/// What rounds of killing came to.
+/// The result of some rounds of killing.
 private struct CrashTotals {
-    /// What `ledger check` says of a round.
+    /// The output of `ledger check` for one round.
     private struct Round: Decodable {
         var steps: Int
         var kept: Int
-        /// Contents that had to be kept, because somebody was writing when a file was emptied.
+        /// Contents that had to be preserved, because a program was writing when a file was truncated.
         var owed: Int
         /// Milliseconds from the kill to the last error.
         var told: Int
-        /// Programs that were told.
+        /// Programs that were told of the end.
         var ended: Int
         var begun: [String?]
     }
@@ -227,7 +227,8 @@ private struct CrashTotals {
 }
 
 extension MountedDirectory {
-    /// What is kept of a path in the mount and below it, as `truce kept --json` says: id and cause, newest first.
+    /// Returns the preserved versions at and below a path in the mount, as `truce kept --json` lists them. Each has an id and a
+    /// cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {
         struct List: Decodable {
             struct Entry: Decodable {
@@ -240,7 +241,7 @@ extension MountedDirectory {
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.map { ($0.id, $0.cause) }
     }
 
-    /// What a kept file holds.
+    /// The contents of a preserved file.
     func text(ofKept id: String) throws -> String {
         let restored = try Lab.freshDirectory("restored") + "/" + id
         try restore(id, to: restored)
@@ -251,7 +252,7 @@ extension MountedDirectory {
         try TruceCommand.run("kept", path, "--restore", id, target)
     }
 
-    /// With passthrough the kernel goes on writing without the daemon; else it says that there is none.
+    /// With passthrough the kernel goes on to write without the daemon. Otherwise the write reports that there is none.
     func checkHandleSurvives(_ holder: ScriptedProcess) throws {
         let answer = try holder.ask("write", "h", " and more")
         switch try Lab.dataPath {

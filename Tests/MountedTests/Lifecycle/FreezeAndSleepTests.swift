@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Programs that wait for their turn do not keep the system around from what it does to programs.
+/// Waiting programs do not keep the system from freezing programs or going to sleep.
 extension MountTests {
     @Suite struct FreezeAndSleepTests {
         private static let margin = Duration.seconds(10)
@@ -50,7 +50,7 @@ extension MountTests {
                 }
                 print("a program that waits for \(request) was frozen after \(took) (bound 1 s)")
                 try FileContents.write("0", to: group + "/cgroup.freeze")
-                // The writer still has the document: what is gone over is kept.
+                // The writer still has the document open: contents that are overwritten are preserved.
                 #expect(try waiter.answer().hasPrefix("ok"))
                 let status = try mount.status()
                 #expect(status.counters.interrupted == 0)
@@ -80,7 +80,7 @@ extension MountTests {
                 #expect(took < .seconds(1) + Self.margin)
                 #expect(try waiter.answer() == (policy == "proceed" ? "ok" : "EBUSY"))
                 #expect(try reader.answer().hasPrefix("ok"))
-                // Nor does anybody begin to wait.
+                // No program begins to wait, either.
                 let late = try reader.must("read", mount.path + "/document")
                 #expect(late == (policy == "proceed" ? "h" : "held"))
                 try bus.logind.type("wake\n")
@@ -92,7 +92,7 @@ extension MountTests {
             }
         }
 
-        /// A mount in which one program has written to a document that it has open, and another one waits to read it or cut it.
+        /// A mount in which one program has written to a document and keeps it open. Another one waits to read or truncate it.
         private static func withWaiter(
             _ options: String, _ request: String, _ environment: [String: String] = [:],
             _ body: (_ mount: MountedDirectory, _ waiter: ScriptedProcess) throws -> Void
@@ -110,7 +110,7 @@ extension MountTests {
             }
         }
 
-        /// Where the control groups of version 2 are, if groups can be made there.
+        /// The directory of control groups of version 2, if groups can be made there.
         private static func controlGroups() throws -> String? {
             guard geteuid() == 0 else { return nil }
             let place = try Program("findmnt").attempt(
@@ -122,7 +122,7 @@ extension MountTests {
             return place
         }
 
-        /// A bus of its own, with a stand-in for logind.
+        /// A private bus with a stand-in for logind.
         private struct Bus {
             let address: String
             let logind: RunningProgram

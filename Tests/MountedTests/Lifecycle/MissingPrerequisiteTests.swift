@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Machines that lack what a mount needs: one sentence, and nothing left behind. In mount namespaces of their own.
+    /// Machines that lack a prerequisite of a mount: one sentence, and nothing left behind. Each runs in its own mount
+    /// namespace.
     @Suite struct MissingPrerequisiteTests {
         enum Run: String, CaseIterable { case withoutBlocks, withoutInodes, readOnly }
 
@@ -47,7 +48,7 @@ extension MountTests {
             try FailingFilesystem.with(.withoutInodes, options: "wait=60s") { small in
                 try TruceCommand.run("unmount", small.source)
                 try small.fail()
-                // There is a store already.
+                // The store exists already.
                 try TruceCommand.run("mount", small.source)
             }
         }
@@ -84,11 +85,11 @@ extension MountTests {
             try Self.checkUntouched(directory)
         }
 
-        /// No mount, no store, no daemon.
+        /// Checks that there is no mount, no store and no daemon.
         private static func checkUntouched(_ directory: String) throws {
             #expect(try !MountedDirectory.isMounted(directory))
             #expect(try Program("ls").run("-A", directory).text.isEmpty)
-            // Its command line ends with the directory.
+            // The daemon's command line ends with the directory.
             #expect(try !Program("pgrep").attempt("--full", "serve .* \(directory)$").isSuccess)
         }
 
@@ -122,7 +123,7 @@ extension MountTests {
                 [[ -e $socket ]] || echo "no socket is left"' bash "$1" "$2" "$3"
             """)
 
-        /// What is in /tmp already stays, since the programs may be there.
+        /// The contents of /tmp stay, since the programs may be there.
         private static let fullEverywhere = Script(
             """
             exec unshare --mount --propagation=private env --unset=XDG_RUNTIME_DIR bash -euc '
@@ -131,7 +132,7 @@ extension MountTests {
                 exec "$1" mount "$2"' bash "$1" "$2"
             """)
 
-        /// `$3` spoils what the user needs, `$4` is for -o.
+        /// `$3` breaks a prerequisite of the user, `$4` is the value of -o.
         private static let asUser = Script(
             """
             exec unshare --mount --propagation=private bash -euc '

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// How a mount ends, and what it says when waits run out.
+    /// The end of a mount, and its errors when waits run out.
     @Suite struct MountEndTests {
         enum UnmountMethod: String, CaseIterable { case terminate, interrupt, umount, fusermount }
 
@@ -53,7 +53,7 @@ extension MountTests {
             }
         }
 
-        /// Whoever is stopped in the middle of a request keeps a system from going to sleep.
+        /// A program that is stopped in the middle of a request keeps a system from going to sleep.
         @Test("A program that stays stopped while it waits is let through after 1 s")
         func aStoppedWaiterIsReleased() throws {
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
@@ -138,7 +138,7 @@ extension MountTests {
             }
         }
 
-        /// Whoever mounts may have a limit for files; what others write through the mount is theirs.
+        /// The user that mounts may have a limit for the size of files. Writers through the mount have their own.
         @Test("A write beyond the daemon's limit of a file's size is EFBIG, and the mount lives")
         func aWriteBeyondTheFileSizeLimitIsEfbig() throws {
             let directory = try Lab.freshDirectory("limit")

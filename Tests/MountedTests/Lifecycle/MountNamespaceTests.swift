@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other mount namespaces have copies of a mount, as containers and services make them, and the kernel does not end a mount
-    /// before the last of them is gone.
+    /// Other mount namespaces, such as containers and services, have copies of a mount. The kernel ends a mount only when its
+    /// last copy is gone.
     @Suite struct MountNamespaceTests {
         @Test("A copy of a mount that nobody uses keeps neither its daemon nor its source")
         func anUnusedMountCopyPinsNothing() throws {
@@ -24,7 +24,7 @@ extension MountTests {
             try Script("echo again >\"$1/file\"").run(mount.path)
             try mount.unmount()
             try keeper.type("\n")
-            // What it has is a dead mount, and says so.
+            // Its copy is a dead mount, and the error says so.
             let outcome = try keeper.wait(within: .seconds(10))
             #expect(outcome.errorText.contains("Transport endpoint is not connected"), "\(outcome.errorText)")
         }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Mounts over, in and beside each other: what would show one file twice is refused, and leaves nothing behind.
+    /// Mounts over, in and beside each other: a mount that would show one file twice is refused and leaves nothing behind.
     @Suite struct MountOverlapTests {
         /// A command line in a directory that has `docs/inner`, `place/inner`, `elsewhere` and `other`.
         static let refusals: [(first: String, second: String, says: String)] = [
@@ -89,7 +89,7 @@ extension MountTests {
                 return print("only root can act as others: shown by the run as root")
             }
             let directory = try Self.directory()
-            // The second has left its lock to a program that did not take it, and has ended.
+            // In the second case the program that took the lock has ended, and its child still holds it.
             for holding in ["echo $$; read -r _", "sleep 1000 >&- & echo $!"] {
                 let stranger = try Script(
                     """
@@ -128,7 +128,7 @@ extension MountTests {
             return directory
         }
 
-        /// Returns where it is mounted.
+        /// Returns the mount point.
         private static func mount(_ words: String, in directory: String) throws -> String {
             try mounting.run(try Lab.variable("TRUCE_BINARY"), directory, words)
             return words.split(separator: " ").last.map { String($0) } ?? words
@@ -140,7 +140,7 @@ extension MountTests {
 
         private static let mounting = Script("cd \"$2\"; exec \"$1\" mount $3")
 
-        /// Every name below, the daemons' own included, and every mount.
+        /// Every name below, including those of the daemons, and every mount.
         private static let whatIsThere = Script(
             """
             cd "$1"

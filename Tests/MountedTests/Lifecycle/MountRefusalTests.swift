@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What a mount that is refused leaves, and what its paths may be.
+    /// The state that a refused mount leaves, and the paths that a mount accepts.
     @Suite struct MountRefusalTests {
         @Test("A mount that is refused leaves a dead one", arguments: ["file", "place"])
         func aRefusedMountLeavesADeadOne(mountpoint: String) throws {

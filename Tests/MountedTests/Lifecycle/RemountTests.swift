@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// `umount D && mount D`: the next mount waits for a daemon that is ending, and names what else is in the way.
+    /// `umount D && mount D`: the next mount waits for a daemon that is ending, and names any other obstacle.
     @Suite struct RemountTests {
         /// How long a mount waits.
         private static let patience = Duration.seconds(2)
@@ -84,7 +84,7 @@ extension MountTests {
             let refused = try TruceCommand.attempt("mount", directory + "/renamed", other)
             try WrongCommandLine("mount", code: 1, "by truce by pid \(pid) at '\(directory)/place'").check(
                 refused, in: directory)
-            // The directory that has the old name now is another one.
+            // The directory with the old name is a different one now.
             try TruceCommand.run("mount", directory + "/docs", other)
             for mounted in [other, place] { try TruceCommand.run("unmount", mounted) }
         }
@@ -108,12 +108,13 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
         }
 
-        /// Unlike umount(8), which asks the mount something that a stopped daemon does not answer.
+        /// umount(8) would send the mount a request that a stopped daemon does not answer.
         private static func unmount(_ path: String) throws {
             try Program("fusermount3").run("-u", path)
         }
 
-        /// Until a process waits for the lock of a file. `/proc/locks`: `1: -> FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`
+        /// Waits until a process waits for the lock of a file. `/proc/locks`: `1: -> FLOCK  ADVISORY  WRITE 1234 08:01:5678 0
+        /// EOF`
         private static func awaitWaiter(for path: String, _ program: RunningProgram) throws {
             let inode = try Program("stat").run("--dereference", "--format=%i", path).text.dropLast()
             try eventually(within: .seconds(10), "a mount that waits: \(program.errorText)") {

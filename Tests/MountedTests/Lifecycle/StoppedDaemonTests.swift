@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A daemon that is stopped answers nothing; the commands must not wait for it for ever.
+    /// A stopped daemon answers nothing; the commands must not wait for it without limit.
     @Suite struct StoppedDaemonTests {
         /// How long the commands wait for an answer.
         private static let (patience, watchdog, margin) = (
@@ -122,7 +122,7 @@ extension MountTests {
             }
         }
 
-        /// Whatever happens, the daemon is dead afterwards and its mount taken away.
+        /// Kills the daemon and removes its mount afterwards, whatever the body does.
         private static func withStopped(_ body: (MountedDirectory, Int32) throws -> Void) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -138,7 +138,7 @@ extension MountTests {
     }
 }
 
-/// The kernel's own, which asks no mount for anything.
+/// The kernel's own table, which causes no request to any mount.
 enum MountTableText {
     static func has(_ path: String) throws -> Bool {
         try FileContents.text(of: "/proc/self/mountinfo").split(separator: "\n").contains { line in

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A mount that is taken away while programs have files open in it and wait for them.
+    /// A mount is removed while programs have files open in it and wait for them.
     @Suite struct UnmountInUseTests {
         @Test("SIGTERM: who waits is told at once, and who has a file open goes on until it is closed")
         func sigtermReleasesWaitersAndServesOpenFiles() throws {
@@ -19,16 +19,16 @@ extension MountTests {
             #expect(took < .seconds(10))
             #expect(try !MountedDirectory.isMounted(mount.path))
 
-            // The name leads to the bare directory now, which nobody else may mount before the last file is closed.
+            // The name leads to the bare directory now. No other program may mount it before the last file is closed.
             let again = try TruceCommand.attempt("mount", mount.path)
             try WrongCommandLine("mount", code: 1, "already mounted by truce by pid \(pid)").check(
                 again, in: mount.path)
             try crowd.holder.must("write", "h", " and more")
-            // Whoever comes by the socket's name, which is there still, waits for nobody.
+            // The socket's name still exists. A program that connects to it waits for no answer.
             let knocking = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
             let knock = try Program("python3").start("-c", knocking, socket).wait(within: .seconds(10))
             #expect(knock.errorText.contains("ConnectionRefusedError"), "\(knock.errorText)")
-            // libdispatch's, which would end the process where `/proc` does not show them.
+            // Threads of libdispatch would end the process where `/proc` does not show them.
             #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
             try crowd.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
@@ -103,7 +103,7 @@ extension MountTests {
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
-            // One upon the other, and both as they were.
+            // One mount over the other, both with their former contents.
             try Program("umount").run(mount.path)
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
             try Program("umount").run(mount.path)
@@ -129,7 +129,7 @@ extension MountTests {
                 !MountedDirectory.isAlive(pid)
             }
             #expect(try !MountedDirectory.isMounted(directory + "/moved/docs"))
-            // It is there still.
+            // The mount is still there.
             try Program("umount").run(directory + "/elsewhere/docs")
         }
 
@@ -140,7 +140,7 @@ extension MountTests {
             let crowd = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try TruceCommand.run("unmount", "--lazy", mount.path)
-            // Of this program too: a user may take that one away as well.
+            // The new mount is one of Truce, too: a user may remove that one as well.
             let source = try Lab.freshDirectory("another")
             try TruceCommand.run("mount", source, mount.path)
             defer { attemptUnmount(mount.path) }
@@ -191,7 +191,7 @@ extension MountTests {
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
-            // What was not in it is as it was.
+            // A mount that covered it from above is still there.
             if cover != .root { try Program("umount").run(above) }
             #expect(try !FileContents.text(of: "/proc/self/mountinfo").contains(parent))
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
@@ -243,7 +243,7 @@ extension MountTests {
             try mounting.wait(within: .seconds(10)).requireSuccess()
         }
 
-        /// For what a failed test left: nothing else is mounted there any more.
+        /// Removes what a failed test left: nothing else is mounted there.
         private func uncover(_ places: String...) {
             do {
                 for place in places { _ = try Program("umount").attempt("--lazy", place) }
@@ -269,7 +269,7 @@ extension MountTests {
             return mount
         }
 
-        /// One program has a document open, and others wait for it in every way there is.
+        /// One program has a document open, and others wait for it by every kind of request.
         private struct WaitingPrograms {
             let holder: ScriptedProcess
             private let waiters: [ScriptedProcess]
@@ -289,7 +289,7 @@ extension MountTests {
                 try mount.waitUntilParked(aware.pid)
             }
 
-            /// How long it took until all of them knew.
+            /// Returns the time until all of them had an error.
             func expectErrors(after step: () -> Void) throws -> Duration {
                 let (_, took) = try timed {
                     step()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What the kernel remembers of files is what is in them, whoever moves their data.
+    /// The kernel's cached contents of files are their real contents, whether the kernel or the daemon moves the data.
     @Suite struct ContentCacheTests {
         private static let rounds = 50
 
@@ -69,13 +69,13 @@ extension MountTests {
                 try holder.must("close", "h")
                 #expect(try FileContents.text(of: mount.below + "/file") == "theirs and mine")
                 #expect(try Program("cat").run(file).text == "theirs and mine")
-                // Each of several who come by the former name.
+                // The same with several writers that reach the file by its cached name.
                 try Script("printf more >\"$1/new\"; mv \"$1/new\" \"$1/file\"").run(mount.below)
                 let writers = [try ScriptedProcess(), try ScriptedProcess()]
                 for writer in writers { try writer.tell("put", file, "last") }
                 for writer in writers { #expect(try writer.answer() == "ok") }
                 #expect(try FileContents.text(of: mount.below + "/file") == "last")
-                // What has no name any more can be opened by the descriptor of who has it.
+                // A file without a name can be opened again by the descriptor of its holder.
                 try Script(
                     """
                     exec 3<"$1/file"; rm "$2/file"; echo other >"$2/file"
@@ -120,7 +120,7 @@ extension MountTests {
             }
         }
 
-        /// A file's times change before its contents do.
+        /// The times of a file change before its contents do.
         @Test("Whoever reads in the middle of a long write leaves nothing of what was there before")
         func aReadDuringALongWriteLeavesNothingStale() throws {
             try MountedDirectory.with(prepare: { try Program("truncate").run("--size=64M", $0 + "/file") }) {
@@ -180,7 +180,7 @@ extension MountTests {
             }
         }
 
-        /// Whether reading tells what there is.
+        /// Whether a read gives the present contents.
         private static func isRead(in mount: MountedDirectory) throws -> Bool {
             try Program("cat").run(mount.path + "/file").text
                 == Program("cat").run(mount.below + "/file").text

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What the kernel remembers of directories, so that nobody has to be asked, is what there is.
+    /// The kernel's cached names and attributes of directories, used without requests, are correct.
     @Suite struct DirectoryCacheTests {
         private static let rounds = 50
 
@@ -31,7 +31,7 @@ extension MountTests {
             }
         }
 
-        /// Reading changes a file's times, so the kernel would ask for each file's attributes again.
+        /// A read changes a file's times, so the kernel would ask for each file's attributes again.
         @Test("A directory whose files were opened is listed anew once, for their attributes")
         func anOpenRelistsAttributesOnce() throws {
             try MountedDirectory.with { mount in
@@ -65,7 +65,7 @@ extension MountTests {
             }
         }
 
-        /// The kernel believes for an hour what a name is the name of, unless it is told something else.
+        /// The kernel caches the file of a name for an hour unless it is invalidated.
         @Test(
             "What took a file's place around the mount is found when the directory has been listed",
             arguments: [
@@ -86,7 +86,7 @@ extension MountTests {
             }
         }
 
-        /// opendir(3) looks at the directory, and by that alone the kernel sees that it has changed.
+        /// opendir(3) reads the attributes of the directory, and by that alone the kernel notices a change.
         @Test("Whoever reads a directory without having looked at it is told the names that there are, too")
         func aDirectReaddirShowsCurrentNames() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in

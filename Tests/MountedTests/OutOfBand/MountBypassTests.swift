@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// `truce doctor`.
+    /// Tests of `truce doctor`.
     @Suite struct MountBypassTests {
         @Test("doctor names who goes around a mount in place, and by what, and is silent otherwise")
         func doctorNamesOpenDescriptors() throws {
@@ -28,7 +28,7 @@ extension MountTests {
             #expect(json.text.contains("\"pid\":\(writer.pid)") && json.text.contains("\"writes\":true"))
             try writer.type("\n")
             try writer.wait(within: .seconds(10)).requireSuccess()
-            // The test itself has the directory open since before the mount.
+            // The test itself has had the directory open since before the mount.
             let own = try TruceCommand.attempt("doctor", mount.path)
             let lines = own.text.split(separator: "\n").filter {
                 $0.contains("goes around the mount") && !$0.contains(" runs, too")
@@ -43,7 +43,8 @@ extension MountTests {
             defer { mount.abandon() }
             try mount.mount()
             let calls = try Lab.freshDirectory("doctor") + "/calls"
-            // Stopped when it has seen that the daemon lives, and not asked yet. The tracer is its child's child.
+            // The command is stopped after it has found the daemon alive and before its question. The tracer is its child's
+            // child.
             let doctor = try Program("strace").start(
                 "-D", "--follow-forks", "--output=\(calls)", "--trace-path=\(mount.path)", "--trace=statfs",
                 "--inject=statfs:signal=STOP:when=1", try Lab.variable("TRUCE_BINARY"), "doctor", mount.path)
@@ -88,7 +89,7 @@ extension MountTests {
             for worker in workers { try worker.finish() }
         }
 
-        /// Nothing is seen of a process by a thread of it that has ended, and the first may have.
+        /// `/proc` shows nothing of a process by a thread that has ended, and the first thread may have ended.
         private static let headless = """
             import ctypes, os, sys, threading
             file = open(sys.argv[1])
@@ -218,7 +219,7 @@ extension MountTests {
             cp "$(command -v bash)" shell
             """)
 
-        /// A program that is a file of the directory, and has another one open.
+        /// A program that runs a file of the directory and has another file of it open.
         private static let users = Script(
             """
             exec setpriv --reuid=12345 --regid=12345 --clear-groups "$1/shell" -euc '
@@ -237,7 +238,7 @@ extension MountTests {
                 exec setpriv --reuid="$1" --regid="$1" --clear-groups "$2" doctor "$3"' bash "$1" "$2" "$3"
             """)
 
-        /// Where other mount namespaces of the machine are not seen: they, too, may show the files without the mount.
+        /// Runs where no other mount namespaces of the machine are visible: they may show the files without the mount, too.
         @Test(
             "doctor finds nothing odd at a mount that nobody goes around, and finds bind mounts and dead daemons"
         )

@@ -2,7 +2,7 @@
 import TestSupport
 
 extension MountTests.OutOfBandChangeTests {
-    /// As root, or as a user where they may mount: in a mount namespace whose /dev/fuse is for everybody.
+    /// Runs as root, or as a user that may mount: in a mount namespace with a /dev/fuse for all users.
     static let scenarios = Script(
         """
         if [[ $1 = user && $UID = 0 ]]; then

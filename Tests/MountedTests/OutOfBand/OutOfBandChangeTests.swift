@@ -4,11 +4,11 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What programs do below a mount of another directory is seen at the mount, and told to those who show it.
+    /// Changes below a mount of another directory are visible at the mount, and presenters are told of them.
     @Suite struct OutOfBandChangeTests {
         enum Watcher: String {
             case root, user
-            /// Root of a user namespace, where the limits are its own.
+            /// Root of a user namespace, where the limits are those of the namespace.
             case container
             /// The data mode does not change which changes are noticed, so each watcher has one mode.
             static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }
@@ -56,7 +56,7 @@ extension MountTests {
             let deletion = "didChange forDeleting uncoordinated"
             #expect(
                 try notices(in: lab + "/document.told") == [move, change, move, change, deletion])
-            // What was made just before they were shown may be told of still.
+            // Presenters may still be told of files made just before they registered.
             #expect(try notices(in: lab + "/third.told").suffix(2) == [move, change])
             let second = try notices(in: lab + "/second.told")
             #expect(second.last == deletion && !second.contains(move), "\(second)")
@@ -108,7 +108,7 @@ extension MountTests {
                 ])
         }
 
-        /// The kernel writes to the files below for them, and says that they did.
+        /// The kernel writes to the files below for programs, and its events name these programs.
         @Test(
             "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
             arguments: Watcher.ofMode)
@@ -129,7 +129,7 @@ extension MountTests {
             for name in ["document", "missing"] {
                 #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])
             }
-            // Through the mount only; nothing has happened to it since.
+            // This file was changed through the mount only.
             let second = try notices(in: lab + "/second.told")
             #expect(!second.isEmpty && second.allSatisfy { !$0.contains("uncoordinated") }, "\(second)")
         }
@@ -151,7 +151,7 @@ extension MountTests {
             guard try run("limit", by: .container) != nil else { return }
         }
 
-        /// Runs a scenario and prints what it measured; nil where it cannot be run. It fails if the mount does not end.
+        /// Runs a scenario and returns its figures; nil where it cannot be run. It fails if the mount does not end.
         private func run(_ scenario: String, by watcher: Watcher) throws -> String? {
             guard geteuid() == 0 else {
                 print("only root can act as others: shown by the run as root")
@@ -170,7 +170,7 @@ extension MountTests {
             return lab
         }
 
-        /// What a presenter was told: the message, the operation, and whether it was uncoordinated.
+        /// The events of a presenter: the message, the operation, and whether it was uncoordinated.
         private func notices(in file: String) throws -> [String] {
             try FileContents.text(of: file).split(separator: "\n").compactMap { line in
                 guard let message = line.firstMatch(of: /"presenter\/((?:did|subitem)[A-Za-z]*)"/),

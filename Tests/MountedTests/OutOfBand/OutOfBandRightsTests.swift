@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Rights that a program changes around a mount in place, from where it was before.
+    /// A program that entered the directory before the mount in place changes rights out of band.
     @Suite struct OutOfBandRightsTests {
         @Test("A file and a directory that are closed around the mount are closed to others in a moment")
         func outOfBandModeChangesRevokeAccess() throws {
@@ -23,7 +23,7 @@ extension MountTests {
             for (name, closed, open, looked) in [
                 ("file", "600", "644", "file"), ("directory", "700", "755", "directory/inner"),
             ] {
-                // What the kernel believes from here on would hold for an hour.
+                // Attributes that the kernel caches from here on would be valid for an hour.
                 #expect(try Self.mayRead(mount.path + "/" + looked))
                 for (mode, isOpen) in [(closed, false), (open, true)] {
                     try inside.type("\(mode) \(name)\n")
@@ -78,7 +78,7 @@ extension MountTests {
             #expect(try Self.mayRead(mount.path + "/file"))
             try inside.type("\n")
             try inside.wait(within: .seconds(10)).requireSuccess()
-            // The kernel knows the file by this name still. A look at the name would find nothing, and shows no right.
+            // The kernel still knows the file by this name. A lookup of the name would find nothing, and would check no right.
             try eventually(within: .seconds(10), "the file to be closed") {
                 try Self.isRefused(mount.path + "/file")
             }
@@ -86,12 +86,12 @@ extension MountTests {
 
         private static func mayRead(_ path: String) throws -> Bool { try opening(path).isSuccess }
 
-        /// Whether the file is there and may not be read.
+        /// Whether the file exists and may not be read.
         private static func isRefused(_ path: String) throws -> Bool {
             try opening(path).errorText.contains("Permission denied")
         }
 
-        /// By an open alone: whoever also reads the file or looks at it has the kernel ask for its attributes.
+        /// Only opens the file: a read or a stat would make the kernel ask for its attributes.
         private static func opening(_ path: String) throws -> ProgramResult {
             try Program("setpriv").attempt(
                 "--reuid=12345", "--regid=12345", "--clear-groups", "env", "LC_ALL=C",

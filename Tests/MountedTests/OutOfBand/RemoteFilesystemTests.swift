@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// File systems that other machines or other processes change, and that tell late what became of a write.
+    /// File systems that other machines or processes change, and that report the result of a write late.
     @Suite struct RemoteFilesystemTests {
         @Test("What a file system says only when a file is closed, close(2) says")
         func errorsReportedOnlyAtCloseReachClose() throws {
@@ -45,7 +45,7 @@ extension MountTests {
             }
         }
 
-        /// Mounts over a source that is a file system which `serve` makes in a directory, or has one in it.
+        /// Mounts over a source with a file system that `serve` makes: the source itself, or a directory in it.
         private static func over(
             _ place: String, serve: (String) throws -> RunningProgram?,
             body: (MountedDirectory, String) throws -> Void

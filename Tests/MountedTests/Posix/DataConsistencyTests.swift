@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What was written is what is read from then on, by whichever way and whoever moves the data.
+    /// Readers see written data at once, by every path and in every data mode.
     @Suite struct DataConsistencyTests {
         @Test(
             "Once a write has returned, other processes read what it has written",

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 8: with passthrough the contents never come by the daemon.
+    /// With passthrough the contents never pass through the daemon.
     @Suite struct DataPathTests {
         @Test("8. 64 MiB written and read reach the daemon without passthrough, and not at all with it")
         func passthroughDataBypassesTheDaemon() throws {
@@ -70,7 +70,7 @@ extension MountTests {
             }
         }
 
-        /// 60,000 opens, as another process gives the file to two users in turn.
+        /// Makes 60,000 opens, while another process gives the file to two users in turn.
         private static let givingAway = Script(
             """
             exec python3 - "$1" <<'END'
@@ -96,7 +96,7 @@ extension MountTests {
             try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
                 let document = mount.path + "/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
-                // Within the second in which it was written, nearly always; else it is seen anyway.
+                // The write nearly always falls within the same second. If not, the change is visible in any case.
                 try FileContents.write("old contents", to: mount.below + "/document")
                 try holder.must("open", "h", document, "O_RDWR")
                 try holder.must("write", "h", "new")

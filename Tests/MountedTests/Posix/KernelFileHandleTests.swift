@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// File handles are good as long as the file is, whoever has forgotten it: an NFS server keeps nothing else.
+    /// File handles stay valid as long as the file exists, even if kernel or daemon has forgotten it. An NFS server keeps only
+    /// the handle.
     @Suite struct KernelFileHandleTests {
         private static let worker = Checkout.path("Tests/Workers/file-handles")
 
@@ -105,8 +106,8 @@ extension MountTests {
                 let handle = try Self.handle(mount, "a/b/file")
                 let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
                 try Program("rm").run(mount.path + "/a/b/file")
-                // ext4 gives the lowest that is free. It is when the kernel has told the daemon to forget the file, which may be
-                // after `rm` has ended.
+                // ext4 assigns the lowest free number. It is free once the kernel has told the daemon to forget the file, which
+                // may happen after `rm` has ended.
                 let stranger = Script(
                     "cd \"$1\"/a/b; rm -f stranger; echo stranger >stranger; stat --format=%i stranger")
                 try eventually(within: .seconds(20), "a stranger to get number \(number)") {
@@ -137,7 +138,7 @@ extension MountTests {
             }
         }
 
-        /// A mount below which is an ext4.
+        /// A mount over an ext4 file system.
         private static func withTree(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else {
                 return print("only root opens files by their handles: shown by the run as root")
@@ -147,7 +148,7 @@ extension MountTests {
             try LoopFilesystem.with(prepare: { _ = try furnish.run($0.path) }, body)
         }
 
-        /// Another daemon, which has seen nothing yet, and if wished a kernel below that knows no names.
+        /// Mounts with a new daemon that has seen nothing yet. On request the kernel forgets the names below, too.
         private static func restart(_ mount: MountedDirectory, forgettingNames: Bool) throws {
             try mount.unmount()
             if forgettingNames { try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run() }

@@ -3,16 +3,17 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Guarantees, "Everything else is as in the directory below": an errno that a plain directory does not give is an error of ours. `Tests/Workers/name-race` says which
-    /// operation may give which; `Scripts/conformance --all` has it do a million steps.
+    /// Guarantees, "Everything else is as in the directory below": an errno that a plain directory does not give is an error of
+    /// Truce. `Tests/Workers/name-race` lists the errnos of each operation; `Scripts/conformance --all` makes it do a million
+    /// steps.
     @Suite struct NameRaceTests {
         @Test("Programs that race for names get the errnos of a plain directory", arguments: [false, true])
         func racingProgramsGetPlainErrnos(isMounted: Bool) throws {
             guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
             try MountedDirectory.with { mount in
                 try Self.race(in: mount.path)
-                // The kernel sends a request a second time, and no third time. If other programs have the file again by then, the
-                // request waits under the kernel's locks. A writer needs the same locks, so the request goes ahead over it.
+                // The kernel repeats a request once, and not a second time. If other programs have the file again by then, the
+                // request waits under the kernel's locks. A writer needs the same locks, so the request preempts it.
                 let status = try mount.status()
                 checkForcedSteps(status, except: [.proceeded])
                 #expect(
@@ -20,7 +21,7 @@ extension MountTests {
             }
         }
 
-        /// At each moment of quiet the listener has to believe what is there. `Scripts/test --all` has 500 of them.
+        /// At each idle moment the listener must have the real names. `Scripts/test --all` runs 500 such moments.
         @Test(
             "A listener that never lists the directory knows each name, whatever four programs did to names")
         func aListenerLearnsEveryName() throws {
@@ -35,7 +36,7 @@ extension MountTests {
             }
         }
 
-        /// The seed is in what it prints.
+        /// The output contains the seed.
         private static func race(in directory: String) throws {
             let race = try BuiltProgram.start("NameRace", "--steps", "2500", directory)
             let outcome = try race.wait(within: .seconds(120))

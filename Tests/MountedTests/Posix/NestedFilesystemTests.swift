@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other file systems that are mounted below the source: shown in one file system, and as forbidden as below.
+    /// Other file systems that are mounted below the source appear as parts of one file system, with the limits of their
+    /// mounts.
     @Suite struct NestedFilesystemTests {
         @Test(
             "Files of other file systems below have inode numbers of their own, which stay from mount to mount"
@@ -17,7 +18,7 @@ extension MountTests {
                 print("\(paths) files of three file systems, \(distinct) inode numbers")
                 #expect(paths > 20)
                 #expect(distinct == paths)
-                // The first files of both have one number below.
+                // The first files of both file systems have equal numbers below.
                 let below = try Self.numbers.run(mount.below).text
                 #expect(Set(below.split(separator: "\n").map { $0.split(separator: " ")[0] }).count < paths)
                 try mount.unmount()
@@ -31,7 +32,7 @@ extension MountTests {
         )
         func inodeNumbersStayBelow2To53() throws {
             try Self.withPieces { mount in
-                // So many names that the kernel asks for names alone from some page on.
+                // With this many names, the kernel asks for names alone from some page on.
                 try Script("cd \"$1\"; touch {1..1500} two/{9..300}").run(mount.below)
                 let outcome = try Program("python3").run("-c", Self.comparing, mount.path)
                 print("names, numbers, largest: \(outcome.text)")
@@ -43,8 +44,8 @@ extension MountTests {
             }
         }
 
-        /// The names of three file systems, how many numbers they have, and the largest; and first each name whose number is
-        /// another one in the list of names, whose order is the directory's own.
+        /// Prints the names of three file systems, the count of their numbers, and the largest. First comes each name that has
+        /// a different number in the list of names, in the order of the directory.
         private static let comparing = """
             import ctypes, os, sys
             libc = ctypes.CDLL(None, use_errno=True)
@@ -80,7 +81,7 @@ extension MountTests {
                     let link = try Program("ln").attempt("\(mount.path)/\(from)", "\(mount.path)/\(to)")
                     #expect(
                         link.errorText.contains("Invalid cross-device link"), "\(from): \(link.errorText)")
-                    // mv copies then, as it does below.
+                    // mv copies in that case, as it does below.
                     try Program("mv").run("\(mount.path)/\(from)", "\(mount.path)/\(to)")
                     #expect(try FileContents.text(of: "\(mount.below)/\(to)") == "1\n")
                     try Program("mv").run("\(mount.path)/\(to)", "\(mount.path)/\(from)")
@@ -142,7 +143,7 @@ extension MountTests {
                 let document = mount.path + "/two/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
                 for step in ["unlink", "replace"] {
-                    // Equal contents that are kept again within a minute are not listed again.
+                    // Equal contents that are preserved again within a minute are not listed again.
                     try other.must("put", document, step + " ")
                     try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
                     try holder.must("write", "h", "more")
@@ -204,7 +205,7 @@ extension MountTests {
                 try holder.must("write", "h", "more")
                 try other.must("unlink", document)
                 try holder.must("write", "h", " and more")
-                // Nobody's turn comes by the end of the connection.
+                // The end of the connection grants no claim.
                 try holder.must("open", "k", mount.path + "/plain/1", "O_WRONLY|O_APPEND")
                 try holder.must("write", "k", "one")
                 try other.tell("open", "w", mount.path + "/plain/1", "O_WRONLY|O_TRUNC")
@@ -223,7 +224,8 @@ extension MountTests {
             }
         }
 
-        /// Two more file systems, of which `one` forbids all that can be, and `two` all but running programs; and a directory that is there by three ways.
+        /// Mounts two more file systems, and a directory that three paths lead to. `one` has every forbidding flag, and `two`
+        /// all but noexec.
         private static func withPieces(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
             let mount = try MountedDirectory(["allow_other"])

@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Where the kernel refuses to move the data, file by file, the daemon does, and nobody sees a difference.
+/// If the kernel refuses passthrough for a file, the daemon moves its data, and programs see no difference.
 extension MountTests {
     @Suite struct PassthroughFallbackTests {
-        /// The run by the daemon's data mode has asked it all of the same code.
+        /// The run in the daemon's data mode has tested the same code completely.
         @Test(
             "On a stacked file system the daemon moves the data, and answers every POSIX question as the kernel does"
         )
@@ -96,9 +96,9 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n", maxSplits: 1).map(String.init)
             try #require(lines.count == 2, "\(outcome.text)\(outcome.errorText)")
-            // What may not be opened again goes on for those who have it open.
+            // A file that may not be opened again stays usable for programs that have it open.
             #expect(lines[0] == "made before after end")
-            // The last word is that of `truce unmount`.
+            // The last line is that of `truce unmount`.
             let end = try #require(lines[1].lastIndex(of: "}"))
             let status = try MountStatus(json: Array(lines[1][...end].utf8))
             #expect(status.options.dataPath == "daemon")
@@ -106,7 +106,7 @@ extension MountTests {
             checkForcedSteps(status)
         }
 
-        /// Mounts Truce over a directory that is a file system of its own.
+        /// Mounts Truce over a directory that is a separate file system.
         private static func mounted(_ source: String, _ body: () throws -> Void) throws {
             try TruceCommand.run("mount", source, "-o", "allow_other")
             do {
@@ -126,7 +126,7 @@ extension MountTests {
     }
 }
 
-/// An overlay, which is a file system on top of another one.
+/// An overlay, which is a file system on top of another.
 private enum Overlay {
     static func with(lower: String? = nil, _ body: (String) throws -> Void) throws {
         let place = try Lab.freshDirectory("overlay")

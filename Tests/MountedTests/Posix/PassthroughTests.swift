@@ -3,10 +3,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Which way the data of a file goes is decided by inode, and what the kernel does itself has to come to the same.
+/// The data path of a file is chosen by inode, and data that the kernel moves has the same results.
 ///
-/// That nothing flips while a file is open, whatever opens it and whatever becomes of it meanwhile, is asked by
-/// `Tests/Workers/posix/together.py` in every mode.
+/// `Tests/Workers/posix/together.py` tests in every mode that nothing changes while a file is open, whatever happens to it.
 extension MountTests {
     @Suite struct PassthroughTests {
         @Test("An inode is registered once, given back when it is forgotten, and a write asks nothing")
@@ -14,7 +13,7 @@ extension MountTests {
             try MountedDirectory.with { mount in
                 let trace = try Trace(of: mount.daemonPID)
                 try Self.manyOpens.run(at: mount.path)
-                // `dd` writes byte by byte; the kernel may ask once for each time it looked at the file.
+                // `dd` writes byte by byte. The kernel may ask once for each time that it read the file's attributes.
                 try Program("dd").run(
                     "if=/dev/zero", "of=document", "bs=1", "count=2000", "conv=notrunc", "status=none",
                     at: mount.path)
@@ -36,7 +35,7 @@ extension MountTests {
             }
         }
 
-        /// In every order, by two names, at once and one after the other, and with a privilege that comes and goes.
+        /// Opens in every order, by two names, in parallel and in sequence, with a privilege that is added and removed.
         private static let manyOpens = Script(
             """
             echo first >document
@@ -77,7 +76,7 @@ extension MountTests {
                     try taken.run(at: mount.path)
                     try check("without", isPassed: isPassed)
                 }
-                // Around the mount nobody tells us, so it is looked at whenever the file is opened to be written.
+                // The daemon is not told of out-of-band changes, so it checks the privilege at each open for writing.
                 try Script("chmod 4777 \"$1/document\"").run(mount.below)
                 try Script(
                     "echo theirs | setpriv --reuid=65534 --regid=65534 --clear-groups tee -a document >/dev/null"
@@ -88,7 +87,7 @@ extension MountTests {
             }
         }
 
-        /// Root's own writing takes a set-user-ID bit from nobody, but a capability it does take.
+        /// A write by root removes no set-user-ID bit, but it does remove a capability.
         private static let privileges = [
             (Script("chmod u+s document"), Script("chmod u-s document")),
             (Script("chmod g+s document"), Script("chmod g-s document")),
@@ -208,7 +207,7 @@ extension MountTests {
     }
 }
 
-/// The system calls of a daemon by which files are registered with the kernel, and looked at for privileges.
+/// The system calls by which a daemon registers files with the kernel and checks their privileges.
 private final class Trace {
     /// `FUSE_DEV_IOC_BACKING_OPEN` and `FUSE_DEV_IOC_BACKING_CLOSE`.
     static let register = "0x4010e501"
@@ -230,10 +229,10 @@ private final class Trace {
 
     var text: String { FileContents.ofFile(file).map { String(decoding: $0, as: UTF8.self) } ?? "" }
 
-    /// How many calls have the words among their arguments.
+    /// The number of calls with these words among their arguments.
     func count(_ words: String) -> Int { text.split(separator: "\n").count { $0.contains(words) } }
 
-    /// The daemon goes on without it.
+    /// The daemon goes on without the tracer.
     func end() throws {
         tracer.send(SIGINT)
         _ = try tracer.wait(within: .seconds(10))

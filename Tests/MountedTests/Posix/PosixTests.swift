@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Everything else is as in the directory below": what a program does not share with others behaves as on the directory below.
+/// Guarantees, "Everything else is as in the directory below": a file that no other program uses behaves as on the directory
+/// below.
 extension MountTests {
     @Suite struct PosixTests {
         @Test("A mount answers every POSIX question as the plain directory does")
@@ -20,7 +21,7 @@ extension MountTests {
             }
         }
 
-        /// What cannot be tried here begins like this; `Scripts/conformance` prepares more, as root.
+        /// The prefix of lines for checks that cannot run here; `Scripts/conformance` prepares more, as root.
         private static let notAsked = "not asked: "
 
         static func compare(
@@ -38,7 +39,7 @@ extension MountTests {
             #expect(found.count == expected.count)
         }
 
-        /// What no mount can do with libfuse 3.14 or this kernel's FUSE, if data goes this way.
+        /// The results that no mount can give with libfuse 3.14 or this kernel's FUSE on this data path.
         static func limits(for mode: Lab.DataPath) throws -> Set<String> {
             let text = try FileContents.text(of: Checkout.path("Tests/Workers/posix/limits"))
             let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -146,7 +147,7 @@ extension MountTests {
             }
         }
 
-        /// Other users take part, when there are others to act as.
+        /// Other users take part if the test runs as root.
         private static var options: String { isRoot ? "allow_other" : "wait=15s" }
         private static var isRoot: Bool { geteuid() == 0 }
     }

@@ -2,10 +2,10 @@
 import TestSupport
 import Testing
 
-/// Evidence 3: real programs do the same work on a mount and on the plain directory, and leave the same tree.
+/// Real programs do the same work on a mount and on the plain directory, and leave the same tree.
 extension MountTests {
     @Suite struct RealWorkloadTests {
-        /// What tar, rsync and cp copied keeps its times; git's index holds times and inode numbers by itself.
+        /// Copies by tar, rsync and cp keep their times. git's index contains times and inode numbers of its own.
         private static let comparison = Script(
             """
             exec "$1" "$2/work" "$3/work" --times-below originals --times-below unpacked/originals \\
@@ -31,7 +31,7 @@ extension MountTests {
                 checkForcedSteps(try mount.status())
                 return mount.path
             }
-            // Nothing of it was only in some cache.
+            // The tree below is complete: nothing existed only in a cache.
             #expect(try Self.comparison.attempt(comparison, plain, below).isSuccess)
         }
 
@@ -40,7 +40,7 @@ extension MountTests {
         )
         func databaseProcessesDoNotWait() throws {
             try MountedDirectory.with("hold=1s") { mount in
-                // PostgreSQL's is known by a file in one of the directories above, SQLite's by how it begins.
+                // A PostgreSQL database is recognized by a file in a directory above, an SQLite database by its first bytes.
                 try Script(
                     """
                     mkdir --parents "$1"/cluster/base/5 "$1"/plain/base/5
@@ -53,7 +53,7 @@ extension MountTests {
                 for (path, waits) in [
                     ("cluster/base/5/1247", false), ("History", false), ("plain/base/5/1247", true),
                 ] {
-                    // It has changed something, and keeps the file open.
+                    // The program has changed the file and keeps it open.
                     let writer = try Script(
                         "exec 3<>\"$1\"; touch --no-create \"$1\"; echo ready; read -r || true"
                     )

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A listing shows what is below: a program finds no name that another one, which has ended, took away.
+    /// A listing shows the files below: a program finds no name that another one removed before it ended.
     @Suite struct RemovedNameTests {
         struct Case: CustomTestStringConvertible {
             let name: String

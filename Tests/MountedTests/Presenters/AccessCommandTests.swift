@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `truce read`, `write`, `present`, `why` and `ps`, by the command on real mounts.
+/// `truce read`, `write`, `present`, `why` and `ps`, run as commands on real mounts.
 extension MountTests {
     @Suite struct AccessCommandTests {
         @Test(
@@ -204,7 +204,7 @@ extension MountTests {
                     for: "subitemDidChange", "\"subitem\":{\"path\":\"folder/a/other\"}", "forDeleting")
                 try Program("mkdir").run(folder + "/new")
                 try wait(for: "subitemDidAppear", "\"subitem\":{\"path\":\"folder/new\"}")
-                // Outside of it nothing concerns it.
+                // A change outside the folder causes no event.
                 try Script("echo x >\"$1/elsewhere\"").run(mount.path)
                 try Program("mv").run(folder, folder + "2")
                 try eventually(within: .seconds(10), "the move of the directory: \(presenter.text)") {
@@ -242,7 +242,7 @@ extension MountTests {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
                 let presenter = try Self.present(mount.path + "/d/notes")
-                // As a checkout of another branch does, and the one that comes back.
+                // As git does when a user checks out another branch and returns.
                 try Script("cd \"$1\" && rm -r d && mkdir d && echo again >d/notes").run(mount.path)
                 try Program("mv").run(mount.path + "/d", mount.path + "/e")
                 try eventually(within: .seconds(10), "the move: \(presenter.text)") {
@@ -275,7 +275,7 @@ extension MountTests {
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
                     .run(mount.path)
                 let presenter = try Self.present(mount.path + "/site")
-                // Claims below have made the new one known under its own name.
+                // Claims below have made the new directory known under its own name.
                 try Script("cd \"$1\" && cat new/deep/er/file && rm -r site && mv new site").run(mount.path)
                 try Script("echo more >>\"$1/site/deep/er/file\"").run(mount.path)
                 try eventually(within: .seconds(10), "the change: \(presenter.text)") {

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The numbered scenarios of file coordination, as programs see them that use the library on a real mount.
+    /// The numbered scenarios of file coordination, run by programs that use the library on a real mount.
     @Suite struct CoordinationLibraryTests {
-        /// Half of the scenes in each data mode: they are about turns, whichever way the data takes.
+        /// Half of the scenarios in each data mode: they test turns, which do not depend on the data path.
         private static var scenes: [ClientScenario] {
             let first = (try? Lab.dataPath) == .passthrough ? 0 : 1
             let all = ScenarioCatalogue.scenariosOnMount
@@ -26,7 +26,7 @@ extension MountTests {
             try stage.clear()
             let status = try mount.status()
             checkForcedSteps(status, except: scene.forced)
-            // Where no file was opened nothing had to be decided.
+            // If no file was opened, no data path was chosen.
             if status.options.dataPath != "undecided" { try mount.checkDataPath() }
             try mount.unmount()
         }

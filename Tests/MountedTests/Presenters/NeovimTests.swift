@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence with a real editor: unmodified programs make Neovim save, and it is told what they did.
+    /// Tests with a real editor: unmodified programs make Neovim save, and it is told of their changes.
     @Suite struct NeovimTests {
         private static let saved = "saved;once"
 
@@ -44,7 +44,7 @@ extension MountTests {
                 #expect(try Self.commit("one;line;more", by: editor) == "one\nline\nmore\n")
                 #expect(try Self.commit("1", by: editor) == "1\n")
                 #expect(try !editor.isModified)
-                // Undone, it is not unsaved any more.
+                // After the undo, the text is no longer unsaved.
                 try editor.type("other")
                 try Editor.waitUntilUnsaved("notes.md", in: mount)
                 _ = try editor.value(of: "execute('undo')")
@@ -56,7 +56,7 @@ extension MountTests {
             }
         }
 
-        /// What git has committed of unsaved text.
+        /// Returns what git has committed of unsaved text.
         private static func commit(_ text: String, by editor: Editor) throws -> String {
             try editor.type(text)
             try Editor.waitUntilUnsaved("notes.md", in: editor.mount)
@@ -103,7 +103,7 @@ extension MountTests {
                 let unlinked = journal.first { $0.step == "unlinked" && $0.path == "notes.md" }
                 #expect(try #require(agreed).sequence < (try #require(unlinked).sequence))
                 try eventually(within: .seconds(10), "Neovim to be let in again") { try editor.isWritable }
-                // What is written again is presented again.
+                // After a write the buffer is presented again.
                 _ = try editor.value(of: "execute('write')")
                 #expect(try Program("cat").run(mount.path + "/notes.md").text == "only\nhere\n")
                 checkForcedSteps(try mount.status())
@@ -214,7 +214,7 @@ extension MountTests {
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
                 try FileContents.write("somebody else's\n", to: elsewhereName(mount))
-                // An update asks nobody to save: the unsaved text is for the user to sort out.
+                // An update asks no presenter to save: the user must resolve the unsaved text.
                 try Script("cat \"$2\" > \"$1\"").run(mount.path + "/notes.md", elsewhereName(mount))
                 try eventually(within: .seconds(10), "the conflict to be marked") {
                     try editor.state == "conflict"

@@ -4,17 +4,17 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that keep a file open, or have mapped it: presenters hear what they write while they go on.
+    /// Programs keep a file open or mapped: presenters are told of their writes before they close it.
     @Suite struct OpenWriterTests {
         /// A second is promised; a busy machine needs more.
         private static let bound = Duration.seconds(11)
-        /// No writer has to let others pass, so no suspension tells what it wrote.
+        /// No writer yields or is suspended, so its writes are not reported for that reason.
         private static let patient = "wait=120s,hold=60s,idle=60s"
 
         enum WriteMethod: Sendable { case write, append, size, sync, store }
 
-        /// Each way, of a file that is opened before a presenter comes or afterwards. Where data goes through the daemon, the kernel
-        /// does not say what was stored to a mapping before it writes the page.
+        /// Each write method, with a file that is opened before or after the presenter registers. Where the daemon moves the
+        /// data, the kernel reports a store to a mapping only when it writes the page.
         private static var cases: [(way: WriteMethod, isOpenBefore: Bool)] {
             let isPassthrough = (try? Lab.dataPath) == .passthrough
             let all = [
@@ -71,16 +71,16 @@ extension MountTests {
                     try PresenterTests.present(mount), try PresenterTests.present(mount, ".")
                 )
                 let writer = try early ?? Self.open(document, way)
-                // Of a page that was stored to already the kernel says nothing before it has written it.
+                // The kernel reports further stores to a dirty page only when it has written that page.
                 let rounds = way == .store ? 1 : 2
                 for round in 1...rounds {
                     try Self.write(String(repeating: "x", count: round), way, by: writer)
                     try Self.wait(for: "didChange", round, presenter)
-                    // That a file was cut is a request of its own, which is told to the folder as well.
+                    // A truncation is a request of its own, and the folder is told of it as well.
                     try Self.wait(for: "subitemDidChange", round, folder, isExact: way != .size)
                 }
                 try writer.must("close", "w")
-                // The writer's end, and what comes after it.
+                // The writer ends, and another event follows.
                 try ScriptedProcess().must("put", mount.path + "/other.md", "other")
                 try Self.wait(for: "subitemDidAppear", 1, folder)
                 #expect(Self.count("didChange", presenter) == rounds)
@@ -90,7 +90,7 @@ extension MountTests {
             }
         }
 
-        /// How a file that a program has open comes to where a presenter hears of it.
+        /// How an open file comes to a place where a presenter is told of it.
         enum ArrivalKind: String, CaseIterable, Sendable {
             case moved, withItsDirectory, linked, overDocument
         }

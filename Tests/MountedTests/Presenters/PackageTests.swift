@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-/// Directories that are one document to their user, by their name or because somebody has marked them.
+/// Directories that are one document to their user, by their name or by a user's mark.
 extension MountTests {
     @Suite struct PackageTests {
         enum Kind: String, CaseIterable {
@@ -61,7 +61,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "\(commands.count) to wait") {
                     try mount.status().waiting.count == commands.count
                 }
-                // Nobody has its lock.
+                // No program holds the kernel's lock of the directory.
                 #expect(try Program("ls").run(package).text == "empty\ngone\nhere\ninner\ntext\n")
                 try Program("mkdir").run(mount.path + "/beside")
                 try writer.type("\n")
@@ -70,7 +70,7 @@ extension MountTests {
                 #expect(
                     try Program("ls").run(package).text
                         == "inner\nlink\nname\nnew\none\npipe\ntext\nthere\ntwo\n")
-                // Who changes names passes those who have a file open, and a package is one file.
+                // A change of names suspends programs that have the file open, and a package is one file.
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
         }

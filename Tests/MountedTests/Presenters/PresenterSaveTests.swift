@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A presenter that saves when it is asked to, and how often that was.
+    /// A presenter that saves when it is asked to, and counts these saves.
     struct SaveCountingPresenter {
         let program: RunningProgram
         private let log: String
 
-        /// With `text` it has something unsaved, each time.
+        /// If `text` is given, the presenter has unsaved text each time.
         init(_ path: String, writing text: String? = nil) throws {
             log = try Lab.freshDirectory("saves") + "/log"
             try FileContents.write("", to: log)
@@ -47,7 +47,7 @@ extension MountTests {
                     try editor.must("unlink", notes)
                     try editor.must("put", notes, "new")
                 }
-                // And once more, to see whether all is there.
+                // The second read checks that the contents are complete.
                 #expect(try editor.must("read", notes) == "new")
                 #expect(try saver.count == 1)
                 try saver.program.end()

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence of presenters, with programs that know of Truce and programs that do not.
+    /// Tests of presenters, with programs that know of Truce and programs that do not.
     @Suite struct PresenterTests {
         static let rounds = 100
 
@@ -19,7 +19,7 @@ extension MountTests {
 
         enum Operation: String, CaseIterable, Sendable { case open, unlink, rename, truncate }
 
-        /// What `presented-saves` prints.
+        /// The output of `presented-saves`.
         struct Figures: Decodable {
             var rounds: Int
             var failures: Int
@@ -43,7 +43,7 @@ extension MountTests {
                 )
                 #expect(figures.rounds == Self.rounds)
                 #expect(figures.failures == 0)
-                // Nobody's time ran out: the shortest a presenter has is 5 s.
+                // No presenter ran out of time: the shortest limit is 5 s.
                 #expect(figures.longest < 5_000)
                 #expect(figures.seen[operation == .open ? "save" : "relinquishToWriter"] ?? 0 >= Self.rounds)
                 try mount.checkDataPath()
@@ -69,7 +69,7 @@ extension MountTests {
                 #expect(took < .seconds(11))
                 #expect(took >= .seconds(1))
                 let counters = try mount.counters
-                // One forfeit answers for the rest of the access: relinquishing and saving.
+                // One forfeit covers the rest of the access, both relinquishing and saving.
                 #expect(counters.forfeited == 1)
                 presenter.send(SIGCONT)
                 try presenter.end()
@@ -93,13 +93,14 @@ extension MountTests {
                 }
                 print("3. the reader went on \(took.milliseconds) ms after SIGKILL of the presenter")
                 #expect(outcome.text == "saved\n")
-                // It would have had 5 s to answer.
+                // The presenter would have had 5 s to answer.
                 #expect(took < .seconds(4))
                 checkForcedSteps(try mount.status())
             }
         }
 
-        /// `body` is run in the middle of a save that a reader waits for; it goes on when somebody writes to the pipe `go`.
+        /// Runs `body` in the middle of a save that a reader waits for. The save goes on when a program writes to the pipe
+        /// `go`.
         private func whileSaving(
             _ body: (MountedDirectory, RunningProgram, RunningProgram, String) throws -> Void
         ) throws {
@@ -150,7 +151,7 @@ extension MountTests {
                 try FileContents.write("other\n", to: mount.path + "/next.md")
                 let presenter = try Self.present(mount)
                 try Program("mv").run(mount.path + "/next.md", mount.path + "/copy.md")
-                // Nothing that it shows was touched.
+                // The presented file was not touched.
                 #expect(try mount.counters.asked == 0)
                 #expect(try Program("cat").run(mount.path + "/notes.md").text == "saved\n")
                 #expect(try mount.counters.asked > 0)
@@ -264,7 +265,7 @@ extension MountTests {
                 try saver.must("unlink", made)
                 try eventually(within: .seconds(10), "the change to be told") { changes() == 1 }
                 #expect(try Program("cat").run(document).text == "new")
-                // It is the presenter's document as before.
+                // The file is the presenter's document as before.
                 try Script("echo more >>\"$1\"").run(document)
                 try eventually(within: .seconds(10), "the next change to be told") { changes() == 2 }
                 for other in ["didMove", "Deletion"] {
@@ -281,13 +282,13 @@ extension MountTests {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
                 try FileContents.write("new\n", to: place + "/made.md")
-                // The mount is a file system of its own, so mv removes the document and makes another one.
+                // The mount is a separate file system, so mv removes the document and makes a new one.
                 try Program("mv").run(place + "/made.md", mount.path + "/notes.md")
                 try eventually(within: .seconds(10), "the change to be told") {
                     presenter.text.contains("presenter/didChange")
                 }
                 #expect(!presenter.text.contains("Deletion"), "\(presenter.text)")
-                // What it takes away is gone, and that is put to the presenter.
+                // mv deletes its source, and the presenter is asked about the deletion.
                 try Program("mv").run(mount.path + "/notes.md", place + "/kept.md")
                 try eventually(within: .seconds(10), "the deletion to be put") {
                     presenter.text.contains("presenter/accommodateDeletion")
@@ -301,7 +302,7 @@ extension MountTests {
             try FileContents.write("saved\n", to: directory + "/notes.md")
         }
 
-        /// `truce present` as a presenter that consents to everything.
+        /// Starts `truce present` as a presenter that consents to everything.
         static func present(
             _ mount: MountedDirectory, _ name: String = "notes.md"
         ) throws -> RunningProgram {

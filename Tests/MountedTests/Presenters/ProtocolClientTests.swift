@@ -5,10 +5,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The protocol as its documentation shows it: the same small client in several languages, among programs that
-    /// know nothing of Truce.
+    /// The protocol as its documentation shows it: the same small client in several languages, among programs without the
+    /// protocol.
     @Suite struct ProtocolClientTests {
-        /// In the order in which Protocol.md names them.
+        /// The languages in the order of Protocol.md.
         enum Language: String, CaseIterable, Sendable {
             case python = "Python"
             case shell = "a shell"
@@ -16,7 +16,7 @@ extension MountTests {
             case emacs = "Emacs"
             case swift = "Swift"
 
-            /// What the daemon calls the client: the name that its process has in the end.
+            /// The daemon's name for the client: the final name of its process.
             var program: String {
                 switch self {
                 case .python: "python3"
@@ -47,7 +47,7 @@ extension MountTests {
                 }
             }
 
-            /// The command under test is the one that is called `truce`.
+            /// The environment in which `truce` is the command under test.
             private static var withCommand: [String: String] {
                 get throws {
                     let directory = try Lab.variable("TRUCE_BINARY").split(separator: "/").dropLast()
@@ -57,11 +57,11 @@ extension MountTests {
             }
         }
 
-        /// A client, and what it has said.
+        /// A client and its output.
         struct ClientRun {
             let program: RunningProgram
             var lines: [String] {
-                // Emacs says things where errors go.
+                // Emacs prints messages on standard error.
                 (program.text + program.errorText).split(separator: "\n").map {
                     $0.trimmingCharacters(in: .whitespaces)
                 }
@@ -129,7 +129,7 @@ extension MountTests {
             }
         }
 
-        /// Until it presents `a.md`.
+        /// Starts the shortest client and waits until it presents `a.md`.
         static func startShortest(_ language: String, in mount: MountedDirectory) throws -> RunningProgram {
             let directory = try Lab.freshDirectory("short")
             try FileContents.write(try Self.example(language, of: mount.path), to: directory + "/short")
@@ -144,7 +144,7 @@ extension MountTests {
             return client
         }
 
-        /// The text between the fences, with the mount of the test.
+        /// The text between the fences, with the path of the test's mount.
         private static func example(_ language: String, of mount: String) throws -> String {
             let text = try FileContents.text(
                 of: Checkout.path("Sources/ControlProtocol/ControlProtocol.docc/Protocol.md"))
@@ -155,8 +155,8 @@ extension MountTests {
             return code.replacing("~/notes", with: mount)
         }
 
-        /// By the journal: another presenter of the file gave way to the client's access, and was not asked to save
-        /// because the access was one `withoutChanges`.
+        /// Checks by the journal that another presenter of the file relinquished for the client's access. It was not asked to
+        /// save, since the access was `withoutChanges`.
         private func checkAccess(
             of language: Language, asking other: Int32, since before: UInt64, in mount: MountedDirectory
         ) throws {

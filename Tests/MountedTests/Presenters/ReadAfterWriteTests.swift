@@ -5,12 +5,12 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program that writes a file and reads it at once, while a presenter shows it.
+    /// A program writes a file and reads it at once, while a presenter presents it.
     @Suite struct ReadAfterWriteTests {
-        /// What the presenter does when the file was changed: see `Tests/Workers/reading-back`.
+        /// The presenter's action after a change of the file: see `Tests/Workers/reading-back`.
         enum Kind: String, CaseIterable, Sendable { case blind, prompt, slow, late }
 
-        /// How one program writes "$2" to "$1" and then prints what "$1" holds.
+        /// How a program writes "$2" to "$1" and then prints the contents of "$1".
         enum RewriteMethod: String, CaseIterable, Sendable {
             case inPlace, appending, whileOpen, renamedOver, removedFirst, oneProcess
 
@@ -83,7 +83,7 @@ extension MountTests {
                     let outcome = try Script("echo \"$2\" >\"$1\"; cat \"$1\"").run(
                         mount.path + "/a.md", "written \(round)", within: .seconds(20))
                     #expect(outcome.text == "written \(round)\n")
-                    // It saves what it has loaded.
+                    // The presenter saves what it has loaded.
                     #expect(try Program("cat").run(mount.path + "/a.md").text == "written \(round)\n")
                 }
                 try client.end()
@@ -101,15 +101,15 @@ extension MountTests {
             return presenter
         }
 
-        /// Until it has reacquired after each turn that it was asked to relinquish for.
+        /// Waits until the presenter has reacquired after each question to relinquish.
         private static func waitForTurns(of presenter: RunningProgram) throws {
             try eventually(within: .seconds(20), "the last turn to end: \(presenter.text)") {
                 presenter.text.split(separator: "\n").last { $0 != "didChange" } == "reacquire"
             }
         }
 
-        /// How often a presenter was asked to save after it had let a writer in and before it was let in again; but a merge
-        /// asks to save right after it has asked to relinquish, and writes only then.
+        /// Counts the questions to save after a presenter had let a writer in and before it reacquired. A merge is no such
+        /// case: it asks to save right after it has asked to relinquish, and writes only then.
         private static func savesUntold(_ text: String) -> Int {
             let lines = text.replacing("relinquishToWriter\nsave\n", with: "relinquishToWriter\n")
             var hasLetIn = false
@@ -124,7 +124,7 @@ extension MountTests {
         }
     }
 
-    /// Processes beside that of a client.
+    /// Partner processes of a client.
     @Suite struct PartnerProcessTests {
         @Test("An access on behalf of another process lets both write, and keeps others out")
         func anAccessOnBehalfServesBothProcesses() throws {
@@ -134,7 +134,7 @@ extension MountTests {
                 let client = try Program("python3").start(
                     Checkout.path("Tests/Workers/acting-for"), try mount.socket(), mount.path, "notes.md",
                     "\(named.pid)", input: .keyboard)
-                // It would wait for itself for as long as `wait`.
+                // Otherwise the client would wait for itself for as long as `wait`.
                 try eventually(within: .seconds(15), "the client to write: \(client.errorText)") {
                     client.text == "wrote\n"
                 }
@@ -168,7 +168,8 @@ extension MountTests {
                 try server.must("put", notes, "by the server")
                 try Script("echo >\"$1/saved\"").run(stage)
                 #expect(try reader.wait(within: .seconds(20)).text == "by the server")
-                // Unasked as well; a stranger's change is told.
+                // The presenter is not told of its server's write without a question either. It is told of another program's
+                // change.
                 try server.must("put", notes, "by the server again")
                 #expect(!presenter.text.contains("changed"), "\(presenter.text)")
                 try Script("echo other >\"$1\"").run(notes)
@@ -220,7 +221,7 @@ extension MountTests {
                 for round in 1...3 {
                     try Script("echo \"$2\" >\"$1\"").run(notes, "change \(round)")
                     for presenter in presenters {
-                        // Each would wait for the other until its minute is over.
+                        // Otherwise each would wait for the other until its minute is over.
                         try eventually(within: .seconds(15), "both to read: \(presenter.text)") {
                             presenter.text.components(separatedBy: "change \(round)\nheard\n").count > 1
                         }

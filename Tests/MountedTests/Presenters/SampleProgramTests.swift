@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that were written for Apple's Foundation, with one more import: what they print is what they would there.
+    /// Programs for Apple's Foundation, with an additional import, print what they print there.
     @Suite struct SampleProgramTests {
         @Test(
             "A program for Apple's file coordination does what it should, by the library",

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that look at the size or the times of a document with unsaved text, and then use it.
+    /// Programs that read the size or the times of a document with unsaved text, and then use it.
     @Suite struct UnsavedDocumentTests {
         enum Method: String, CaseIterable, Sendable {
             case inPlace = "in-place"
@@ -20,7 +20,7 @@ extension MountTests {
             var typed: String { text.replacing("\n", with: "\\n") }
         }
 
-        /// How a program uses `doc` in the current directory. It prints what it has found in it.
+        /// How a program uses `doc` in the current directory. It prints the contents that it found.
         enum DocumentUse: String, CaseIterable, Sendable {
             case status, add, commit, stash, make, cpio, tar, list, read, mapping
 
@@ -64,7 +64,7 @@ extension MountTests {
 
         static let saved = "one\ntwo\n"
 
-        /// A directory for each way, with a repository and a makefile.
+        /// Makes a directory for each use, with a repository and a makefile.
         private static func prepare(_ directory: String) throws {
             let script = Script(
                 """
@@ -102,7 +102,7 @@ extension MountTests {
             return presenter
         }
 
-        /// Has the presenter do something, and waits for it to say so.
+        /// Sends an order to the presenter, and waits for its answer.
         @discardableResult
         static func tell(
             _ presenter: RunningProgram, _ command: String, _ answer: String
@@ -124,7 +124,7 @@ extension MountTests {
             try Program("stat").run("-c", "%s", path, within: .seconds(20)).text
         }
 
-        /// What a program finds in a document with unsaved text, and what it says.
+        /// Returns the contents that a program finds in a document with unsaved text, and its output.
         private static func use(
             _ way: DocumentUse, _ length: Length, of presenter: RunningProgram, in mount: MountedDirectory
         ) throws -> String {
@@ -184,7 +184,7 @@ extension MountTests {
                 let presenter = try Self.present(["doc"], in: mount)
                 try Self.tell(presenter, "type doc new", "typed")
                 presenter.send(SIGSTOP)
-                // Its wait may be over before the signal comes, on a slow machine.
+                // On a slow machine its wait may end before the signal comes.
                 var outcome: ProgramResult?
                 for _ in 1...10 where try mount.counters.interrupted == 0 {
                     let before = try mount.counters.asked
@@ -215,11 +215,11 @@ extension MountTests {
             }
         }
 
-        /// What does not look at a document by its path for what a save changes.
+        /// Uses that do not read, by the path of the document, an attribute that a save changes.
         enum Other: String, CaseIterable, Sendable {
             case access, handle, empty, list, mode, filesystem
 
-            /// Does it with `doc` in the current directory.
+            /// The code of the use, with `doc` in the current directory.
             var code: String {
                 switch self {
                 case .access: "os.access('doc', os.R_OK)"
@@ -280,7 +280,7 @@ extension MountTests {
                     """
                 ).start(at: mount.path, input: .keyboard)
                 try eventually(within: .seconds(20), "the open") { reader.text == "open\n" }
-                // Only then, so that the open has asked nobody.
+                // The presenter registers only now, so that the open has asked no presenter.
                 let presenter = try Self.present(["doc"], in: mount)
                 try Self.tell(presenter, "type doc unsaved", "typed")
                 try reader.type("\n")
@@ -309,13 +309,13 @@ extension MountTests {
                 try read.run(mount.path)
                 try Self.tell(presenter, "type doc second-one", "typed")
                 #expect(try Self.size(of: doc) == "5\n")
-                // Another command may be the last look before an open.
+                // For another command, the stat may be the last check before an open.
                 try read.run(mount.path)
                 #expect(try Self.size(of: doc) == "10\n")
                 try Self.tell(presenter, "type doc third-and-longest", "typed")
-                // Neither old nor new would be the worst.
+                // A mixture of old and new text would be the worst result.
                 #expect(try read.run(mount.path, input: .text("read\n")).text == "second-one")
-                // It has opened it, so the session does not only look.
+                // The program has opened the document, so its access session is more than a stat.
                 #expect(try read.run(mount.path, input: .text("read\n")).text == "third-and-longest")
                 try Self.tell(presenter, "type doc fourth", "typed")
                 #expect(try Program("cat").run(doc).text == "fourth")
@@ -324,7 +324,7 @@ extension MountTests {
             }
         }
 
-        /// How a program looks at `doc` and then takes away what is in it, without having read it.
+        /// How a program reads the attributes of `doc` and then destroys its contents without reading them.
         enum Loss: String, CaseIterable, Sendable {
             case removed, overwritten, cut, replaced
 
@@ -368,7 +368,7 @@ extension MountTests {
                 mount in
                 let doc = mount.path + "/doc"
                 let presenter = try Self.present(["doc"], in: mount)
-                // The kernel knows it for an hour now.
+                // The kernel caches the size for an hour from now on.
                 #expect(try Self.size(of: doc) == "\(Self.saved.utf8.count)\n")
                 for text in ["a", "bc", "def"] {
                     try Self.tell(presenter, "type doc \(text)", "typed")

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Contents are preserved before they are lost", where two have a file open, or know it by two names.
+/// Guarantees, "Contents are preserved before they are lost", if two programs have a file open or use two names of it.
 extension MountTests {
     @Suite struct ConcurrentWriterTests {
         @Test("What a writer leaves while a suspended one may still write over it")
@@ -14,7 +14,7 @@ extension MountTests {
                 forced: [.suspended]
             ) { stage in
                 try stage.other.must("put", stage.document, left)
-                // The next grant, by which what was left is kept.
+                // The next grant preserves the contents that were left.
                 #expect(try ScriptedProcess().must("read", stage.document) == left)
                 try stage.holder.must("write", "h", "over it")
                 #expect(stage.below() != left)
@@ -31,7 +31,7 @@ extension MountTests {
                 try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
                 try stage.other.must("write", "o", left)
                 try stage.other.must("close", "o")
-                // The file is closed when the program goes on already.
+                // The file is closed when the program has already gone on.
                 try eventually(within: .seconds(10), "what was left to be kept") {
                     try stage.mount.counters.kept == 2
                 }
@@ -61,7 +61,7 @@ extension MountTests {
                     }
                 }
                 #expect(Set(former.values).contains("one two three"), "\(former)")
-                // Whoever noted an ID finds what there was.
+                // An id that a user noted still leads to the same contents.
                 for (id, text) in former { #expect(try mount.text(ofKept: id) == text) }
                 try two.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try two.must("write", "h", "new")
@@ -123,7 +123,7 @@ extension MountTests {
                 try holder.must("overwrite", "h", "latest")
                 try other.must("link", document, document + ".too")
                 try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
-                // By whichever of its names was learnt last.
+                // The version is listed under the name that was learnt last.
                 let entry = try #require(try mount.kept().first)
                 #expect(try mount.text(ofKept: entry.id) == "latest")
                 checkForcedSteps(try mount.status(), except: [.proceeded])

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Who stores to a shared mapping makes no system call, and where data goes through the daemon the kernel has the pages
-    /// for itself.
+    /// A store to a shared mapping makes no system call. Where the daemon moves the data, the kernel keeps the dirty pages to
+    /// itself.
     @Suite struct MappedWriterTests {
         private static let bounds = "wait=120s,hold=1s,idle=300ms"
         private static let margin = Duration.seconds(10)
@@ -108,7 +108,7 @@ extension MountTests {
             arguments: Place.all)
         func aLingeringMappingHoldsItsClaim(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
-                // In the kernel's cache, and nowhere else.
+                // The contents exist in the kernel's cache only.
                 #expect(try Program("cat").run(document).text == "stored by the mapping")
                 let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
                 print("a writer went over a mapping without a descriptor after \(took) (bound 1 s)")
@@ -150,21 +150,21 @@ extension MountTests {
             sys.stdin.read()
             """
 
-        /// Where the file lies.
+        /// The place of the file.
         enum Place: String, Sendable {
             case lab, memory
 
             static var all: [Place] { access("/dev/shm", W_OK) == 0 ? [.lab, .memory] : [.lab] }
         }
 
-        /// Has a program store to a mapping of a file that it keeps open, and then somebody do something with it.
+        /// Lets a program store to a mapping of a file that it keeps open. Then the body uses the file.
         private static func withMapping(
             _ place: Place, storing: String = storing,
             _ body: (MountedDirectory, _ document: String) throws -> Void,
             after: (MountedDirectory) throws -> Void = { _ in }
         ) throws {
             let mount = try MountedDirectory([bounds], in: place == .memory ? "/dev/shm" : nil)
-            // The rest is in the lab.
+            // The lab removes mounts in other places.
             defer { if place == .memory { remove(mount.path) } }
             do {
                 try FileContents.write("as it was before that", to: mount.path + "/document")

@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What happens when nothing can be kept: documents are not truncated, names still go. And who may see what was kept.
+/// If nothing can be preserved, documents are not truncated, but names are still removed. Also tests which users may see
+/// versions.
 extension MountTests {
     @Suite struct PreservationFailureTests {
         @Test("Where the copy has no room, opens that truncate get EBUSY; removals and replacements go ahead")
@@ -12,7 +13,7 @@ extension MountTests {
                 return print("only root can fill a file system: shown by the run as root")
             }
             try SmallFilesystem.with("size=8m,nr_inodes=60") { small in
-                // 5 MiB of 8: there is no room for a second one.
+                // 5 MiB of 8: there is no room for a second copy.
                 try Script("head -c 5242880 /dev/zero >\"$1/one\"; cp \"$1/one\" \"$1/new\" || true").run(
                     small.source)
                 try Script("truncate -s 4k \"$1/new\"; cp \"$1/new\" \"$1/two\"").run(small.source)
@@ -21,7 +22,7 @@ extension MountTests {
                 try small.refuses(holder, other, "one", size: 5_242_880)
                 try holder.must("open", "t", small.source + "/two", "O_WRONLY")
                 try holder.must("write", "t", "x")
-                // A second name is an inode to this file system.
+                // On this file system, a second name takes an inode.
                 try Script("i=0; while touch \"$1/filler-$i\" 2>/dev/null; do i=$((i + 1)); done").run(
                     small.source)
                 try other.must("rename", small.source + "/new", small.source + "/two")
@@ -41,7 +42,7 @@ extension MountTests {
                 return print("only root can make a file system: shown by the run as root")
             }
             try SmallFilesystem.with("size=8m") { small in
-                // Larger than `keep-max`, and all hole.
+                // The files are larger than `keep-max` and consist of holes.
                 try Script("truncate -s 300M \"$1/one\" \"$1/two\"; echo new >\"$1/new\"").run(small.source)
                 try small.mount()
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -55,7 +56,7 @@ extension MountTests {
             }
         }
 
-        // User 65534 has a name on every system, which fusermount3 wants to know.
+        // User 65534 has a name on every system, which fusermount3 needs.
         @Test("Kept contents are shown under the stored and the present mode only")
         func versionsNeedStoredAndCurrentRights() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
@@ -75,7 +76,7 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// A user mounts, where he may: in a mount namespace whose /dev/fuse is for everybody.
+        /// A user mounts, where that is allowed: in a mount namespace with a /dev/fuse for all users.
         private static let asUser = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -118,7 +119,7 @@ extension MountTests {
     }
 }
 
-/// A file system of a few megabytes that Truce is mounted over in the foreground, so that its log can be read.
+/// A file system of a few megabytes, with Truce mounted over it in the foreground so that its log can be read.
 final class SmallFilesystem {
     let source: String
     private var daemon: RunningProgram?
@@ -156,7 +157,7 @@ final class SmallFilesystem {
         try MountStatus(json: try TruceCommand.run("status", "--json", source).output)
     }
 
-    /// Somebody has written to a document that cannot be kept: nobody else may truncate or overwrite it.
+    /// Checks that no other program may truncate or overwrite a document with changes that cannot be preserved.
     func refuses(_ holder: ScriptedProcess, _ other: ScriptedProcess, _ name: String, size: Int) throws {
         let document = source + "/" + name
         try holder.must("open", "h", document, "O_WRONLY")

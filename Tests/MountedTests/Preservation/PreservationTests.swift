@@ -3,24 +3,25 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Contents are preserved before they are lost": what a step goes over is kept before the step, on the disk, whatever is killed afterwards.
+/// Guarantees, "Contents are preserved before they are lost": contents are preserved on disk before a step overwrites them, and
+/// survive a kill.
 ///
-/// One test for each caller of `keep`. In all of them one program has the document open and has written to it, another
-/// one goes over that, the daemon is killed, and the next one still has the bytes.
+/// There is one test for each caller of `keep`. One program has written to the document and keeps it open, and another one
+/// overwrites it. The daemon is killed, and the next daemon still has the bytes.
 extension MountTests {
     @Suite struct PreservationTests {
         static let old = "written by the holder"
-        /// Nobody yields, and nobody waits for long.
+        /// No holder yields, and no waiter waits for long.
         static let impatient = "wait=500ms,hold=60s,idle=60s"
-        /// Holders yield soon, and there is time to wait for it.
+        /// Holders yield soon, and waiters have time for that.
         static let yielding = "wait=20s,hold=1s,idle=200ms"
 
         struct Stage {
             let mount: MountedDirectory
             let document: String
-            /// Has the document open as "h" and has written `old` to it.
+            /// The program that has the document open as "h" and has written `old` to it.
             let holder: ScriptedProcess
-            /// Somebody else.
+            /// Another program.
             let other: ScriptedProcess
 
             func below() -> String? {
@@ -51,7 +52,7 @@ extension MountTests {
 
         @Test("A truncation by path that went ahead over a claim", arguments: ["0", "7"])
         func aPathTruncationAfterATimeoutPreserves(length: String) throws {
-            // What it leaves is kept as well, since the holder writes on.
+            // The truncated contents are preserved as well, since the holder goes on to write.
             let left = String(Self.old.prefix(Int(length) ?? 0))
             let (kept, cause) = left.isEmpty ? ([Self.old], "claim") : ([Self.old, left], "suspended-writer")
             try Self.keeps(kept, as: cause, Self.impatient, forced: [.proceeded]) { stage in
@@ -92,7 +93,7 @@ extension MountTests {
                 try holder.must("write", "h", " and more")
                 try holder.must("close", "h")
                 let restored = try Lab.freshDirectory("restored") + "/document"
-                // It is called by the backup's name, and found by the document's.
+                // The version has the backup's name, and is found by the document's.
                 try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
                 #expect(try FileContents.text(of: restored) == "begun more and more")
                 try presenter.end()
@@ -104,7 +105,7 @@ extension MountTests {
             "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
             arguments: [
                 "rm document", "mv other document", ": >document",
-                // A save by way of a backup, step by step and by Vim.
+                // Saves with a backup, step by step and by Vim.
                 "mv document document~; echo new >document; rm document~",
                 "vim -Nu NONE -i NONE -n -es --cmd 'set backupcopy=no' -c '%s/.*/new/' -c wq document",
                 // A save by RENAME_EXCHANGE.
@@ -128,7 +129,7 @@ extension MountTests {
                     try mount.restore(version.id, to: "\(restored)/\(version.id)")
                     return try FileContents.text(of: "\(restored)/\(version.id)")
                 }
-                // What a save leaves beside the access is kept as well.
+                // The writes of the access are preserved, besides what the save itself leaves.
                 #expect(kept.contains("begun\n"), "\(kept)")
                 checkForcedSteps(try mount.status(), except: [.proceeded])
             }
@@ -148,7 +149,7 @@ extension MountTests {
                     try Program("chmod").run(mode, directory)
                     return try Self.keepRemoved(directory + "/document", of: mount)
                 }
-                // Where it was when it was kept counts, and where it is now.
+                // The rights at the place of preservation count, and those at the present place.
                 let steps: [(change: String, mayRead: [Bool])] = [
                     ("chmod 700 closed", [false, false]), ("chmod 755 closed", [false, true]),
                     ("mv closed open", [false, true]),
@@ -171,7 +172,7 @@ extension MountTests {
             }
         }
 
-        /// Has a file kept by removing it under a writer.
+        /// Preserves a file by removing it while a writer has it open.
         private static func keepRemoved(_ document: String, of mount: MountedDirectory) throws -> String {
             let former = Set(try mount.kept().map(\.id))
             let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -264,7 +265,7 @@ extension MountTests {
             }
         }
 
-        /// Plays a scene, kills the daemon and reads what was kept from the next one.
+        /// Plays a scene, kills the daemon, and reads the preserved versions from the next daemon.
         static func keeps(
             _ contents: [String], as cause: String, _ options: String, forced: Set<ForcedStep> = [],
             _ scene: (Stage) throws -> Void
@@ -289,7 +290,7 @@ extension MountTests {
                     try mount.restore(id, to: "\(place)/\(id)")
                     found.append(try FileContents.text(of: "\(place)/\(id)"))
                 }
-                // The newest is listed first.
+                // The newest version is listed first.
                 #expect(found == contents.reversed())
                 #expect(entries.first?.cause == cause)
             }

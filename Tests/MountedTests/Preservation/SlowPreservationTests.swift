@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Contents that take long to be kept.
+    /// Contents that take long to preserve.
     @Suite struct SlowPreservationTests {
         @Test("Who waits until what it would lose is kept is not taken for a writer that does nothing")
         func waitingForPreservationIsNotIdleness() throws {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
                 try stage.mount.waitUntilParked(stage.reader.pid)
-                // It comes later, and its wait is as long.
+                // This reader comes later, and its wait limit is as long.
                 let last = try ScriptedProcess()
                 #expect(try last.must("read", stage.another) == "old")
                 #expect(!stage.writer.isDone)
@@ -40,7 +40,8 @@ extension MountTests {
 
         private struct Stage {
             let mount: MountedDirectory
-            /// The holder has both open, and has written to them. It is suspended at the first, and the writer opens that.
+            /// The holder has both files open and has written to them. Its claim on this one is suspended, and the writer opens
+            /// it.
             let document: String
             let another: String
             let holder: ScriptedProcess
@@ -61,7 +62,7 @@ extension MountTests {
             }
         }
 
-        /// As long as the file system is frozen nothing can be kept, and the writer waits for that.
+        /// While the file system is frozen, nothing can be preserved, and the writer waits for the preservation.
         private static func stage(
             _ bounds: String, whileFrozen: (Stage) throws -> Void, after: (Stage) throws -> Void
         ) throws {
@@ -72,7 +73,7 @@ extension MountTests {
                 do {
                     let granted = try mount.status().counters.granted
                     try stage.writer.tell("open", "w", stage.document, "O_WRONLY|O_TRUNC")
-                    // When the holder has had its `hold`.
+                    // The claim is granted after the holder's `hold`.
                     try eventually(within: .seconds(20), "the writer's turn to come") {
                         try mount.status().counters.granted == granted + 1
                     }

@@ -23,7 +23,7 @@ extension MountTests {
                 }
                 let texts = try mount.kept("document").map { try mount.text(ofKept: $0.id) }
                 #expect(texts == ["text 10", "text 9", "text 8", "old, held"])
-                // Each save was kept once, and not again before the next one.
+                // Each save was preserved once, and not again before the next save.
                 #expect(try mount.counters.kept == 11)
                 try holder.must("close", "h")
                 checkForcedSteps(try mount.status(), except: [.suspended])
@@ -67,7 +67,7 @@ extension MountTests {
                     try holder.must("open", path, path, "O_WRONLY|O_APPEND")
                     try holder.must("write", path, "x")
                 }
-                // There is room for it beyond what is root's.
+                // The only room left for it is reserved for root.
                 for path in [document, roots] {
                     #expect(try other.ask("open", "o", path, "O_WRONLY|O_TRUNC") == "EBUSY", "\(path)")
                 }
@@ -121,7 +121,7 @@ extension MountTests {
                 let (document, holder, other) = (
                     mount.path + "/document", try ScriptedProcess(), try ScriptedProcess()
                 )
-                // "former" is kept, and so is "text".
+                // "former" is preserved, and so is "text".
                 for path in [document, mount.path + "/other"] {
                     try holder.must("open", path, path, "O_WRONLY|O_APPEND")
                     try holder.must("write", path, "!")
@@ -280,7 +280,7 @@ extension MountTests {
             }
         }
 
-        /// Acts as a user who is not root.
+        /// Starts a process of a user other than root.
         private static func user(_ number: Int = 65534) throws -> ScriptedProcess {
             try ScriptedProcess(
                 Script(

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program saves if it puts the next contents under the name that it has vacated, whatever it calls the former ones.
+    /// A program saves if it puts new contents under the name that it has vacated, whatever name the old contents get.
     @Suite struct BackupRenameTests {
-        /// How a new file comes to the name.
+        /// How a new file gets the name.
         enum Replacement: String, CaseIterable, Sendable { case create, rename, link }
 
         static let names = [
@@ -39,11 +39,12 @@ extension MountTests {
             if filling == .link { try saver.must("unlink", made) }
         }
 
-        /// In milliseconds. A name that is missing for longer may be taken to be gone: if the saver was not run, it saves once more.
+        /// In milliseconds. A name that is missing for longer may count as deleted. If the saver was not scheduled in time, it
+        /// saves once more.
         private static let longest = 150
         private static let saves = 3
 
-        /// The presenter relinquishes once for each save and hears of one change, and of nothing else.
+        /// Checks that the presenter relinquishes once for each save and is told of one change, and of nothing else.
         private static func checkSaves(_ told: String) {
             for other in ["didMove", "Deletion", "didAppear"] { #expect(!told.contains(other), "\(told)") }
             for message in ["relinquishToWriter", "didChange"] {
@@ -59,8 +60,8 @@ extension MountTests {
             throw TestFailure("a program that saves was never run in time")
         }
 
-        /// Saves a few times while others look at the document and list its directory, and returns what the presenter was told. Nil
-        /// if a save took too long.
+        /// Saves a few times while other programs read the document and list its directory. Returns the presenter's output, or
+        /// nil if a save took too long.
         private static func saveInTime(aside name: String, _ filling: Replacement) throws -> String? {
             try MountedDirectory.with(prepare: prepare) { mount in
                 let (document, board) = (mount.path + "/notes.md", try CounterTable())
@@ -114,7 +115,7 @@ extension MountTests {
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
                 let (presenter, mover) = (try PresenterTests.present(mount), try ScriptedProcess())
                 try mover.must("rename", document, moved)
-                // Its own writing says that it is no backup.
+                // A write to the moved file shows that it is no backup.
                 try mover.must("put", moved, "rewritten")
                 try eventually(within: .seconds(10), "the move and the change to be told") {
                     Self.count("didMove", presenter) == 1 && Self.count("didChange", presenter) == 1
@@ -136,7 +137,7 @@ extension MountTests {
             throw TestFailure("a program that saves was never run in time")
         }
 
-        /// A presenter that writes to the file when it has moved away, if it writes.
+        /// Starts a presenter that writes to the file after its move if `isWriting`.
         private static func present(_ mount: MountedDirectory, isWriting: Bool) throws -> RunningProgram {
             guard isWriting else { return try PresenterTests.present(mount) }
             let presenter = try TruceCommand.start(

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that save by a helper file and close it only after they have given it the document's name: from then on others meet
-    /// whoever goes on to write.
+    /// Programs that save by a helper file and close it only after they have given it the document's name. From then on, other
+    /// programs share the document with a writer.
     @Suite struct OpenTemporaryFileTests {
         static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
 
@@ -59,7 +59,7 @@ extension MountTests {
             }
         }
 
-        /// Until the clock of the file system would tell a later change of a file.
+        /// Waits until a later change of the file would get a different time.
         private static func settle(_ path: String) throws {
             try eventually(within: .seconds(10), "the last change of \(path) to be past") {
                 var status = stat()
@@ -73,7 +73,7 @@ extension MountTests {
             }
         }
 
-        /// Has a file closed, and waits until the daemon has done all that follows from that, which is when it has ended.
+        /// Closes a file, and waits until the daemon has done all resulting work, which is so when it has ended.
         private static func close(_ actor: ScriptedProcess, in mount: MountedDirectory) throws {
             try actor.must("close", "h")
             try mount.unmount()
@@ -99,7 +99,7 @@ extension MountTests {
             "Who opens the document waits for whoever is writing to it",
             arguments: helpers, ["rename", "exchange", "link"])
         func anOpenWaitsForTheRenamedFilesWriter(helper: String, call: String) throws {
-            // A log of two names is one still.
+            // A log with two names is still a log.
             if (helper, call) == ("document.log", "link") { return }
             try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
@@ -216,7 +216,7 @@ extension MountTests {
             os.write(file, b", more")
             """
 
-        /// A document, another one that may come in its place, and a helper file that the holder has open and has begun to write.
+        /// A document, a file that may replace it, and a helper file that the holder has open and has begun to write.
         private static func with(
             _ bounds: String, _ helper: String, _ body: (MountedDirectory, ScriptedProcess) throws -> Void
         ) throws {

@@ -4,10 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A name that was moved away is free for whatever is no file, as in a directory that is not mounted (D126). Others wait for it
-    /// only while a living program saves a document that they present or have open.
+    /// A name that was moved away is free for all that is not a file, as in a directory that is not mounted (D126). Other
+    /// programs wait for the name only while a living program saves a document that they present or have open.
     @Suite struct PendingSaveNameTests {
-        /// A presenter that is asked nothing but whether the document may be deleted.
+        /// Starts a presenter that is asked only whether the document may be deleted.
         private static func present(_ document: String) throws -> RunningProgram {
             let presenter = try TruceCommand.start("present", document, "--on-delete", "true")
             try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {

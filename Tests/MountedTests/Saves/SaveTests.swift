@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 2. Names that are missing in the middle of a save are waited for.
+    /// Other programs wait for names that are missing in the middle of a save.
     @Suite struct SaveTests {
         static let lookups = 1_000_000
 
@@ -16,13 +16,13 @@ extension MountTests {
             try saver.prepare(plain)
             print("2. \(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
             try MountedDirectory.with(prepare: saver.prepare) { mount in
-                // It is asked nothing but whether the document may be deleted, which is not what happens to it.
+                // The presenter is asked only about deletions, and the document is not deleted.
                 let presenter = try TruceCommand.start(
                     "present", mount.path + "/" + saver.document, "--on-delete", "true")
                 try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
                     presenter.text.contains("presenting")
                 }
-                // How often they meet is the scheduler's to say, for the fastest of them hardly ever.
+                // The scheduler decides how often they meet; for the fastest savers they hardly ever do.
                 let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
                     let counters = try mount.status().counters
                     return counters.waited + counters.bounced > 0
@@ -34,12 +34,12 @@ extension MountTests {
                 print("   \(status.counters.summary)")
 
                 #expect(figures.lookups >= Self.lookups)
-                // ESTALE is no better than ENOENT for a program that looks at a document.
+                // ESTALE is no better than ENOENT for a program that reads the attributes of a document.
                 #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
                 #expect(figures.unlisted == 0, "of \(figures.listings) listings")
                 #expect(figures.failures == 0, "\(figures.lastErrors)")
-                // Who opened the file and stood still before the first byte for 250 ms has let the writer pass,
-                // and sees what it would see below.
+                // A reader that was idle for 250 ms between the open and the first byte has yielded to the writer. It sees the
+                // same contents as below.
                 #expect(figures.empty <= status.counters.yielded)
                 let below = try FileContents.text(of: mount.below + "/" + saver.document)
                 #expect(below == saver.expected(afterRuns: figures.runs))
@@ -49,7 +49,8 @@ extension MountTests {
             }
         }
 
-        /// The program saves until the document was looked up so many times and `isEnough`, and at least one run long.
+        /// Runs the program until the document was looked up this many times and `isEnough` is true. It completes at least one
+        /// run.
         private func watch(
             _ saver: Saver, in directory: String, lookups: Int, until isEnough: () throws -> Bool = { true }
         ) throws -> Figures {
@@ -76,7 +77,7 @@ extension MountTests {
         }
     }
 
-    /// What those saw who looked on.
+    /// The observations of the watchers.
     struct Figures: CustomStringConvertible {
         let runs: Int
         let took: Duration
@@ -87,7 +88,7 @@ extension MountTests {
         var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
         var stale: Int { watchers[0][.stale] + watchers[1][.stale] }
         var listings: Int { watchers[2].rounds }
-        /// Listings that lacked the name.
+        /// The number of listings that lacked the name.
         var unlisted: Int { watchers[2][.missing] + watchers[2][.stale] }
         var failures: Int { sum { $0.failures } }
         var empty: Int { watchers[1][.empty] }
@@ -105,9 +106,9 @@ extension MountTests {
     }
 }
 
-/// A program that saves a document again and again, each time with one line more.
+/// A program that saves a document again and again, each time with an additional line.
 struct Saver: Sendable, CustomTestStringConvertible {
-    /// How often it saves in one run.
+    /// The number of saves in one run.
     static let saves = 40
     static let mostRuns = 500
 
@@ -116,7 +117,7 @@ struct Saver: Sendable, CustomTestStringConvertible {
     var prepare: @Sendable (_ directory: String) throws -> Void = { directory in
         try FileContents.write(Saver.heading, to: directory + "/document.txt")
     }
-    /// One run; throws if any save failed.
+    /// Makes one run; throws if any save failed.
     let save: @Sendable (_ directory: String) throws -> Void
     var isAppending = true
 
@@ -152,7 +153,7 @@ struct Saver: Sendable, CustomTestStringConvertible {
     }
 
     static let emacs = Saver(name: "Emacs") { directory in
-        // Emacs makes its backup once per buffer; a person who saves for days has many buffers.
+        // Emacs makes its backup once per buffer; a user that saves for days has many buffers.
         let form = """
             (progn (find-file "document.txt")
               (dotimes (i \(saves))
@@ -168,7 +169,7 @@ struct Saver: Sendable, CustomTestStringConvertible {
         let editor = try Script(
             "script --quiet --return --command 'nano --ignorercfiles --nonewlines +100000 document.txt' /dev/null"
         ).start(at: directory, with: ["TERM": "xterm"], input: .keyboard)
-        // Before it has set its terminal up, Control-S would stop the output.
+        // Before nano has set up its terminal, Control-S would stop the output.
         try eventually(within: .seconds(20), "nano's screen") { editor.text.contains("GNU nano") }
         for number in 0..<saves {
             let before = editor.text.count(of: "Wrote ")

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Files that a program makes and takes away again in a save concern no presenter of the folder, whatever they are called.
+    /// Files that a program makes and removes again in a save cause no events for presenters of the folder, whatever their
+    /// names.
     @Suite struct TransientFileTests {
-        /// What a program does to save `notes.md`, in the words of `Tests/Workers/actor`.
+        /// How a program saves `notes.md`, as orders for `Tests/Workers/actor`.
         enum SaveMethod: String, CaseIterable, Sendable {
             case helper = "a helper is made first and removed last"
             case copy = "a helper is made, read, and removed before the document is written"
@@ -41,7 +42,7 @@ extension MountTests {
             }
         }
 
-        /// How a program makes a backup that was there before.
+        /// How a program replaces an existing backup.
         enum Backup: String, CaseIterable, Sendable {
             case renamed = "the document is renamed to it and made anew"
             case renamedTo = "the document is renamed to it, and a new file to the document"
@@ -67,7 +68,8 @@ extension MountTests {
 
         static let backups = ["notes.md.bak", "notes.md.orig", "Copy of notes.md"]
         private static let names = ["stA1b2C3", ".notes.md20274", "notes.md_original"]
-        /// In milliseconds. A helper that lives longer may be told of: if the program was not run, it saves once more.
+        /// In milliseconds. The presenter may be told of a helper that lives longer. If the program was not scheduled in time,
+        /// it saves once more.
         private static let longest = 150
 
         private static func prepare(_ directory: String) throws {
@@ -84,7 +86,7 @@ extension MountTests {
             }
         }
 
-        /// Whether a program has done all in time.
+        /// Whether a program has finished all steps in time.
         private static func perform(
             _ steps: [[String]], by program: ScriptedProcess, in mount: MountedDirectory
         ) throws
@@ -102,7 +104,7 @@ extension MountTests {
             return took < .milliseconds(longest)
         }
 
-        /// What a folder's presenter was asked and told, in order: the message, and what it is about.
+        /// The questions and events of a folder's presenter in order: the message and its item.
         private static func told(_ presenter: RunningProgram) throws -> [String] {
             struct Message: Decodable {
                 struct Parameters: Decodable {
@@ -114,7 +116,7 @@ extension MountTests {
                 let method: String
                 let params: Parameters
             }
-            // The last line may not be complete.
+            // The last line may be incomplete.
             return try presenter.text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map
             {
                 let message = try JSONDecoder().decode(Message.self, from: Data($0.utf8))
@@ -124,8 +126,8 @@ extension MountTests {
             }
         }
 
-        /// Another file is deleted by a program that may save: its presenters are asked a moment later. By then they have heard of
-        /// all that came before.
+        /// A program that may save deletes another file, and its presenters are asked a moment later. By then they have been
+        /// told of all earlier changes.
         private static func waitUntilAllIsTold(_ folder: RunningProgram, _ mount: MountedDirectory) throws {
             let other = try ScriptedProcess()
             try other.must("unlink", mount.path + "/fence")
@@ -134,7 +136,7 @@ extension MountTests {
             }
         }
 
-        /// What the folder's presenter has heard of a save with each of the names. Nil if one took too long.
+        /// The events of the folder's presenter for a save with each of the names; nil if a save took too long.
         private static func hear(
             _ names: [String], isPresented: Bool, _ steps: (String, Int) -> [[String]]
         ) throws -> [String]? {
@@ -200,7 +202,7 @@ extension MountTests {
             }
         }
 
-        /// A presenter that notes whether the file is still there when it is asked about its deletion.
+        /// Starts a presenter that notes whether the file still exists when it is asked about its deletion.
         private static func presentLooking(_ mount: MountedDirectory) throws -> RunningProgram {
             let presenter = try TruceCommand.start(
                 "present", mount.path, "--on-delete", "cd '\(mount.path)'; ls | sed 's/^/there: /'")
@@ -259,7 +261,7 @@ extension MountTests {
             }
         }
 
-        /// Not with the new one, which the presenter of the folder could not know.
+        /// The event does not have the new path, which the presenter of the folder could not know.
         @Test("What happened in a directory that leaves the folder is told with the path that it had")
         func eventsKeepTheOldPathOfALeavingDirectory() throws {
             let prepare = { (source: String) in

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A headless Neovim with the plug-in, driven over its own socket as a user's second Neovim would be.
+/// A headless Neovim with the plug-in, driven over its own socket as by a user's second Neovim.
 ///
 /// Nothing in it saves by itself: no 'autowrite', no timer, no swap file.
 struct Editor {
@@ -34,7 +34,7 @@ struct Editor {
             && census.contains("\"messages\"")
     }
 
-    /// What a program finds that begins now: Neovim has told of its text, and the daemon has heard it.
+    /// Waits until Neovim has reported unsaved text and the daemon knows of it, so that later programs find it.
     static func waitUntilUnsaved(_ file: String, in mount: MountedDirectory) throws {
         try eventually(within: .seconds(10), "the daemon to hear of unsaved text in \(file)") {
             try TruceCommand.run("ps", mount.path).text.split(separator: "\n").contains {
@@ -43,9 +43,9 @@ struct Editor {
         }
     }
 
-    /// What an expression of Vim script comes to.
+    /// The value of an expression of Vim script.
     func value(of expression: String) throws -> String {
-        // Neovim 0.7 prints the result where errors go, later ones where output goes; without a line's end.
+        // Neovim 0.7 prints the result to standard error, later versions to standard output; it has no line end.
         let outcome = try Program("nvim").run(
             "--server", socket, "--remote-expr", expression, within: .seconds(20))
         return (outcome.text + outcome.errorText).trimmingCharacters(in: .newlines)
@@ -69,12 +69,12 @@ struct Editor {
     func end() throws { try program.end() }
 }
 
-/// What the presenters of a mount were asked and told, from its journal.
+/// The questions and events of a mount's presenters, from its journal.
 struct PresenterExchange {
-    /// Words like `relinquishToWriter`, `didChange`; with the program they are about.
+    /// Messages such as `relinquishToWriter` and `didChange`, with the program that caused them.
     let steps: [(kind: String, message: String, program: String)]
 
-    /// Of one presenter, later than a step.
+    /// Reads the steps of one presenter after a given step.
     init(_ status: MountStatus, with pid: Int32, since sequence: UInt64) {
         steps = status.journal.filter {
             $0.sequence > sequence && $0.actor?.pid == pid && ($0.step == "asked" || $0.step == "told")
@@ -84,7 +84,7 @@ struct PresenterExchange {
         }
     }
 
-    /// What has to do with writing: readers are asked for, and let go, besides.
+    /// The messages about writing, without those that relinquish to readers and reacquire after them.
     func aboutWriters() -> [String] {
         var isReaders = false
         var found: [String] = []

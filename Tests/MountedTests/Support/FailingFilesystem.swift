@@ -4,21 +4,21 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What goes wrong with a file system while programs work on it.
+/// Failures of a file system while programs work on it.
 enum FilesystemFault: String, CaseIterable, Sendable {
-    /// No block is left, no inode is, or what the programs may use is used up.
+    /// No block is left, no inode is left, or the quota is used up.
     case full, withoutInodes, overQuota
     /// Its disk is gone; it has found an error in itself; an administrator made it read-only.
     case broken, failed, madeReadOnly
-    /// What is not in memory cannot be read; what is written has no place on the disk, which is found out late.
+    /// Data outside the page cache cannot be read; written data has no place on the disk, which is reported late.
     case unreadable, thin
 
-    /// Those in which every call is tried.
+    /// The faults with which every call is tried.
     static let total: [FilesystemFault] = [
         .full, .withoutInodes, .overQuota, .broken, .failed, .madeReadOnly,
     ]
 
-    /// What most calls say then.
+    /// The error of most calls.
     var errno: String {
         switch self {
         case .full, .withoutInodes, .thin: "ENOSPC"
@@ -28,17 +28,17 @@ enum FilesystemFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// Nobody can make a file system read-only in which a file is open for writing.
+    /// A file system cannot be made read-only while a file is open for writing.
     var opens: String { [.madeReadOnly, .unreadable].contains(self) ? "reading" : "writing" }
 }
 
 /// A small file system in a file, for root; with or without a mount of Truce over it.
 final class FailingFilesystem {
-    /// Where it is mounted, whatever happens at `source`.
+    /// Its mount point, independent of `source`.
     let base: String
-    /// The same once more.
+    /// The same file system, bound to a second place.
     let source: String
-    /// Of the daemon.
+    /// The daemon's pid.
     private(set) var pid: Int32?
     let kind: FilesystemFault
     let place: String
@@ -87,7 +87,7 @@ final class FailingFilesystem {
         try MountStatus(json: try TruceCommand.run("status", "--json", source).output)
     }
 
-    /// From now on it fails.
+    /// Makes the file system fail from now on.
     func fail() throws {
         let worker = try Self.worker()
         switch kind {
@@ -112,13 +112,13 @@ final class FailingFilesystem {
         }
     }
 
-    /// A program that makes the calls of `Tests/Workers/failures`.
+    /// Starts a program that makes the calls of `Tests/Workers/failures`.
     static func worker() throws -> ScriptedProcess {
         try ScriptedProcess(
             Program("python3").start(Checkout.path("Tests/Workers/failures"), input: .keyboard))
     }
 
-    /// Nobody has, wants or shows anything any more.
+    /// Checks that no program holds, waits for or presents anything.
     func checkForLeaks(sourceLocation: SourceLocation = #_sourceLocation) throws {
         struct PsOutput: Decodable {
             struct Place: Decodable { var mountpoint: String }
@@ -129,7 +129,7 @@ final class FailingFilesystem {
             }
             var mounts: [Mount]
         }
-        // The kernel tells of a close when it has time.
+        // The kernel may report a close later.
         try eventually(within: .seconds(10), "the end of all claims in \(source)") {
             let output = try TruceCommand.run("ps", "--json", source).output
             let mounts = try JSONDecoder().decode(PsOutput.self, from: Data(output)).mounts
@@ -170,7 +170,7 @@ final class FailingFilesystem {
         sync --file-system base
         """)
 
-    /// On a disk of which there is only what was written when it was made.
+    /// Runs on a disk that stores only the data from its creation.
     private static let makingThin = Script(
         """
         cd "$1"
@@ -183,7 +183,7 @@ final class FailingFilesystem {
         mkdir base/tree
         """)
 
-    /// As if the kernel had come across something impossible.
+    /// Acts as if the kernel had found an impossible state.
     private static let failing = Script(
         """
         device=$(findmnt --noheadings --output SOURCE --mountpoint "$1")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import TestSupport
 
-/// An ext4 of its own, for more files than one likes to have in the lab, or for what only ext4 does; gone with the object.
+/// A separate ext4, for more files than the lab should hold, or for features of ext4 only. It is removed with the object.
 final class LoopFilesystem: Sendable {
     let path: String
     private let image: String
@@ -20,7 +20,7 @@ final class LoopFilesystem: Sendable {
         ).run(path, image, size, "\(inodes)", options, making)
     }
 
-    /// Mounts a directory of a new one, which `prepare` furnishes first.
+    /// Mounts a directory of a new file system, which `prepare` fills first.
     static func with(
         _ options: [String] = [], mounted: String = "defaults", making: String = "-b 4096",
         prepare: (MountedDirectory) throws -> Void = { _ in }, _ body: (MountedDirectory) throws -> Void

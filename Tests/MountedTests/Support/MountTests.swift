@@ -2,8 +2,8 @@
 import TestSupport
 import Testing
 
-/// The evidence on real mounts, by real programs. One after the other: they measure times, and the machine has no
-/// cores to spare.
+/// Tests on real mounts with real programs. They run one after the other: they measure times, and the machine has no cores to
+/// spare.
 @Suite(.serialized) enum MountTests {}
 
 extension MountTests {

@@ -3,18 +3,18 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// Files of the checkout these tests were built from.
+/// Files of the checkout that these tests were built from.
 enum Checkout {
     static func path(_ name: String, from file: String = #filePath) -> String {
-        // A file below Tests, in whatever folder.
+        // A file below Tests, in any folder.
         let parts = file.split(separator: "/")
         let root = parts.prefix(parts.lastIndex(of: "Tests") ?? 0).map { "/" + $0 }.joined()
         return root + "/" + name
     }
 }
 
-/// A process of its own that makes the system calls it is told, and says how they went: `Tests/Workers/actor`, or another
-/// worker that is told by lines and answers each by one.
+/// A process that makes the system calls that it is told, and prints their results. It runs `Tests/Workers/actor`, or another
+/// worker that answers each order by one line.
 ///
 /// Actors are siblings, so that no claim of one is open to another.
 final class ScriptedProcess: Sendable {
@@ -34,13 +34,13 @@ final class ScriptedProcess: Sendable {
 
     var pid: pid_t { program.pid }
 
-    /// What it has answered, one line for each order.
+    /// Its answers, one line for each order.
     var answers: [String] {
         let lines = program.text.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.dropFirst().dropLast().map { String($0) }
     }
 
-    /// Tells it to do something, without waiting for the answer.
+    /// Sends an order without waiting for the answer.
     func tell(_ words: String...) throws { try tell(words) }
 
     func tell(_ words: [String]) throws {
@@ -48,7 +48,7 @@ final class ScriptedProcess: Sendable {
         try program.type(words.joined(separator: "\t") + "\n")
     }
 
-    /// Whether everything it was told is done.
+    /// Whether it has answered every order.
     var isDone: Bool { answers.count == told.withLock { $0 } }
 
     /// The answer to the last order.
@@ -60,7 +60,7 @@ final class ScriptedProcess: Sendable {
         return answers.last ?? ""
     }
 
-    /// Tells it to do something and returns how that went.
+    /// Sends an order and returns its result.
     func ask(_ words: String..., within bound: Duration = .seconds(20)) throws -> String {
         try ask(words, within: bound)
     }
@@ -70,7 +70,7 @@ final class ScriptedProcess: Sendable {
         return try answer(within: bound)
     }
 
-    /// Tells it to do something that has to work, and returns what came of it.
+    /// Sends an order that must succeed, and returns its result.
     @discardableResult
     func must(_ words: String..., within bound: Duration = .seconds(20)) throws -> String {
         try tell(words)

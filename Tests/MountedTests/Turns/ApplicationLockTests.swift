@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Programs that take care of themselves: they lock a file (rule X6), or they only append to it.
+/// Programs that coordinate themselves: they lock a file (rule X6), or they only append to it.
 extension MountTests {
     @Suite struct ApplicationLockTests {
-        /// Where nobody is let in by time: a wait that should not be is the end of the test.
+        /// No claim ends by time: a wait that should not happen fails the test.
         static let patient = "wait=60s,hold=60s,idle=60s"
         static let soon = Duration.seconds(10)
 
@@ -80,10 +80,10 @@ extension MountTests {
                     try two.must("write", "h", "two")
                     try two.must("close", "h")
                 }
-                // One of the same name, which only reads.
+                // Another process of the same name, which only reads.
                 #expect(try three.must("read", data, within: Self.soon) == "two3456789")
                 try one.must("close", "h")
-                // That is remembered.
+                // The daemon remembers that these programs lock the file.
                 for actor in [one, two, three] {
                     try actor.must("open", "h", data, "O_RDWR", within: Self.soon)
                 }
@@ -93,7 +93,7 @@ extension MountTests {
                 }
                 let status = try mount.status()
                 #expect(status.counters.kept == 0)
-                // The first of those, and the reader, which is known when it has been looked at.
+                // The first open waited, and so did the reader, which was known only after a check.
                 #expect(status.counters.waited == 2)
                 checkForcedSteps(status)
             }
@@ -128,7 +128,7 @@ extension MountTests {
                 try owner.must("write", "h", "new")
                 try other.tell("open", "h", data, "O_RDWR")
                 try mount.waitUntilParked(other.pid)
-                // It is looked at for the wait's sake and for the lock's, with growing pauses.
+                // The holder is checked for the wait and for the lock, with growing pauses.
                 let looked = try mount.counters.identified
                 try eventually(within: Self.soon, "looks at who has the file") {
                     try mount.counters.identified > looked + 4
@@ -174,7 +174,7 @@ extension MountTests {
         func appendersRunSideBySide() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let results = mount.path + "/results.csv"
-                // Each has the file open until another one has, too.
+                // Each program keeps the file open until another one has opened it, too.
                 let run = try Script(
                     """
                     for number in {1..24}; do echo $number; done |

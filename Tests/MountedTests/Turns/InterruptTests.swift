@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Design 4, "Interrupts": who waits for us can be ended at any moment, and nothing less ends the wait.
+/// Design 4, "Interrupts": a program that waits for the daemon can be killed at any moment, and nothing less ends the wait.
 extension MountTests {
     @Suite struct InterruptTests {
         static let signals = [SIGINT, SIGTERM, SIGKILL]
@@ -58,7 +58,7 @@ extension MountTests {
             }
         }
 
-        /// The waiter is still waiting, and gets its turn when the holder is done.
+        /// Checks that the waiter still waits, and that its request is granted when the holder ends.
         static func finish(
             _ request: Request, _ mount: MountedDirectory, _ holder: ScriptedProcess,
             _ waiter: ScriptedProcess
@@ -72,7 +72,7 @@ extension MountTests {
             #expect(try mount.counters.interrupted == 0)
         }
 
-        /// A mount in which one program holds a document and another one waits for it, for a minute if need be.
+        /// A mount in which one program holds a document and another one waits for it, for up to a minute.
         static func withWaiter(
             _ request: Request, catching signal: String? = nil,
             _ body: (_ mount: MountedDirectory, _ holder: ScriptedProcess, _ waiter: ScriptedProcess) throws
@@ -105,7 +105,7 @@ extension MountTests {
     }
 }
 
-/// Looks every 10 ms at a program that got a signal, and at the daemon, until the program is gone.
+/// Observes a program that got a signal, and the daemon, every 10 ms until the program is gone.
 struct Watch {
     let program: RunningProgram
     let others: [pid_t]
@@ -131,7 +131,7 @@ struct Watch {
         }
     }
 
-    /// Sends a signal and watches the program: for `span` one that goes on, else until it is gone, 10 s at most.
+    /// Sends a signal and watches the program: for `span` if it should survive, else until it is gone, 10 s at most.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> SignalResponse {
         let clock = ContinuousClock()
         let began = clock.now

@@ -7,21 +7,21 @@ import Testing
 extension MountTests {
     /// Very many threads wait for one file, and no other program has to wait for them.
     @Suite struct ManyWaitersTests {
-        /// What the worker prints; times in milliseconds.
+        /// The worker's output; times in milliseconds.
         private struct Outcome: Decodable {
             var quiet: Double
             var crowded: Double
-            /// Opens that were over before the crowd got its signal.
+            /// The number of opens that ended before the crowd got its signal.
             var early: Int?
             var opened: Int
             var failed: Int
             var taken: Int?
         }
 
-        /// In milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd` holds the 100 ms.
+        /// In milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd` checks the 100 ms.
         private static let most = 10_100.0
 
-        /// If root runs this, the crowd is another user's.
+        /// If root runs this test, the crowd belongs to another user.
         private static let others = geteuid() == 0 ? "allow_other," : ""
 
         private static func crowd(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
@@ -80,7 +80,7 @@ extension MountTests {
 
         @Test("Beyond 1024 opens of a user that wait, another one goes ahead, and the log says so")
         func opensBeyondAUsersShareProceed() throws {
-            // The user who mounted has a larger share.
+            // The user that mounted has a larger share.
             guard geteuid() == 0, try Lab.dataPath == .passthrough else {
                 return print("shown as root, where the kernel moves the data")
             }

@@ -5,15 +5,15 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// What an open comes to whose document is replaced, moved or deleted while it waits: the kernel is sent to
-    /// look the name up again, and the program sees what is there when its turn has come.
+    /// The result of an open when its document is replaced, moved or deleted while it waits. The kernel looks the name up
+    /// again, and the program gets the file that has the name when its claim is granted.
     @Suite struct OpenRetryTests {
         struct Case: CustomTestStringConvertible {
-            /// What somebody else does while the open waits.
+            /// The change by another program while the open waits.
             let change: [String]
             let request: [String]
             let answer: String
-            /// What is under the name then, and under the one it was moved to.
+            /// The contents under the name afterwards, and under the name it was moved to.
             var found: String?
             var foundAway: String?
             var testDescription: String { "\(change[0]), then \(request[0])" }
@@ -33,7 +33,7 @@ extension MountTests {
             Case(
                 change: ["unlink", "document"], request: ["put", "document", "put"], answer: "ok",
                 found: "put"),
-            // A file that moves is followed: it was found under its former name.
+            // An open follows a moved file: it was found under its former name.
             Case(
                 change: ["rename", "document", "away"], request: ["read", "document"], answer: "ok written",
                 foundAway: "written"),
@@ -66,20 +66,21 @@ extension MountTests {
                 #expect(FileContents.ofFile(mount.path + "/away") == example.foundAway.map { Array($0.utf8) })
                 print(
                     "\(example.testDescription): \(try waiter.answer()), \(try mount.counters.estale) ESTALE")
-                // Changes of names pass who has the file open.
+                // Changes of names suspend programs that have the file open.
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
         }
 
-        /// A thread is sent back once only. What it finds then may be replaced as well, while another program, which came back before
-        /// it, still writes to that: it waits for that program, as it would have a moment earlier.
+        /// The kernel retries a request once only. The file that the retry finds may be replaced as well, while another
+        /// program, which retried earlier, still writes to it. The open waits for that program, as it would have a moment
+        /// earlier.
         @Test(
             "A program whose file was replaced twice while it waited opens it when its writer is done, and what is kept does not change",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
         func aTwiceReplacedOpenWaitsAgain(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (writer, waiter) = (try ScriptedProcess(), try ScriptedProcess())
-                // Which of the two comes back first is for the kernel to say.
+                // The kernel decides which of the two retries comes first.
                 var tries = 0
                 repeat {
                     tries += 1
@@ -124,7 +125,7 @@ extension MountTests {
             }
         }
 
-        /// What `replaced-saves` prints.
+        /// The output of `replaced-saves`.
         private struct Saves: Decodable {
             let done: [String: Int]
             let torn: Int
@@ -146,7 +147,7 @@ extension MountTests {
             }
         }
 
-        /// Every content that was kept.
+        /// The contents of every version.
         private static func contentsKept(of mount: MountedDirectory) throws -> [String] {
             let place = try Lab.freshDirectory("restored")
             return try mount.kept("document").map { entry in
@@ -155,7 +156,7 @@ extension MountTests {
             }
         }
 
-        /// Whether the waiter had to wait again, for the writer.
+        /// Whether the waiter had to wait for the writer again.
         private static func isReplacedTwice(
             _ mount: MountedDirectory, _ writer: ScriptedProcess, _ waiter: ScriptedProcess, _ flags: String
         ) throws -> Bool {
@@ -166,7 +167,7 @@ extension MountTests {
             try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
             try writer.tell("open", "w", document, "O_WRONLY|O_APPEND")
             try mount.waitUntilParked(writer.pid)
-            // At once: whoever has written nothing is not waited for.
+            // The write follows at once: a program that has written nothing is not waited for.
             try writer.tell("write", "w", ", and more")
             try waiter.tell("open", "t", document, flags)
             try mount.waitUntilParked(waiter.pid)
@@ -191,8 +192,7 @@ extension MountTests {
             return true
         }
 
-        /// By a link of `/proc`, which leads to a file whatever it is called: an open that comes after the replacement of
-        /// what it found.
+        /// Opens by a link of `/proc`, which leads to a file under any name. The open comes after the file was replaced.
         @Test(
             "Who comes too late for a file is sent to the one that has its name, where anybody shows anything"
         )
@@ -209,7 +209,7 @@ extension MountTests {
                 #expect(try Program("cat").run(link).text == "old")
                 #expect(try mount.counters.estale == 0)
                 let presenter = try PresenterTests.present(mount)
-                // It comes again at once, and finds no other by this link.
+                // The retry comes at once, and this link leads to no other file.
                 #expect(try Program("cat").run(link).text == "old")
                 #expect(try mount.counters.estale == 1)
                 #expect(try Program("cat").run(document).text == "new")
@@ -222,6 +222,6 @@ extension MountTests {
 }
 
 extension MountedDirectory {
-    /// What the command says of all that was kept.
+    /// The command's list of all versions.
     fileprivate func listKept() throws -> String { try TruceCommand.run("kept", path).text }
 }

@@ -4,10 +4,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 6. Claims of unmodified programs yield: who keeps a file open delays others for
-    /// a bounded time only.
+    /// Claims of unmodified programs yield or are suspended: an open file delays other programs for a bounded time only.
     @Suite struct SuspensionTests {
-        /// A busy machine may be late; `wait` is far longer, so that it cannot be what ended the waiting.
+        /// A margin for a busy machine. `wait` is far longer, so that it cannot be what ended the wait.
         static let margin = Duration.seconds(10)
         static let bounds = "wait=120s,hold=1s,idle=300ms"
         static let hold = Duration.seconds(1)
@@ -51,7 +50,7 @@ extension MountTests {
                 let status = try mount.status()
                 #expect(status.counters.waited > 0)
                 #expect(status.counters.yielded + status.counters.suspended > 0)
-                // It is in the middle of the file, so it is passed over, and what it showed is kept.
+                // `less` has read only a part of the file, so its claim is suspended, and the old contents are preserved.
                 checkForcedSteps(status, except: [.suspended])
                 try less.type("q")
                 try less.wait(within: .seconds(10)).requireSuccess()
@@ -90,7 +89,7 @@ extension MountTests {
                 Self.report("an idle O_RDWR holder", "a writer", written, Self.idle)
                 #expect(written < Self.idle + Self.margin)
                 let status = try mount.status()
-                // There was a claim, and it let the others pass.
+                // There was a claim, and it yielded.
                 #expect(status.counters.yielded > 0)
                 checkForcedSteps(status)
             }
@@ -118,14 +117,14 @@ extension MountTests {
                 Self.report("a slow command", "a writer", written, Self.hold)
                 #expect(written < Self.hold + Self.margin)
                 let read = try Self.read(file)
-                // The contest with the writer has used `hold` up.
+                // The contention with the writer has used `hold` up.
                 Self.report("a slow command suspended before", "a reader", read, .zero)
                 #expect(read < Self.margin)
-                // It goes on writing at the place where the final figures begin.
+                // The slow command goes on to write at the offset where the final figures begin.
                 try eventually(within: .seconds(10), "the slow command to write over the others' work") {
                     try FileContents.text(of: mount.below + "/file").hasPrefix("progress")
                 }
-                // The next access is where the contents that were left are kept at the latest.
+                // The next access preserves the contents that were left, at the latest.
                 _ = try Self.read(file)
                 let kept = try Self.kept(file)
                 let status = try mount.status()
@@ -149,7 +148,7 @@ extension MountTests {
                 Self.report("slow command > file", "a reader", read, Self.hold)
                 #expect(read < Self.hold + Self.margin)
                 let written = try Self.write("replaced", to: file)
-                // The contest with the reader has used `hold` up.
+                // The contention with the reader has used `hold` up.
                 Self.report("slow command > file suspended before", "a writer", written, .zero)
                 #expect(written < Self.margin)
                 let kept = try Self.kept(file)
@@ -167,10 +166,10 @@ extension MountTests {
             try Self.withFile { mount, file in
                 let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
                 try eventually(within: .seconds(10), "the writer to begin") { writer.text == "begun\n" }
-                // From then on nobody waits for it.
+                // From then on no program waits for the writer.
                 _ = try Self.read(file)
                 let times = 40
-                // Of one writer the last three versions stay, and its first.
+                // The store keeps the last three versions of a writer, and its first.
                 var texts: [String: String] = [:]
                 for _ in 0..<times {
                     try Script(": >\"$1\"").run(file)
@@ -184,7 +183,7 @@ extension MountTests {
                 texts["the file"] = try FileContents.text(of: mount.below + "/file")
                 let lines = texts.values.flatMap { $0.split { $0 == "\n" || $0 == "\0" } }
                 let found = Set(lines.filter { $0.count == 8 }.compactMap { Int($0) })
-                // What is written while the kernel cuts the file is nobody's any more.
+                // Data written while the kernel truncates the file belongs to no version.
                 let gaps = (0..<count).filter { !found.contains($0) && ($0 == 0 || found.contains($0 - 1)) }
                 print("emptied \(times) times; of \(count) lines there are gaps at \(gaps)")
                 #expect(count > 100)
@@ -221,7 +220,7 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// The holder is a sibling of whoever the body starts.
+    /// The holder is a sibling of the programs that the body starts.
     private static func withHolder(
         _ habit: String, _ body: (MountedDirectory, _ file: String) throws -> Void
     ) throws {
@@ -253,7 +252,7 @@ extension MountTests.SuspensionTests {
     func aSuspendedWritersPositionedWritesOverwriteNoSaveSilently(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
-            // The one that keeps the file open has changed nothing at first, so it lets the other one pass after `idle`.
+            // The program that keeps the file open has changed nothing at first, so its claim yields after `idle`.
             let saved = try Program("python3")
                 .run(worker, file, "5", "\(saves)", descriptor, within: .seconds(60)).text
             #expect(saved.split(separator: "\n").count == 5 * saves)
@@ -263,7 +262,7 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// Every content that was kept of a file, restored by the command.
+    /// The contents of every version of a file, restored by the command.
     private static func kept(_ file: String) throws -> [String] {
         let place = try Lab.freshDirectory("restored")
         let list = try TruceCommand.run("kept", file).text

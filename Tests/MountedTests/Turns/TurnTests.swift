@@ -4,8 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Evidence 1. No torn opens: between a writer's open and its close nobody else's open of
-    /// that file succeeds.
+    /// No torn opens: between a writer's open and its close, no other program's open of that file succeeds.
     @Suite struct TurnTests {
         @Test("What a shell has removed is gone at once, though it made a directory like a temporary file")
         func aRemovedDirectoryIsGoneAtOnce() throws {
@@ -17,7 +16,7 @@ extension MountTests {
             }
         }
 
-        /// Rule Y6: whoever waits for a program does not wait for each of its handles anew.
+        /// Rule Y6: a program that waits for another does not wait for each of its handles anew.
         @Test("A program that opens a file again before it closes it keeps others out no longer than `hold`")
         func overlappingOpensHoldNoLongerThanHold() throws {
             try MountedDirectory.with("hold=1s,wait=60s") { mount in
@@ -61,7 +60,7 @@ extension MountTests {
                         [place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"],
                     ]
                 }
-                // In place nothing is seen of what is done below, so it is found by its name.
+                // The daemon is not told of changes below, so it learns such a name only by a lookup.
                 for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }
                 try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try holder.must("open", "l", log, "O_WRONLY|O_APPEND")
@@ -84,7 +83,7 @@ extension MountTests {
                     #expect(try waiter.answer().hasSuffix("new"))
                     try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 }
-                // Who appends to a log waits for nobody who does.
+                // A program that appends to a log does not wait for other appenders.
                 try other.must("open", "l", log, "O_WRONLY|O_APPEND")
                 try other.must("open", "m", mount.path + "/logged", "O_WRONLY|O_APPEND")
                 try holder.must("close", "h")
@@ -113,12 +112,12 @@ extension MountTests {
                 #expect(figures.reads >= Self.rounds)
                 for writer in figures.writers {
                     #expect(writer.rounds >= Self.rounds)
-                    // Of every 1,000 tries; what failed counts as a try.
+                    // Out of every 1,000 tries; a failure counts as a try.
                     #expect(writer.wins * Self.rounds >= (writer.rounds + writer.failures) * Self.leastWins)
                     #expect(writer.failures == 0 || form.mayBeReplacedTwice, "\(writer.lastError)")
                     #expect(writer.failures == 0 || writer.lastError == String(cString: strerror(ESTALE)))
                 }
-                // Renaming a new file over the old one concerns nobody: claims follow the old inode.
+                // A rename of a new file over the old one conflicts with no claim: claims follow the old inode.
                 if form != .renameOver { #expect(status.counters.waited > 0) }
                 try mount.checkDataPath()
                 checkForcedSteps(status)
@@ -131,15 +130,15 @@ extension MountTests {
         case renameOver = "rename-over"
         case unlinkCreate = "unlink-create"
 
-        /// A writer that waits for the file the other one just made finds that one gone, looks again, and may find
-        /// the next one gone as well: then it gets ESTALE.
+        /// A writer that waits for a file that the other one just made finds it gone. It looks the name up again, and may find
+        /// the next file gone as well: then it gets ESTALE.
         var mayBeReplacedTwice: Bool { self == .unlinkCreate }
     }
 
-    /// Two writers and a reader of one file, siblings, as fast as they can.
+    /// Two writers and a reader of one file, siblings, run as fast as they can.
     struct WriterContention {
-        /// What a writer did. A win is a turn that was its own: it ran from open to close without an error, and just
-        /// before the close its handle read back what it wrote, from end to end.
+        /// The results of a writer. A win is a turn without interference: it ran from open to close without an error, and just
+        /// before the close its handle read back all that it wrote.
         struct Writer {
             var rounds, wins, replaced, failures: Int
             var lastError: String
@@ -172,8 +171,8 @@ extension MountTests {
             try FileContents.write("", to: file)
         }
 
-        /// They go on until each writer has its rounds and the reader as many whole reads that began while both
-        /// writers were running.
+        /// The writers go on until each has its rounds. The reader also needs as many whole reads that began while both writers
+        /// were running.
         func play(rounds: Int) throws -> Figures {
             let board = try CounterTable()
             let writers = try (1...2).map { number in

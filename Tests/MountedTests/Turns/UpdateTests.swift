@@ -3,11 +3,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Turns of programs that read, think and write by one handle, of those that empty what they opened, and of readers that have
-/// come to the end of the data.
+/// Turns of three kinds of programs: programs that read, think and write by one handle, programs that truncate the file that
+/// they opened, and readers at the end of the data.
 extension MountTests {
     @Suite struct UpdateTests {
-        /// No holder yields by time except to readers, and not to them by `hold`.
+        /// No holder yields by time except to readers, and never by `hold`.
         static let patient = "wait=120s,hold=60s,idle=60s"
 
         @Test("A writer that has changed nothing lets readers in, and writers when it has closed the file")
@@ -42,7 +42,7 @@ extension MountTests {
                 print("100 appends beside a program that has the file open took \(took.milliseconds) ms")
                 #expect(took < .seconds(2 + 10))
                 #expect(try FileContents.text(of: document).hasSuffix("98\n99\n"))
-                // By one program, whose handles need not wait for each other.
+                // Written by one program: its handles need not wait for each other.
                 try Script(
                     "touch \"$1\"; for ((i = 0; i < 30; i++)); do echo $i >\"$1\"; done; echo last >>\"$1\""
                 )
@@ -50,7 +50,7 @@ extension MountTests {
                 #expect(try mount.kept().isEmpty)
                 let text = "29\nlast\n"
                 #expect(try FileContents.text(of: document) == text)
-                // What the holder cuts is what others wrote.
+                // The holder truncates data of other programs.
                 try holder.must("size", "h", "0")
                 try holder.must("write", "h", "mine")
                 try holder.must("close", "h")
@@ -71,7 +71,7 @@ extension MountTests {
                 try other.must("size", "o", "0")
                 try other.must("write", "o", "by the other")
                 try other.must("close", "o")
-                // Whose turn ends when what it left is copied.
+                // That claim ends when the contents that it left are copied.
                 #expect(try ScriptedProcess().must("read", document) == "by the other")
                 if cuts { try holder.must("size", "h", "0") }
                 try holder.must("write", "h", "by the holder")
@@ -108,7 +108,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
                 let writer = try ScriptedProcess()
                 let before = try mount.counters.waited
-                // One that may do more than append.
+                // A program that may do more than append.
                 try writer.must("open", "w", document, "O_RDWR|O_APPEND")
                 try writer.must("close", "w")
                 for number in 0..<20 {
@@ -216,7 +216,7 @@ extension MountTests.UpdateTests {
         return program
     }
 
-    /// What it says at last.
+    /// The last output of a program.
     private static func end(_ program: RunningProgram) throws -> [String: Int] {
         let text = try program.wait(within: .seconds(120)).requireSuccess().text
         var numbers: [String: Int] = [:]

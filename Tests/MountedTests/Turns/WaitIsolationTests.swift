@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Guarantees, "Every wait ends": who waits for a document keeps nobody from anything else. The kernel holds a directory's lock for most
-    /// requests, so they must not wait under it.
+    /// Guarantees, "Every wait ends": a program that waits for a document blocks no access to other files. The kernel holds a
+    /// directory's lock for most requests, so they must not wait under it.
     @Suite struct WaitIsolationTests {
         /// How the request names its file: by its path, in the current directory, below a descriptor, or in the mount's root.
         /// Each takes half a minute, so each data mode has two of them.
@@ -38,7 +38,7 @@ extension MountTests {
             }
         }
 
-        /// The kernel gives no number for a process of another space of numbers, and nobody is sent back without one.
+        /// The kernel gives no pid for a process of another pid namespace, and without a pid a request is not retried.
         @Test("Who cannot be sent back waits 250 ms at most, goes ahead, and makes files of its own")
         func aRequestThatCannotRetryWaitsBriefly() throws {
             guard geteuid() == 0 else {
@@ -71,7 +71,7 @@ extension MountTests {
             try daemon.wait(within: .seconds(20)).requireSuccess()
         }
 
-        /// A daemon, and a command that holds a package, in a space of process numbers of their own.
+        /// A daemon, and a command that holds a package, in a pid namespace of their own.
         private static let elsewhere = Script(
             """
             exec unshare --pid --fork --kill-child bash -c '
@@ -83,7 +83,7 @@ extension MountTests {
             ' "$1" "$2" "$3"
             """)
 
-        /// How many requests were tried while one waited.
+        /// The number of requests that were tried while another one waited.
         private static func probe(
             _ form: String, _ kind: String, _ worker: ScriptedProcess, _ mount: MountedDirectory
         ) throws -> Int {
