@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Leaves out of a failing world what it fails without.
+/// Removes steps from a failing world as long as it still fails.
 package struct FailureShrinker {
     private let bounds: Bounds
     private let checker: String
     private var budget: Int
     private let injectFault: FaultInjection?
 
-    /// Looks for a shorter way to the same checker's complaint; `tries`, of a hundred steps each, bound the time it takes.
+    /// Searches for a shorter sequence in which the same checker fails.
+    ///
+    /// `tries` bounds the time: each try has a hundred steps.
     package init(bounds: Bounds, checker: String, tries: Int, injectFault: FaultInjection? = nil) {
         self.injectFault = injectFault
         self.bounds = bounds
@@ -16,7 +18,7 @@ package struct FailureShrinker {
         budget = tries * 100
     }
 
-    /// Delta debugging: halves, quarters and so on are left out as long as it still fails.
+    /// Removes halves, quarters and smaller parts as long as the world still fails (delta debugging).
     package mutating func shrink(_ steps: [SimulationStep]) -> [SimulationStep] {
         guard var best = failing(steps) else { return steps }
         var size = max(1, best.count / 2)
@@ -39,12 +41,12 @@ package struct FailureShrinker {
         return best
     }
 
-    /// The steps that make sense, up to the complaint; nil if there is none.
+    /// The steps that are valid, up to the violation; nil if there is none.
     private mutating func failing(_ steps: [SimulationStep]) -> [SimulationStep]? {
         var simulationRun = SimulationRun(bounds: bounds, injectFault: injectFault)
         var done: [SimulationStep] = []
         for step in steps where simulationRun.allows(step) {
-            // Time that passes in several steps passes in one.
+            // Several advances of time become one.
             if case .advance(let span) = step, case .advance(let before) = done.last {
                 done[done.count - 1] = .advance(TimeSpan(nanoseconds: before.nanoseconds + span.nanoseconds))
             } else {
@@ -60,7 +62,7 @@ package struct FailureShrinker {
 }
 
 extension SimulationRun {
-    /// Whether a step makes sense when others have been left out: no world would report it otherwise.
+    /// Whether a step is valid after other steps were left out; a file system would not report an invalid step.
     func allows(_ step: SimulationStep) -> Bool {
         switch step {
         case .advance, .late: return true

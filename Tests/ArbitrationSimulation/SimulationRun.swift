@@ -2,29 +2,29 @@
 import Arbitration
 package import Coordination
 
-/// One promise that was not kept.
+/// A violation of a rule.
 package struct Violation: Hashable, Sendable, CustomStringConvertible {
-    /// Which checker says so.
+    /// The name of the checker that reports it.
     package let checker: String
     package let what: String
     package let moment: Instant
     package var description: String { "\(moment): \(checker): \(what)" }
 }
 
-/// What a checker has found in the event at hand.
+/// The violations that a checker found in the current event.
 struct ViolationReport {
     var found: [String] = []
     mutating func addViolation(_ what: String) { found.append(what) }
 }
 
-/// One promise, checked from outside: it sees each event, each effect and what the ledger says.
+/// A check of one rule group from outside: it reads each event, each effect and the model.
 protocol Checker: Sendable {
-    /// After the event has been noted, before its effects.
+    /// Called after the model records the event, before its effects.
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport)
-    /// Before the effect is noted.
+    /// Called before the model records the effect.
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport)
-    /// When all effects of an event have been noted.
+    /// Called when the model has recorded all effects of an event.
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport)
 }
 
@@ -36,18 +36,18 @@ extension Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {}
 }
 
-/// What becomes of an effect before anybody sees it: so it is shown that the checkers can complain.
+/// A change to effects before the checkers read them; tests use it to show that checkers find faults.
 package typealias FaultInjection = @Sendable (Effect) -> [Effect]
 
-/// Steps told to an arbiter, in virtual time, with the checkers beside it.
+/// Steps performed by an arbiter in virtual time, with the checkers.
 ///
-/// The same steps give the same performance: whatever is random is decided by whoever makes the steps.
+/// The same steps give the same run: all random choices are made by the generator of the steps.
 package struct SimulationRun: Sendable {
     package private(set) var findings: [Violation] = []
     package private(set) var totals = SimulationCounts()
     private(set) var model: WorldModel
     private(set) var arbiter: Arbiter
-    /// Everything that was said, if somebody wants to read it.
+    /// All events and effects, if the run is verbose.
     package private(set) var transcript: [String] = []
     private let isVerbose: Bool
     private let injectFault: FaultInjection?
@@ -65,7 +65,7 @@ package struct SimulationRun: Sendable {
         self.isVerbose = isVerbose
     }
 
-    /// What the arbiter did, in order.
+    /// Performs a step and returns the effects of the arbiter, in order.
     @discardableResult
     package mutating func perform(_ step: SimulationStep) -> [Effect] {
         var effects: [Effect] = []
@@ -89,7 +89,7 @@ package struct SimulationRun: Sendable {
         return effects
     }
 
-    /// Who made a claim, as scenario files know it: only if it was said beforehand.
+    /// The party of a claim in scenario files: known only if the claim's step named it.
     func maker(of claim: ClaimID) -> Party { makers[claim] ?? .nobody }
 
     private mutating func tell(_ event: ArbiterEvent, _ all: inout [Effect]) {
@@ -117,7 +117,7 @@ package struct SimulationRun: Sendable {
         }
     }
 
-    /// When everybody has left and every directory is forgotten.
+    /// Checks the end: no program is left and every directory is forgotten.
     package mutating func checkEnd() {
         if !model.isQuiet { addViolation("RestChecker", "something is going on when all is over") }
         if arbiter.remembered > 0 {

@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-/// A rule that no code carries out, or that no test shows, is not a rule.
+/// Checks that code and tests cite each rule.
 @Suite("Rules")
 struct RuleCitationTests {
     private static let root = String(
@@ -24,7 +24,7 @@ struct RuleCitationTests {
         #expect(unknown.isEmpty)
     }
 
-    /// `Scripts/mutate` takes too long to be part of every run; so this looks whether it would still begin.
+    /// Checks that each mutation still matches its source; `Scripts/mutate` itself is too slow for every run.
     @Test func eachMutationByHandHasItsPlace() throws {
         let list = try #require(readFile(Self.root + "Scripts/lib/mutation/by-rule"))
         var mutated: Set<String> = []
@@ -48,7 +48,7 @@ struct RuleCitationTests {
 
     private static func trimmed(_ line: Substring) -> String { String(line.drop { $0 == " " }) }
 
-    /// The numbers that begin a list item, as in `- **G1** …`.
+    /// The numbers at the start of list items, as in `- **G1** …`.
     private static func defined(in text: String) -> [String] {
         text.split(separator: "\n").compactMap { line in
             guard line.hasPrefix("- **"), let end = line.dropFirst(4).firstIndex(of: "*") else { return nil }
@@ -69,7 +69,7 @@ struct RuleCitationTests {
         return found
     }
 
-    /// Without what is in brackets: `[S2]` beside a scenario's number is a publication and no rule.
+    /// The text without brackets: `[S2]` beside a scenario's number is a publication, not a rule.
     private static func withoutSources(_ text: String) -> String {
         text.split(separator: "\n").map { line in
             guard line.hasPrefix("#") else { return String(line) }

@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import TestSupport
 import Testing
 
-/// Each file in `Scenarios` is one conversation with the arbiter; its comments cite the rules it shows.
+/// Runs each file in `Scenarios`: a conversation with the arbiter. Its comments cite the rules that it shows.
 @Suite("Scenarios")
 struct ScenarioTests {
     static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"

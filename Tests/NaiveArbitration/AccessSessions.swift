@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How turns end (N3, N5, N8).
+/// The end of access sessions (N3, N5, N8).
 extension NaiveArbiter {
-    /// A turn that nobody is left in and that has nothing to tell is over at once.
+    /// Removes a claim from its access sessions.
+    ///
+    /// A session without claims and without notices ends at once.
     mutating func leaveAccessSessions(_ index: Int, isOver: Bool = true) {
         let left = claims[index].accessSessions
         claims[index].accessSessions = []
@@ -22,7 +24,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P3: what nobody waits for any more.
+    /// P3: removes the pending questions that no claim waits for.
     mutating func forgetWants(of id: AccessSessionID) {
         let isWanted = claims.filter { !$0.isHeld }.flatMap(\.pendingQuestions).filter {
             $0.accessSession == id
@@ -39,7 +41,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether somebody is still to be asked, or to answer, what no claim waits for.
+    /// Whether a question that no claim waits for is still to be asked or answered.
     func isOwing(_ accessSession: NaiveAccessSession) -> Bool {
         accessSession.owed.contains { pendingQuestion in
             !accessSession.asked.contains(pendingQuestion.ask)
@@ -58,7 +60,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// What was owed to nobody has been asked and answered.
+    /// Ends an empty session after its owed questions are answered.
     mutating func leaveIfEmpty(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
         if !questions.contains(where: { $0.accessSession == id }) {
@@ -91,7 +93,7 @@ extension NaiveArbiter {
         effects += notices(at: accessSession, presenter).map { .tell($0) }
     }
 
-    /// N3: what the program did in turns that asked nobody to relinquish.
+    /// N3: tells the program's changes in sessions without a relinquishment.
     private mutating func tellOthers(besides accessSession: NaiveAccessSession, _ presenter: NaivePresenter) {
         for other in accessSessions
         where other.presenter == accessSession.presenter && !other.hasAskedToRelinquish {
@@ -108,7 +110,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: what can be told of a turn that goes on; what was deleted may be there again.
+    /// N5: tells what a continuing session can tell; a deleted item may exist again.
     mutating func tellNow(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil,
             let presenter = presenters.first(where: { $0.id == accessSession.presenter })
@@ -124,7 +126,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Without a word.
+    /// Removes a session without notices.
     mutating func drop(_ id: AccessSessionID) {
         accessSessions.removeAll { $0.id == id }
         for index in claims.indices {
@@ -163,7 +165,7 @@ extension NaiveArbiter {
         return notices
     }
 
-    /// N6; a package that implements nothing better is told that it changed.
+    /// N6: a package that does not implement the exact notice is told that it changed.
     func itemNotices(
         _ news: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
         _ isAccommodated: Bool,

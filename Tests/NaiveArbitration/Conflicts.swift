@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Who is in whose way.
+/// Which claims block each other.
 extension NaiveArbiter {
     func isFree(_ claimant: Int) -> Bool { blockers(of: claimant).isEmpty }
 
@@ -61,7 +61,7 @@ extension NaiveArbiter {
     /// Q5.
     private func isOverlong(_ thing: NaiveResource) -> Bool { overlongQueues.contains(thing) }
 
-    /// Q5: what more wait for is crowded, until half as many do.
+    /// Q5: a queue is overlong above the limit, until it has half as many waiting claims.
     mutating func noteOverlongQueues() {
         if claims.count <= limits.queue, overlongQueues.isEmpty { return }
         let waiting = claims.filter { !$0.isHeld }
@@ -81,7 +81,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q3, Q5: whether an earlier waiting claim that it meets need not be waited for, wherever they meet.
+    /// Q3, Q5: whether the claimant may overtake an earlier waiting claim on every resource that both need.
     private func isPassed(_ waiter: Int, by claimant: Int) -> Bool {
         things(onWhichMeet: waiter, claimant).allSatisfy { thing in
             isOverlong(thing)
@@ -90,7 +90,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q5: whether its own program keeps out all the others.
+    /// Q5: whether a holder of the claimant's own program makes all others wait.
     private func programHoldsExclusively(of thing: NaiveResource, like claimant: Int) -> Bool {
         guard let party = claims[claimant].party, let process = party.process else { return false }
         return claims.contains { holder in
@@ -116,7 +116,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// The open questions a claim waits for.
+    /// The open questions that a claim waits for.
     func openQuestions(of claim: Int) -> [Question] {
         questions.filter { question in
             accessSessions.contains { accessSession in

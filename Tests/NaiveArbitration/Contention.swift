@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Contests, and how holders yield.
+/// Contentions, and how holders yield.
 extension NaiveArbiter {
-    /// Y1 and the background half of Y3; whether somebody yielded.
+    /// Y1 and the background half of Y3.
+    ///
+    /// - Returns: whether a holder yielded.
     mutating func reviewContentions() -> Bool {
-        // What was moved may have contests that began elsewhere.
+        // A moved claim may have a contention that began elsewhere.
         for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }
         for holder in claims.indices where !isContended(holder) { claims[holder].contendedSince = nil }
         var hasYielded = false
-        // Y11: those that presenters wait for need no room.
+        // Y11: holders that have relinquished need no free slot.
         for isForced in [true, false] {
             for holder in claims.indices where isContended(holder) {
                 guard claims[holder].contendedSince != nil || isRelinquished(holder) == isForced,
@@ -46,7 +48,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Since when each of those has a contest that hold a thing.
+    /// The start times of the contentions of all holders of a resource.
     private func contentionStarts(of thing: NaiveResource) -> [Instant] {
         claims.indices.filter { lockedResources(by: $0).contains(thing) }.compactMap {
             claims[$0].contendedSince
@@ -67,7 +69,7 @@ extension NaiveArbiter {
         accessSessions.contains { claims[holder].accessSessions.contains($0.id) && $0.hasAskedToRelinquish }
     }
 
-    /// Y6: with a relative's contest, for whoever came before somebody whom that keeps out.
+    /// Y6: the start of a relative's contention, if a claim that the holder blocks arrived before the holder.
     private func beginning(of holder: Int) -> Instant {
         guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
         else { return now }
@@ -80,7 +82,7 @@ extension NaiveArbiter {
         return others.compactMap { claims[$0].contendedSince }.min() ?? now
     }
 
-    /// S4: the contents of a directory above only if somebody stakes them to write.
+    /// S4: the contents of a directory above count only if a claim needs a write lock on them.
     private func lockedResources(by index: Int) -> Set<NaiveResource> {
         Set(
             claims[index].requiredLocks.filter { lock in
@@ -99,7 +101,7 @@ extension NaiveArbiter {
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 
-    /// N4: who is suspended leaves its turns, and what it was seen to have changed is told.
+    /// N4: a suspended claim leaves its access sessions, and its observed changes are told.
     mutating func suspend(_ index: Int, _ suspension: Suspension) {
         claims[index].suspension = suspension
         if ![.idle, .unchanged].contains(suspension) { claims[index].contendedSince = nil }

@@ -3,7 +3,7 @@ import Coordination
 
 /// Deadlocks.
 extension NaiveArbiter {
-    /// One waiting claim for which another waits, and the holder in between if there is one.
+    /// A waiting claim that another claim waits for, and the holder between them if there is one.
     private struct NaiveWaitEdge {
         let next: Int
         let holder: Int?
@@ -21,7 +21,7 @@ extension NaiveArbiter {
         return !areThreads
     }
 
-    /// D2: in the order of numbers.
+    /// D2: in the order of claim numbers.
     private func steps(from waiter: Int) -> [NaiveWaitEdge] {
         let open = openQuestions(of: waiter).map(\.id)
         let answering = claims.indices.filter { other in
@@ -47,7 +47,7 @@ extension NaiveArbiter {
         return steps.sorted { ($0.next, $0.holder ?? -1) < ($1.next, $1.holder ?? -1) }
     }
 
-    /// D2, D4: the cycle through the lowest claim that is in one.
+    /// D2, D4: the cycle through the lowest claim that lies on a cycle.
     private func cycle() -> [NaiveWaitEdge]? {
         for start in claims.indices where !claims[start].isHeld {
             var seen: Set<Int> = []
@@ -65,7 +65,7 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// D5: whether claims of so many processes wait that cycles are looked for at whole seconds only.
+    /// D5: whether claims of so many processes wait that cycles are searched at whole seconds only.
     var hasManyPrograms: Bool {
         let parties = claims.filter { !$0.isHeld }.compactMap(\.party)
         let processes = parties.flatMap { [$0.process, $0.partner?.process] }.compactMap { $0 }
@@ -86,7 +86,9 @@ extension NaiveArbiter {
         while breakCycle() { advance() }
     }
 
-    /// D3, D4; whether there was one.
+    /// D3, D4.
+    ///
+    /// - Returns: whether there was a cycle.
     mutating func breakCycle() -> Bool {
         guard let steps = cycle() else { return false }
         let waiting = steps.map(\.next).sorted()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Granting, and going on until nothing changes.
+/// Grants claims until no claim changes any more.
 extension NaiveArbiter {
     mutating func processPendingWork() {
         repeat { advance() } while !hasManyPrograms && breakCycle()
@@ -18,7 +18,9 @@ extension NaiveArbiter {
         requestIdentity()
     }
 
-    /// Each claim that nothing is in the way of goes on, in the order of their numbers; whether any did.
+    /// Advances each free claim, in the order of claim numbers.
+    ///
+    /// - Returns: whether any claim advanced.
     private mutating func advanceClaims() -> Bool {
         let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }.map { claims[$0].id }
         var hasGoneOn = false
@@ -59,7 +61,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y11: of holders that can be contested only those that are.
+    /// Y11: a holder that can be in contention is asked about only during its contention.
     private func mayBeAsked(_ index: Int) -> Bool {
         let claim = claims[index]
         return !claim.isHeld || claim.contendedSince != nil || claim.isFullySuspended
@@ -73,7 +75,7 @@ extension NaiveArbiter {
         effects.append(.identify(claims[index].id))
     }
 
-    /// P12: a write that nobody agreed to is refused by policy.
+    /// P12: the `fail` policy refuses a write without consent.
     private mutating func grantOrRefuse(_ index: Int) {
         let claim = claims[index]
         let isBusy = bounds.policy == .fail && !claim.onlyReads && !claim.isOfSocket
@@ -143,7 +145,7 @@ extension NaiveArbiter {
         return all.sorted()
     }
 
-    /// Whether somebody still owes it an answer.
+    /// Whether an answer to the session is open.
     func isOpen(_ accessSession: NaiveAccessSession) -> Bool {
         questions.contains { $0.accessSession == accessSession.id || accessSession.awaited.contains($0.id) }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Items that change hands, names and places.
+/// Changes of the items, names and places of claims.
 extension NaiveArbiter {
     /// R1.
     mutating func moveHandles(_ document: ItemID, _ orphan: ItemID) {
@@ -41,7 +41,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Its presenters are others now, so they are chosen anew.
+    /// Resets the presenters of a claim: the new item has others.
     private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
         effects.append(.retarget(claims[index].id, from: from, to: to))
         claims[index].hasConsulted = false
@@ -71,7 +71,9 @@ extension NaiveArbiter {
         }
     }
 
-    /// S6; whether the part is about to replace, and so goes on with the name.
+    /// S6.
+    ///
+    /// - Returns: whether the part is about to replace an item, and so follows the name.
     private mutating func follow(_ index: Int, _ number: Int, _ item: ItemID, _ move: Move) -> Bool {
         let part = claims[index].parts[number]
         guard part.item == item, part.place.isSameName(as: move.from) else { return false }

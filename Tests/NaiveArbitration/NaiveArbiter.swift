@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A second, naive statement of the rules.
+/// A second, naive implementation of the rules.
 ///
-/// Every question is answered by looking at all claims, and nothing is remembered that can be found out. Slow and
-/// obvious; the arbiter must agree with it. It is written from the Rules document and knows nothing else of the arbiter.
+/// Each query reads all claims, and no derived state is stored. It is slow and simple, and the arbiter must agree with
+/// it. It is written from the Rules document alone, without the code of the arbiter.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
     package let limits: WorkLimits
-    /// When cycles are looked for that are there in a crowd (D5).
+    /// The next search for cycles while many programs wait (D5).
     var searchDue: Instant?
-    /// In the order of their numbers.
+    /// In the order of claim numbers.
     package internal(set) var claims: [NaiveClaim] = []
-    /// In the order of their numbers.
+    /// In the order of presenter numbers.
     package internal(set) var presenters: [NaivePresenter] = []
     package internal(set) var accessSessions: [NaiveAccessSession] = []
-    /// Those that are open.
+    /// The open questions.
     package internal(set) var questions: [Question] = []
     /// Q5.
     var overlongQueues: Set<NaiveResource> = []
-    /// Y11: since when so many have a contest there that others cannot.
+    /// Y11: the earliest contention start at each resource that has no free contention slot.
     var fullSince: [NaiveResource: Instant] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)
@@ -73,7 +73,7 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed(let request):
             claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
-            // G2: free only if nothing at all was in the way.
+            // G2: the basis is `free` only if the claim had no blocker and no presenter.
             enter()
             let index = claims.count - 1
             if isFree(index), !isPresented(index) { grant(index, .free) }

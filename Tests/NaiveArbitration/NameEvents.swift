@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// One thing that happened below what is presented.
+/// An event below a presented item.
 enum NaiveNameEvent: Sendable {
     case changed(ItemID, Place, Cause)
     case made(ItemID, Place, Cause)
@@ -9,7 +9,7 @@ enum NaiveNameEvent: Sendable {
     case moved(NaiveMove)
 }
 
-/// A move, as far as a presenter above sees it (N7).
+/// A move, as far as a presenter above it is told (N7).
 struct NaiveMove: Sendable {
     let item: ItemID
     let move: Move
@@ -19,7 +19,9 @@ struct NaiveMove: Sendable {
     let isOfDirectory: Bool
 }
 
-/// A name; where no link says which, of the one item that it can be.
+/// A name.
+///
+/// Without a link number, the item identifies it.
 struct NaiveName: Equatable, Sendable {
     let directory: ItemID?
     let link: LinkID?
@@ -31,12 +33,12 @@ struct NaiveName: Equatable, Sendable {
     }
 }
 
-/// What came of everything that happened at one name (N8).
+/// The result of all events at a name (N8).
 struct NaiveNameState: Sendable {
-    /// What has the name.
+    /// The item that has the name.
     struct Holder: Sendable {
         let item: ItemID
-        /// What it was called before the turn, if that is known.
+        /// The name of the item before the session, if it is known.
         var origin: NaiveName?
         var changed: Cause?
     }
@@ -46,9 +48,9 @@ struct NaiveNameState: Sendable {
     var isInside: Bool
     var before: ItemID?
     var holder: Holder?
-    /// What the last one that had the name took with it.
+    /// The state that the last item with this name took along.
     var taken: Holder?
-    /// What was moved over, and may turn up elsewhere.
+    /// The item that a move replaced; it may reappear elsewhere.
     var under: Holder?
     var arrived: (cause: Cause, isDirectoryMoved: Bool)?
     var left: Cause?
@@ -65,7 +67,7 @@ struct NaiveNameState: Sendable {
         latest = Cause(cause.party, .write(.forReplacing))
     }
 
-    /// Returns what the item takes with it.
+    /// Removes an item from the name and returns the state that the item takes along.
     mutating func go(_ item: ItemID, _ cause: Cause, isExchanged: Bool = false) -> Holder {
         left = cause
         let isItsFormer = before == item
@@ -91,7 +93,7 @@ struct NaiveNameState: Sendable {
     }
 }
 
-/// What became of all names that a turn knows of.
+/// The results at all names that a session knows.
 struct NaiveNameStates: Sendable {
     var all: [NaiveNameState] = []
 
@@ -169,7 +171,9 @@ struct NaiveNameStates: Sendable {
         return all.count - 1
     }
 
-    /// Which name each moved one had before: first those whose moves were seen, then those that lost one name and got another.
+    /// The former name of each moved item.
+    ///
+    /// Items with an observed move come first, then items that lost a name and got another.
     var formers: [(to: Int, from: Int)] {
         var pairs: [(to: Int, from: Int)] = []
         for to in all.indices {
@@ -192,7 +196,7 @@ struct NaiveNameStates: Sendable {
         return pairs
     }
 
-    /// N5: what something had and nothing has.
+    /// N5: names that had an item and have none now.
     var gone: [NaiveName] {
         let formers = formers
         return all.indices.filter { index in
@@ -201,7 +205,7 @@ struct NaiveNameStates: Sendable {
     }
 }
 
-/// One notice of one name.
+/// A notice about a name.
 struct NaiveNotice: Sendable {
     let name: NaiveName
     let kind: PresenterNotice
@@ -214,7 +218,7 @@ struct NaiveNotice: Sendable {
 }
 
 extension NaiveNameStates {
-    /// N8: by what was there before the turn and what is there now.
+    /// N8: compares the items before the session with the present ones.
     var news: [NaiveNotice] {
         let formers = formers
         var (directories, others): ([NaiveNotice], [NaiveNotice]) = ([], [])
@@ -270,7 +274,7 @@ extension NaiveNameStates {
     }
 }
 
-/// What a turn knows of names.
+/// The names known to a session.
 extension NaiveAccessSession {
     var outcomes: NaiveNameStates {
         var outcomes = NaiveNameStates(all: known)
@@ -285,13 +289,15 @@ extension NaiveAccessSession {
         }
     }
 
-    /// Goes on with some of the names alone.
+    /// Continues with some of the names only.
     mutating func keep(_ kept: [NaiveNameState]) {
         (known, nameEvents) = (kept, [])
         if let name = movedTo, !kept.contains(where: { $0.name == name }) { movedTo = nil }
     }
 
-    /// It was told, but for some names; where something was moved to last, the other half of an exchange may follow.
+    /// Discards the names that were told, except for `heldBack`.
+    ///
+    /// The target of the last move stays, since the other half of an exchange may follow.
     mutating func discardReported(but heldBack: [NaiveName] = []) {
         keep(
             outcomes.all.compactMap { outcome in
@@ -312,7 +318,7 @@ extension NaiveAccessSession {
         moved != nil || gone != nil || outcomes.all.contains { $0.arrived != nil || $0.left != nil }
     }
 
-    /// P26: something has the name, had it not before, and did not come from a name that the presenter saw.
+    /// P26: whether a name is new and its item did not come from a name known to the presenter.
     func isUnreported(_ name: NaiveName) -> Bool {
         let outcomes = outcomes
         guard let index = outcomes.find(name), outcomes.all[index].before == nil else { return false }

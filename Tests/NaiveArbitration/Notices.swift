@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What presenters hear of changes.
+/// Notices of changes.
 extension NaiveArbiter {
     enum NaiveItemEvent {
         case moved(ItemID, Move)
@@ -79,7 +79,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N9.
+    /// N9: withdraws the deletion notice of an item that exists again.
     mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in accessSessions where accessSession.presenter == presenter {
             change(accessSession.id) { accessSession in
@@ -155,7 +155,7 @@ extension NaiveArbiter {
             presenter)
     }
 
-    /// N3: what happened to the item comes first, but for its deletion.
+    /// N3: changes of the item itself come first, except for its deletion.
     private mutating func tell(
         _ told: [NaiveNotice], inMidstOf accessSession: NaiveAccessSession, _ presenter: NaivePresenter
     ) {
@@ -183,7 +183,7 @@ extension NaiveArbiter {
         effects += items.map { .tell($0) }
     }
 
-    /// P2: a deletion that was taken for the first step of a save.
+    /// P2: reports a deletion that was at first taken for a step of a save.
     mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
         let name = NaiveName(place, item)
         let untold = presenters.map(\.id).filter { isUnreported(name, to: $0) }
@@ -228,14 +228,14 @@ extension NaiveArbiter {
         }
     }
 
-    /// P26: whether a presenter has not been told yet that something has a name.
+    /// P26: whether a presenter has not been told yet that an item has the name.
     func isUnreported(_ name: NaiveName, to presenter: PresenterID) -> Bool {
         accessSessions.contains { $0.presenter == presenter && $0.isUnreported(name) }
     }
 
-    /// P6: what those write who work for a presenter that owes an answer is its own.
+    /// P6: changes by a helper of a presenter that owes an answer are the presenter's own.
     ///
-    /// With a purpose, only what they say is for the answer.
+    /// For a party with a purpose, only claims declared as part of the answer count.
     func isOwn(_ presenter: NaivePresenter, _ party: Party, answering: QuestionID?) -> Bool {
         if presenter.isOwn(party) { return true }
         let debts = questions.filter {
@@ -244,14 +244,14 @@ extension NaiveArbiter {
         return presenter.isWorkedForBy(party) && !debts.isEmpty
     }
 
-    /// P9: a save it makes on request.
+    /// P9: whether the claim belongs to a save that was asked for.
     private func isSaving(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard isItsOwn(presenter, party, claim) else { return false }
         if questions.contains(where: { $0.presenter == presenter.id && $0.request == .save }) { return true }
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
-    /// P5, P6: of an access that was put to its presenters it was known then.
+    /// P5, P6: for a claim that was put to its presenters, the result of that time counts.
     func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].hasConsulted else {
             let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }
@@ -315,7 +315,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: of names with which a presenter did something itself nothing is told, but for contents that it may not know.
+    /// N5: a presenter is told nothing of names that it changed itself, except for contents that it may not know.
     private mutating func know(_ news: NaiveItemEvent, _ presenter: NaivePresenter) {
         guard case .below(let nameEvent) = news else { return }
         switch nameEvent {
@@ -346,7 +346,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: what other turns have to tell of names; the move of a directory says it all.
+    /// N5: other sessions first tell their notices of the names; the move of a directory includes them.
     private mutating func tellFirst(
         _ names: [NaiveName], besides own: AccessSessionID?, to presenter: NaivePresenter, isForgotten: Bool
     ) {
@@ -380,13 +380,13 @@ extension NaiveArbiter {
         return accessSession(of: presenter, cause, true, isOfSocket: false)
     }
 
-    /// N7, N8: that a directory was moved, and what happened at many names.
+    /// N7, N8: tells the move of a directory, or changes of many names, at once.
     private mutating func tellAtOnce(
         _ id: AccessSessionID, _ presenter: NaivePresenter, _ news: NaiveItemEvent
     ) {
         var isDirectoryMoved = false
         if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
-        // Turns of very many presenters know of fewer names each.
+        // With very many presenters, each session may hold fewer names.
         let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let accessSession = accessSessions.first(where: { $0.id == id }),
             isDirectoryMoved
@@ -398,7 +398,7 @@ extension NaiveArbiter {
 }
 
 extension NaiveAccessSession {
-    /// N11: what is called again what it was called before was not moved.
+    /// N11: an item that returns to its former name was not moved.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves = moves.filter { $0.item != item }

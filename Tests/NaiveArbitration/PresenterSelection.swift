@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Which presenters a claim concerns, and what it wants of them.
+/// The presenters that a claim concerns, and the questions for them.
 extension NaiveArbiter {
     private enum NaiveRelation { case same, packageAbove, directoryAbove, below }
 
-    /// P1: whether its maker has to be known.
+    /// P1: whether the arbiter must know the party of a claim.
     func isPresented(_ claim: Int) -> Bool {
         if claims[claim].nature == .pendingSave { return false }
         if let party = claims[claim].party, !unaskedWritesOfMuted(by: claim, party).isEmpty { return true }
@@ -15,7 +15,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12, N15: of the muted presenters of one item one is listed.
+    /// P12, N15: of the muted presenters of an item, the first is listed.
     func unaskedWritesOfMuted(by index: Int, _ party: Party) -> [(PresenterID, ItemID)] {
         let claim = claims[index]
         return claim.parts.filter(\.access.isWrite).flatMap { part in
@@ -57,7 +57,7 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// What a part asks a presenter; nil if it does not concern it.
+    /// The questions of a part to a presenter; nil if the part does not concern it.
     private func asks(_ part: ClaimRequest.Part, of presenter: NaivePresenter, in claim: NaiveClaim)
         -> [NaiveQuestionKind]?
     {
@@ -101,7 +101,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter shows what a claim is on, or a package in which that is.
+    /// Whether a presenter presents an item of a claim, or a package that contains it.
     func isNotified(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
         claims[claim].parts.contains { part in
             let position = position(of: presenter, for: part)
@@ -109,18 +109,18 @@ extension NaiveArbiter {
         }
     }
 
-    /// The parts that concern a presenter.
+    /// The parts of a claim that concern a presenter.
     func parts(of claim: Int, concerning presenter: NaivePresenter) -> [ClaimRequest.Part] {
         claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
     }
 
-    /// P20: whether any part that concerns a presenter writes; nil if none concerns it.
+    /// P20: whether a part that concerns a presenter writes; nil if none concerns it.
     func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
         let parts = parts(of: claim, concerning: presenter)
         return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
     }
 
-    /// What a claim of a party asks a presenter, with the access that asks it, relinquishing first.
+    /// The questions of a claim to a presenter, each with its access; relinquishments come first.
     func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(
         NaiveQuestionKind, Access
     )] {
@@ -130,8 +130,9 @@ extension NaiveArbiter {
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: what a claim writes, of what a presenter shows, that it would be asked about but for P7 and P8; or but for P15,
-    /// though it did not agree to the access around it.
+    /// P12: the presented items that a claim writes without a question because of P7 or P8.
+    ///
+    /// P15 counts too, if the presenter did not agree to the enclosing access.
     func unaskedWrites(
         by index: Int, _ presenter: NaivePresenter, _ party: Party
     ) -> [(PresenterID, ItemID)] {
@@ -183,7 +184,7 @@ extension NaiveArbiter {
                 }
             }
         }
-        // P20: to a writer if any writes.
+        // P20: a single write makes it a relinquishment to a writer.
         if wanted.contains(where: { $0.0.request == .relinquishToWriter }) {
             wanted.removeAll { $0.0.request == .relinquishToReader }
         }
@@ -192,7 +193,7 @@ extension NaiveArbiter {
             + wanted.filter { $0.0.request.isDeletion }
     }
 
-    /// P15: what is not asked within an aware access of the same program.
+    /// P15: whether a question is omitted within an aware access of the same program.
     private func isSettled(
         _ ask: NaiveQuestionKind, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
     ) -> Bool {
@@ -218,7 +219,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: what is deleted within an aware access that may move it.
+    /// P15: whether an item is deleted within an aware access that may move it.
     private func isMovedInstead(_ part: ClaimRequest.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
         if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
         let moving: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
@@ -229,7 +230,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: those that a claim would have been put to.
+    /// P12: the presenters that a claim would have asked.
     func wouldBeAsked(by index: Int) -> [PresenterID] {
         let party = claims[index].party ?? .nobody
         return presenters.filter { presenter in

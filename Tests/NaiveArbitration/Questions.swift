@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Turns, questions and answers.
+/// Access sessions, questions and answers.
 extension NaiveArbiter {
     /// P1: chooses the presenters of a claim.
     mutating func consult(_ index: Int) {
@@ -73,21 +73,21 @@ extension NaiveArbiter {
         }
     }
 
-    /// The turn that an access or a change belongs in: one that is open, or a new one.
+    /// The access session of an access or change: an open one, or a new one.
     mutating func accessSession(
         of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool, isSilent: Bool = false
     ) -> AccessSessionID? {
         if let found = openAccessSession(of: presenter, cause.party, isWriting, isOfSocket) {
             return found.id
         }
-        // N3: one that has lasted long enough takes nobody in.
+        // N3: a session that has lasted for `hold` accepts no more accesses.
         let former = accessSessions.filter { accessSession in
             accessSession.presenter == presenter && accessSession.isWriting == isWriting
                 && accessSession.end != nil
                 && accessSession.program.isExempt(from: cause.party)
         }
         for accessSession in former { end(accessSession.id) }
-        // P2: no turn in which nothing could be told.
+        // P2: no session is made if it could tell nothing.
         if isSilent { return nil }
         let accessSession = NaiveAccessSession(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
@@ -111,7 +111,7 @@ extension NaiveArbiter {
             party.purpose != nil && accessSession.program.purpose == party.purpose
         }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession }
-        // P22, B3: if there is none of its reads.
+        // P22, B3: used if there is no read session.
         guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
@@ -134,14 +134,14 @@ extension NaiveArbiter {
         change(presenter) { $0.excused[process] = moment }
     }
 
-    /// P3: asks whatever can be asked.
+    /// P3: asks all questions that can be asked now.
     mutating func advanceAccessSessions() {
         for id in accessSessions.map(\.id) {
             while let pendingQuestion = nextWant(of: id), !ask(pendingQuestion) {}
         }
     }
 
-    /// What a turn is to ask next: relinquishing first, else what was wanted first.
+    /// The next question of a session: relinquishments first, then in the order of the requests.
     private func nextWant(of id: AccessSessionID) -> NaivePendingQuestion? {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), !accessSession.isForfeited
         else { return nil }
@@ -170,7 +170,7 @@ extension NaiveArbiter {
             && accessSession.asked.contains { $0.request == .relinquishToWriter }
     }
 
-    /// Asks, unless P9 says no; then the want is forgotten.
+    /// Asks a question, unless P9, P23 or P24 omits it.
     private mutating func ask(_ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let accessSession = accessSessions.first(where: { $0.id == pendingQuestion.accessSession })
         else { return true }
@@ -242,7 +242,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// A claim that wants it later may have it asked.
+    /// Forgets a pending question; a later claim may ask it again.
     private mutating func forget(_ pendingQuestion: NaivePendingQuestion) {
         for index in claims.indices {
             claims[index].pendingQuestions.removeAll {
@@ -256,7 +256,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: what has happened is told, and the presenter let in again, before anything is asked.
+    /// N5: before a question, tells earlier changes and lets the presenter reacquire.
     private mutating func tellFirst(_ asking: NaiveAccessSession) {
         for accessSession in accessSessions
         where accessSession.presenter == asking.presenter && accessSession.id != asking.id {
@@ -304,7 +304,7 @@ extension NaiveArbiter {
         leaveIfEmpty(question.accessSession)
     }
 
-    /// The turn it was asked in, and those that wait for it, too (P9).
+    /// The session of the question, and the sessions that wait for it (P9).
     private func accessSessions(waitingFor question: Question) -> [NaiveAccessSession] {
         accessSessions.filter { $0.id == question.accessSession || $0.awaited.contains(question.id) }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// One live claim.
+/// A live claim.
 package struct NaiveClaim: Sendable {
     package let request: ClaimRequest
     package internal(set) var parts: [ClaimRequest.Part]
@@ -24,22 +24,24 @@ package struct NaiveClaim: Sendable {
     var overtakes = false
     /// Whether its presenters were chosen.
     var hasConsulted = false
-    /// What it stakes, found out anew after each step.
+    /// Its required locks, recomputed after each step.
     var requiredLocks: [NaiveLock] = []
-    /// Whether it comes with the step at hand; and the directories whose contents it stakes to read (S4).
+    /// Whether the current step made the claim.
+    ///
+    /// `entered` holds the directories with a read lock of the claim on their contents (S4).
     var isNew = true
     var entered: Set<ItemID> = []
     var accessSessions: [AccessSessionID] = []
-    /// P6: the presenters whose own what it writes is.
+    /// P6: the presenters for which its changes are their own.
     var ownOf: [PresenterID] = []
-    /// P7, P8: whom it need not ask.
+    /// P7, P8: the presenters that it need not ask.
     var skippedPresenters: [PresenterID] = []
-    /// P12: whom it listed when it was granted.
+    /// P12: the presenters that its grant listed.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: what it writes without asking those it would have asked but for P7 and P8.
+    /// P12: the items that it writes without a question because of P7 and P8, with their presenters.
     var unaskedWritesOfClaim: [(PresenterID, ItemID)] = []
     var pendingQuestions: [NaivePendingQuestion] = []
-    /// The stamp up to which its changes were told when it was suspended (N4).
+    /// The stamp up to which its changes were told at its suspension (N4).
     var reportedStamp: UInt64?
 
     init(request: ClaimRequest, arrival: Instant, deadline: Instant) {
@@ -57,13 +59,13 @@ package struct NaiveClaim: Sendable {
     var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
 }
 
-/// One thing to ask a presenter.
+/// The kind of a question to a presenter.
 struct NaiveQuestionKind: Hashable, Sendable {
     let request: PresenterRequest
     let subitem: ItemID?
 }
 
-/// What a claim wants to be asked in one of its turns.
+/// A question that a claim needs in one of its access sessions.
 struct NaivePendingQuestion: Hashable, Sendable {
     let accessSession: AccessSessionID
     let ask: NaiveQuestionKind
@@ -72,21 +74,21 @@ struct NaivePendingQuestion: Hashable, Sendable {
     let isForUnmodifiedRead: Bool
 }
 
-/// One registration.
+/// A registration.
 package struct NaivePresenter: Sendable {
     package let presenter: Presenter
     package internal(set) var item: ItemID?
     package internal(set) var place: Place
     var forfeits = 0
-    /// P7: the last access of each process that forfeited.
+    /// P7: for each process with a forfeited question, the time of its last access that concerned the presenter.
     var excused: [ProcessID: Instant] = [:]
-    /// P9: when it was last asked to save, by session.
+    /// P9: the time of the last question to save, by session.
     var saveAsked: [Int32: Instant] = [:]
     var lastAskedToSave: Instant?
     var lastSaved: Instant?
     /// P12.
     var unaskedWrites: Set<ItemID> = []
-    /// P24: another program has written what it shows, and it cannot have heard of that.
+    /// P24: another program has written the presented item, and the presenter was not told.
     var isOutdated = false
     /// N14.
     var isPaused = false
@@ -132,7 +134,7 @@ package struct NaivePresenter: Sendable {
     /// P6.
     func isWorkedForBy(_ party: Party) -> Bool { party.works(for: self.party) }
 
-    /// P5: aware accesses of its own process with another purpose are put to it.
+    /// P5: aware accesses of the presenter's own process with another purpose are put to it.
     func isSpared(_ party: Party) -> Bool {
         if isOwn(party) { return true }
         let isAwareSelf = party.purpose != nil && party.isSameProcess(as: self.party)
@@ -140,35 +142,37 @@ package struct NaivePresenter: Sendable {
     }
 }
 
-/// What one program does, as one presenter hears of it.
+/// The accesses of one program, as reported to one presenter.
 package struct NaiveAccessSession: Sendable {
     package let id: AccessSessionID
     package let presenter: PresenterID
     var program: Party
     let isWriting: Bool
     let began: Instant
-    /// The last access or change in it.
+    /// The last access or change in the session.
     var cause: Cause
     var asked: [NaiveQuestionKind] = []
-    /// P3: who wanted it first.
+    /// P3: the cause that first wanted each question.
     var causes: [NaiveQuestionKind: Cause] = [:]
     /// In the order in which they were first wanted.
     var order: [NaiveQuestionKind] = []
-    /// Saves that other turns asked for (P9).
+    /// Saves that other sessions asked for (P9).
     var awaited: [QuestionID] = []
-    /// What is to be asked though no claim waits for it (P2, `lost`).
+    /// Questions that no claim waits for (P2, `lost`).
     var owed: [NaivePendingQuestion] = []
     var isForfeited = false
     var isRefused = false
-    /// P23: whether a write was granted in it.
+    /// P23: whether a write was granted in the session.
     var wasWritten = false
     var end: Instant?
-    /// N11: what was moved, and from where.
+    /// N11: the moved items and their former places.
     var moves: [(item: ItemID, former: Place, cause: Cause)] = []
     var changed: Cause?
     /// N9: the item is gone.
     var gone: Cause?
-    /// What happened below it; and the names that were known before, and where something was moved to last.
+    /// Events below the item.
+    ///
+    /// `known` holds the names known before, and `movedTo` the target of the last move.
     var nameEvents: [NaiveNameEvent] = []
     var known: [NaiveNameState] = []
     var movedTo: NaiveName?
@@ -176,7 +180,7 @@ package struct NaiveAccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
-    /// Whether it would be told, if the presenter implements it.
+    /// Whether there is anything to tell, if the presenter implements it.
     var hasUnreported: Bool {
         hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }

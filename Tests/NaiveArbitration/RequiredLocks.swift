@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What can be staked: an item, or apart from it the contents of a plain directory.
+/// A resource that can be locked: an item, or separately the contents of a plain directory.
 enum NaiveResource: Hashable, Sendable {
     case item(ItemID)
     case contents(ItemID)
@@ -12,9 +12,9 @@ struct NaiveLock: Sendable {
     let isWrite: Bool
 }
 
-/// Where things are, and what claims stake.
+/// Places of items, and required locks of claims.
 extension NaiveArbiter {
-    /// The directories above, the nearest first.
+    /// The directories above an item, the nearest first.
     func ancestors(of item: ItemID, at place: Place) -> [ItemID] {
         var chain: [ItemID] = []
         var next = directories[item].map { $0.parent } ?? place.directory
@@ -27,7 +27,7 @@ extension NaiveArbiter {
 
     func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
 
-    /// The outermost package at or above.
+    /// The outermost package at or above an item.
     func outermostPackage(of item: ItemID, at place: Place) -> ItemID? {
         ([item] + ancestors(of: item, at: place)).last { isPackage($0) }
     }
@@ -36,7 +36,7 @@ extension NaiveArbiter {
         directories[directory] != nil && outermostPackage(of: directory, at: Place()) == nil
     }
 
-    /// S1, S2, S3; two in one thing count as one (G1).
+    /// S1, S2, S3; two locks on a resource count as one (G1).
     func requiredLocks(of claim: NaiveClaim) -> [NaiveLock] {
         // B1.
         if claim.nature == .batch { return [] }
@@ -65,7 +65,7 @@ extension NaiveArbiter {
         return requiredLocks
     }
 
-    /// Whether each writes, for everything that both stake and one of them writes.
+    /// For each resource that both claims lock, at least one to write: whether each of them writes.
     func meetings(_ one: Int, _ other: Int, on only: NaiveResource? = nil) -> [(Bool, Bool)] {
         let theirs = claims[other].requiredLocks
         return claims[one].requiredLocks.compactMap { lock in
@@ -89,8 +89,11 @@ extension NaiveArbiter {
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
 
-    /// Finds out what everybody stakes; and S4: what is read of contents is entered when somebody writes them, and goes with the last who does; a change of
-    /// names enters, of those who are there already, aware claims only.
+    /// Recomputes the required locks of all claims, and the read locks on contents (S4).
+    ///
+    /// - A claim enters its read lock on contents while another claim needs to write them.
+    /// - The lock goes with the last such writer.
+    /// - Of the claims that arrived earlier, a name change enters aware ones only.
     mutating func enter() {
         let all = claims.map { requiredLocks(of: $0) }
         for index in claims.indices { claims[index].requiredLocks = all[index] }
@@ -115,7 +118,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether somebody who writes the item now would meet what a claim stakes (P15).
+    /// Whether a write of the item now would overlap with the required locks of a claim (P15).
     func wouldMeet(_ item: ItemID, _ place: Place, _ claim: NaiveClaim) -> Bool {
         let ours = requiredLocks(item, place, .write(.updating))
         return claim.requiredLocks.contains { theirs in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Presenters that are told of no names below them for a while (N14).
+/// Presenters that are temporarily told of no names below them (N14).
 extension NaiveArbiter {
     mutating func pause(_ ids: [PresenterID]) {
         for index in presenters.indices where ids.contains(presenters[index].id) {
@@ -35,13 +35,13 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter that is above an item is told what happens to it.
+    /// Whether a presenter above an item is told of its changes.
     func isTold(_ presenter: NaivePresenter) -> Bool {
         guard let item = presenter.item else { return true }
         return isPackage(item) ? !presenter.isMuted : !presenter.isPaused
     }
 
-    /// A presenter that is not told of something below what it shows is told later that something happened.
+    /// Records a change that was not told, so that the presenter is told later that it missed one.
     mutating func noteMissed(above directories: [ItemID], by party: Party) {
         for index in presenters.indices where !isTold(presenters[index]) {
             guard let item = presenters[index].item, directories.contains(item) else { continue }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Time.
+/// Time limits.
 extension NaiveArbiter {
-    /// What is due, in the order of T4.
+    /// Due actions, in the order of T4.
     private struct NaiveDueAction: Comparable {
         enum Subject { case question(Question), accessSession(AccessSessionID), claim(ClaimID), search }
         let moment: Instant
@@ -26,7 +26,7 @@ extension NaiveArbiter {
         .min()?.moment
     }
 
-    /// A turn that ends without a word need not end in time.
+    /// Whether a session has notices; a session without any need not end in time.
     func isWorthTelling(_ accessSession: NaiveAccessSession) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else {
             return false

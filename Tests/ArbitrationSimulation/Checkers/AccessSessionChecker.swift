@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Relinquish and reacquire pair up, nobody is asked or told the same twice in a turn, and what happened is told
-/// before the presenter is let in again (P3, N3, N8).
+/// Checks access sessions (P3, N3, N8).
+/// - Each relinquishment is followed by one reacquire.
+/// - A presenter is never asked or told the same thing twice in an access session.
+/// - A presenter is told of all changes before it may reacquire the item.
 struct AccessSessionChecker: Checker {
     private struct Asked: Hashable {
         let request: PresenterRequest
@@ -22,26 +24,26 @@ struct AccessSessionChecker: Checker {
 
     private struct SessionRecord {
         let presenter: PresenterID
-        /// The event that began it.
+        /// The event that began the access session.
         let number: Int
         var causes: [Cause] = []
         var asked: Set<Asked> = []
-        /// What was told of each name, or of the item itself.
+        /// The changes of each name, or of the item itself, that were told.
         var told: [PresenterNotice: Set<Told>] = [:]
         var rank = 0
-        /// Told since the last time a full turn told all it had.
+        /// The number of subitems told since the session last reached its limit and told everything.
         var subitems = 0
         var isOver = false
-        /// When something was asked in it last.
+        /// The time of the last question.
         var askedAt = Instant(nanoseconds: 0)
-        /// The event in which it last told something.
+        /// The event in which the session last told something.
         var toldAt = 0
 
         var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     }
 
     private var accessSessions: [AccessSessionID: SessionRecord] = [:]
-    /// Who was granted in which turn.
+    /// The access sessions of each granted claim.
     private var members: [ClaimID: [AccessSessionID: ItemID]] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -56,14 +58,14 @@ struct AccessSessionChecker: Checker {
             check(question, model, &report)
             beginAnew(question.presenter)
         case .tell(let notice): check(notice, model, &report)
-        // Who went ahead was not put to its presenters, maybe.
+        // A claim that proceeded may not have been put to its presenters.
         case .grant(let id, let grant):
             if grant.basis != .proceeded, let claim = model.claims[id] { join(claim, model) }
         default: break
         }
     }
 
-    /// N5: before a question all turns of its presenter tell what they have, and go on.
+    /// N5: before a question, all access sessions of its presenter tell pending notices and continue.
     private mutating func beginAnew(_ presenter: PresenterID) {
         for (id, accessSession) in accessSessions where accessSession.presenter == presenter {
             var accessSession = accessSession
@@ -88,7 +90,7 @@ struct AccessSessionChecker: Checker {
         if accessSession.presenter != question.presenter {
             report.addViolation("\(question.accessSession) has two presenters")
         }
-        // A deletion may have been put to it alone.
+        // The presenter may have been asked about a deletion only.
         if question.request.isRelinquishment, accessSession.asked.contains(where: { $0.request == .save }),
             !accessSession.isRelinquished, implementsAll(question.presenter, model)
         {
@@ -127,10 +129,10 @@ struct AccessSessionChecker: Checker {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
             case .reacquire: 3
             }
-        // N3, N5, N7: one that goes on may tell what it has; then it begins anew.
+        // N3, N5, N7: a session that continues may tell its pending notices, and then starts a new sequence.
         if accessSession.toldAt != model.number { (accessSession.rank, accessSession.told) = (0, [:]) }
         accessSession.toldAt = model.number
-        // N13: what there is to tell of names in a directory is told before its move.
+        // N13: changes of names in a directory are told before the move of the directory.
         if rank == 2, let item = notice.subitem?.item, model.directories[item] != nil {
             accessSession.told = [:]
         }
@@ -149,7 +151,7 @@ struct AccessSessionChecker: Checker {
         if !accessSession.told[notice.kind, default: []].insert(told).inserted {
             report.addViolation("\(notice.kind.rawValue) is told twice in \(notice.accessSession)")
         }
-        // A move and a change are two things; all else includes what was before.
+        // A move and a change are separate notices; each other kind includes the earlier ones.
         if let item = notice.subitem?.item {
             let kinds = Set(accessSession.told.filter { $0.value.contains(told) }.keys)
             if kinds.count > 1, kinds != [.subitemDidMove, .subitemDidChange] {
@@ -172,18 +174,18 @@ struct AccessSessionChecker: Checker {
                 claim.suspension == nil,
                 claim.parts.contains(where: { $0.item == item }),
                 model.presenterModels[notice.presenter]?.item == item,
-                // R2: what came to the document with another file was put to that one's presenters.
+                // R2: a claim that came to the document with another file was put to the presenters of that file.
                 model.lastStructuralChange < claim.number
             else { continue }
             report.addViolation("\(notice.presenter) is let in while \(id) is at work")
         }
     }
 
-    /// Notes in which turns a claim that is granted surely is.
+    /// Records the access sessions that a granted claim certainly belongs to.
     private mutating func join(_ claim: WorldModel.ClaimModel, _ model: WorldModel) {
         guard let party = claim.party, claim.parts.count == 1, claim.nature != .pendingSave else { return }
         let part = claim.parts[0]
-        // N3: whoever comes when it has lasted `hold` begins another.
+        // N3: a claim that arrives after the session has lasted `hold` begins another session.
         if claim.arrived + model.bounds.hold <= model.now { return }
         for (id, accessSession) in accessSessions where !accessSession.isOver && accessSession.isRelinquished
         {
@@ -199,12 +201,13 @@ struct AccessSessionChecker: Checker {
         }
     }
 
-    /// N3, Y6: nobody is kept from its item for ever.
+    /// N3, Y6: no presenter waits for its item forever.
     ///
-    /// Whoever comes within `hold` belongs in the turn, waits for its bound, holds for its bound, and is trailed.
+    /// The longest session: a claim arrives within `hold`, waits for its bound, holds for its bound, and the session
+    /// trails.
     private func checkSpans(_ model: WorldModel, _ report: inout ViolationReport) {
         let bounds = model.bounds
-        // The file system ends name changes and episodes.
+        // The file system ends name changes and pending saves.
         let isChanging = model.claims.values.contains {
             $0.nature == .nameChange || $0.nature == .pendingSave
         }

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Nobody is granted whose presenters were not asked, and who did not agree is listed (P1, P2, P12, P16 to P18).
+/// Checks that the presenters of a granted claim were asked, and that those without consent are listed (P1, P2, P12,
+/// P16 to P18).
 struct ConsentChecker: Checker {
     private struct ConsentRecord {
         let presenter: PresenterID
-        /// The event that began it.
+        /// The event that began the access session.
         let number: Int
         var isWrite: Bool
         var causes: [Party] = []
         var asked: Set<PresenterRequest> = []
-        /// Somebody refused or forfeited.
+        /// A presenter refused or forfeited a question.
         var lacksConsent = false
-        /// P9: it may have waited for a save that another asked for.
+        /// P9: the session may have waited for a save that another session asked for.
         var mayBeUnanswered = false
         var isOver = false
     }
 
     private var accessSessions: [AccessSessionID: ConsentRecord] = [:]
-    /// Open and closed requests to save: when each was last open.
+    /// The time at which a save question of each presenter, open or closed, was last open.
     private var saves: [PresenterID: Instant] = [:]
     private var sessionOf: [QuestionID: AccessSessionID] = [:]
-    /// A relinquishment cannot be refused.
+    /// Questions that a presenter may refuse; a relinquishment is not among them.
     private var refusable: Set<QuestionID> = []
     private var saving: Set<QuestionID> = []
-    /// Whoever has a purpose.
+    /// Parties with a purpose.
     private var purposeful: Set<Party> = []
-    /// Which event made a presenter refuse or forfeit last.
+    /// The event in which each presenter last refused or forfeited.
     private var refused: [PresenterID: Int] = [:]
-    /// P15: claims that were made within others at some time, and who has relinquished to those.
+    /// P15: claims made within other claims, with the presenters that have relinquished to those.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
-    /// P15: what those others might move.
+    /// P15: the items that the enclosing claims might move.
     private var moving: [ClaimID: Set<ItemID>] = [:]
-    /// P12: items for which somebody was listed since it answered last; excused ones need not be listed again.
+    /// P12: items for which a presenter was listed since its last answer; excused presenters need not be listed again.
     private var listed: [PresenterID: Set<ItemID>] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -59,8 +60,10 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// A turn that a process began without a purpose may have become that of one of its purposes, and what a parent began
-    /// takes in all of its children (Terms).
+    /// Whether two parties may share an access session (Terms).
+    ///
+    /// A session that a process began without a purpose may have become the session of one of its purposes. A session
+    /// that a parent began includes all of its children.
     private func mayShareSession(_ cause: Party, _ party: Party) -> Bool {
         WorldModel.areOneProgram(cause, party)
             || !Set(cause.ancestors).isDisjoint(with: party.ancestors)
@@ -136,8 +139,8 @@ struct ConsentChecker: Checker {
     ) {
         guard grant.basis != .proceeded, claim.nature != .pendingSave else { return }
         for (id, presenterModel) in model.presenterModels.sorted(by: { $0.key < $1.key }) {
-            // One that came in the middle need not be asked.
-            // Nor one that is concerned only since something was moved.
+            // Two kinds of presenters need not be asked: those registered after the claim, and those that only a later
+            // move concerns.
             guard presenterModel.number < claim.number, model.lastStructuralChange < claim.number,
                 !presenterModel.hasEverForfeited
             else { continue }
@@ -150,7 +153,7 @@ struct ConsentChecker: Checker {
                     continue
                 }
                 if model.isOwn(party, presenterModel) || party.works(for: presenterModel.party) { continue }
-                // P15: what was relinquished to an access that this is made within counts as well.
+                // P15: a relinquishment to an enclosing access counts as well.
                 let parties =
                     [party]
                     + model.claims.values.compactMap {
@@ -169,7 +172,7 @@ struct ConsentChecker: Checker {
                     if request == .accommodateSubitemDeletion, model.newcomers.contains(part.item) {
                         continue
                     }
-                    // P9: it waits for a save that somebody else asked for.
+                    // P9: the claim waits for a save that another claim asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     if request == .save, isSparedSaving(claim, part, presenterModel, model) { continue }
                     // P22.
@@ -184,7 +187,8 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P23, P24: another write goes on in one of its turns, or it cannot have heard of one.
+    /// P23, P24: another write goes on in a session of the presenter, or the presenter cannot have been told of a
+    /// write.
     private func isSparedSaving(
         _ claim: WorldModel.ClaimModel, _ part: ClaimRequest.Part,
         _ presenterModel: WorldModel.PresenterModel, _ model: WorldModel
@@ -198,7 +202,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// What the presenter must surely be asked for a part (P2, P16 to P19).
+    /// The requests that certainly must be put to the presenter for a part (P2, P16 to P19).
     private static func wanted(
         _ claim: WorldModel.ClaimModel, _ part: ClaimRequest.Part,
         _ presenterModel: WorldModel.PresenterModel, _ model: WorldModel
@@ -208,7 +212,7 @@ struct ConsentChecker: Checker {
         case (nil, _): return []
         case (.plainAbove, _), (.below, .read): return []
         case (.below, .write(let option)):
-            // Links of what is below may have their own mind; the directory is what is moved.
+            // Links to items below may have their own state; the move concerns the directory.
             guard option.isStructural, claim.nature != .handle else { return [] }
             return option == .forMoving ? [.relinquishToWriter] : [.relinquishToWriter, .accommodateDeletion]
         case (_, .read): return [.relinquishToReader]
@@ -228,7 +232,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: within another access nobody is asked to save, nor to relinquish again.
+    /// P15: within another access no presenter is asked to save, or to relinquish again.
     private func isCovered(
         _ claim: WorldModel.ClaimModel, _ request: PresenterRequest, _ id: PresenterID, _ model: WorldModel
     ) -> Bool {
@@ -241,7 +245,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: it is deleted within an access that may move it.
+    /// P15: the item is deleted within an access that may move it.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: WorldModel.ClaimModel) -> Bool {
         part.access == .write(.forDeleting) && claim.nature != .aware && !claim.isBatch
             && moving[claim.id]?.contains(part.item) ?? false
@@ -269,7 +273,7 @@ struct ConsentChecker: Checker {
                     $0.presenter == id && ($0.lacksConsent || $0.mayBeUnanswered)
                 }
                 || refused[id].map { $0 >= claim.number } ?? false
-            // P12: who let time run out is listed for each item, turn or not.
+            // P12: a presenter that forfeited is listed for each item, in any session.
             if !isOpen, !hasRefused, !presenterModel.hasEverForfeited, grant.basis != .proceeded {
                 report.addViolation("\(claim.id) lists \(id), who refused nothing")
             }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The holders that are asked about, looked at and suspended: each keeps others out for a bounded time (X2, X3, Y1 to Y10).
+/// Checks the holders that are identified, observed and suspended: each makes others wait for a bounded time (X2, X3,
+/// Y1 to Y10).
 struct ContentionChecker: Checker {
     private var asked: Set<ClaimID> = []
-    /// Since when each holder has kept somebody out without a pause.
+    /// The time since which each holder has made another claim wait without a pause.
     private var contended: [ClaimID: Instant] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // What it keeps out by now, before it is suspended for it.
+        // Records current contentions before a suspension ends them.
         noteContentions(model)
     }
 
@@ -92,7 +93,7 @@ struct ContentionChecker: Checker {
             guard [.handle, .request, .aware].contains(holder.nature),
                 holder.suspension?.isForReaders ?? true,
                 waiting.contains(where: {
-                    // G4: a change of names is kept out by aware claims alone.
+                    // G4: only aware claims make a name change wait.
                     ($0.nature != .nameChange || holder.nature == .aware) && $0.nature != .pendingSave
                         && model.keepsOut(holder, $0, certain: true)
                 })

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A verdict of deadlock is a real cycle, what is done about it is allowed, and no real cycle is left (D1 to D4, I6).
+/// Checks that each reported deadlock is a real cycle, that its resolution is allowed, and that no cycle remains (D1 to
+/// D4, I6).
 struct DeadlockChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -62,7 +63,7 @@ struct DeadlockChecker: Checker {
         }
     }
 
-    /// Whether one claim may wait for another, or hang on it.
+    /// Whether one claim may wait for another, or depend on it.
     private func waits(_ one: WorldModel.ClaimModel, for other: WorldModel.ClaimModel, _ model: WorldModel)
         -> Bool
     {
@@ -71,7 +72,7 @@ struct DeadlockChecker: Checker {
         guard let id = other.request.answering, let question = model.questions[id],
             let presenterModel = model.presenterModels[question.presenter]
         else { return false }
-        // Or it was, when it asked.
+        // The presenter may have been concerned when it was asked.
         return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
@@ -91,10 +92,10 @@ struct DeadlockChecker: Checker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // Who is not known yet may turn out to be a relative.
+        // A claim of an unidentified party may turn out to belong to a relative.
         let waiting = model.waiting.filter { $0.party != nil }
         if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
-        // Quadratic and worse; the largest worlds are looked at now and then.
+        // The cost is quadratic or worse: the largest worlds are checked only at ticks.
         if waiting.count * model.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
         for claim in waiting {
@@ -108,7 +109,7 @@ struct DeadlockChecker: Checker {
                 }
             }
         }
-        // D1: one that waits for an answer waits for what is made to give it.
+        // D1: a claim that waits for an answer waits for the claims made to give that answer.
         for (question, asker) in model.askers {
             let answerers = model.claims.values.filter {
                 $0.request.answering == question && $0.party != nil
@@ -119,9 +120,9 @@ struct DeadlockChecker: Checker {
         if let start = Self.cycle(in: next) { report.addViolation("a deadlock is left, with \(start) in it") }
     }
 
-    /// A member of some cycle.
+    /// A claim that lies on a cycle.
     static func cycle(in next: [ClaimID: [ClaimID]]) -> ClaimID? {
-        // What leads nowhere is taken away until only cycles, and what leads to them, are left.
+        // Remove claims without successors until only cycles, and claims that lead to them, are left.
         var left = next
         while true {
             let dead = left.filter { !$0.value.contains { left[$0] != nil } }.keys

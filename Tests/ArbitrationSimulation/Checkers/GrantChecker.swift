@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// No two incompatible claims are granted, nobody overtakes, and whom a write goes over is listed (G1 to G5).
+/// Checks that granted claims are compatible, that no claim overtakes, and that preempted claims are listed (G1 to G5).
 struct GrantChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -54,7 +54,7 @@ struct GrantChecker: Checker {
     }
 }
 
-/// Every claim is decided once, and within its bound (T1, T2, P12).
+/// Checks that each claim is decided once, and within its bound (T1, T2, P12).
 struct WaitChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -141,11 +141,11 @@ struct WaitChecker: Checker {
     }
 }
 
-/// Nobody waits who could be granted (I2).
+/// Checks that no grantable claim waits (I2).
 struct QueueChecker: Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
         let waiting = model.claims.values.filter { !$0.isHeld }
-        // Quadratic and worse; the largest worlds are looked at now and then.
+        // The cost is quadratic or worse: the largest worlds are checked only at ticks.
         if waiting.count * model.claims.count > 600, event != .tick { return }
         for claim in waiting where !waitsForPresenters(claim, model) {
             let isHindered = model.claims.values.contains {
@@ -158,7 +158,7 @@ struct QueueChecker: Checker {
     private func waitsForPresenters(_ claim: WorldModel.ClaimModel, _ model: WorldModel) -> Bool {
         let concerned = model.presenterModels.filter { model.concerns($0.value, claim) }
         guard let party = claim.party else { return !concerned.isEmpty }
-        // Asked for it when its item was somewhere else, or of a save that somebody else asked for.
+        // The claim may have asked when its item was elsewhere, or may wait for a save that another claim asked for.
         if model.lastStructuralChange >= claim.number, !model.questions.isEmpty { return true }
         return model.questions.values.contains {
             concerned[$0.presenter] != nil || WorldModel.areOneProgram($0.cause.party, party)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A presenter that applies what it is told has the names that are there (N5 to N8), is told of contents that others changed, and of
-/// nothing that did not happen (N1); and it is asked about the deletion of what it knows alone (P26).
+/// Checks that notices give a presenter a true view of the names (N1, N5 to N8, P26).
 ///
-/// A name that nothing was said of is as it was: whether it was there follows from what is said of it first.
+/// - A presenter that applies its notices has the names that exist.
+/// - It is told of contents that others changed, and of nothing that did not happen.
+/// - It is asked only about deletions of items that it knows.
+///
+/// A name is unchanged until an event mentions it. The first such event shows whether the name existed before.
 struct NameViewChecker: Checker {
-    /// One name in some directory.
+    /// A name in a directory.
     struct Key: Hashable {
         let link: LinkID?
         let item: ItemID?
@@ -27,42 +30,42 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// Names of directories below what is presented, from the outermost, and a name in the last one.
+    /// The names of directories below the presented item, from the outermost, and a name in the last directory.
     typealias Path = [Key]
 
     struct NameView {
         var paths: Set<Path> = []
-        /// What happened at a name that was not told yet, by the event in which it last did.
+        /// The last event at each name with untold changes.
         var untold: [ModelName: Int] = [:]
-        /// Those of them that were not below what is presented.
-        /// What it made itself.
+        /// Names that the presenter itself made.
         var made: [ModelName: ItemID] = [:]
+        /// Untold names that were outside the presented item.
         var outside: Set<ModelName> = []
-        /// Names whose contents others changed, in the same way.
+        /// The last event that changed the contents of each name through another program and was not told yet.
         var contents: [ModelName: Int] = [:]
-        /// Names that it heard of, or did something with, since all was quiet.
+        /// Names that the presenter was told of, or acted on, since the model was last quiet.
         var heard: Set<ModelName> = []
-        /// What was told in the event at hand.
+        /// The names told in the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
-        /// It did something for which it cannot be known whether that was its own doing.
+        /// The presenter may itself have made a change; the checker cannot know.
         var isExcused = false
     }
 
-    /// What has each name of which anything was said, or nothing.
+    /// The item, or no item, at each name that was mentioned.
     private var names: [ModelName: ItemID?] = [:]
-    /// What had them when all was quiet.
+    /// The items at the names when the model was last quiet.
     private var former: [ModelName: ItemID?] = [:]
     private var homes: [ItemID: Place] = [:]
     /// Items that are other names of the same files.
     private var aliases: [ItemID: ItemID] = [:]
-    /// When directories were deleted.
+    /// The events in which directories were deleted.
     private var ends: [ItemID: Int] = [:]
-    /// The last name that was first heard of because something was moved there: it may have been taken.
+    /// The last name first mentioned as the target of a move: it may have been taken.
     private var guessed: ModelName?
     private var nameViews: [PresenterID: NameView] = [:]
-    /// What was told of claims that go on (N12).
+    /// The change stamps told for claims that continue (N12).
     private var reportedStamps: [ClaimID: UInt64] = [:]
-    /// The last move: what is told of the former name before that is about the contents of the new one.
+    /// The last move: an earlier notice about the former name concerns the contents of the new name.
     private var last: (from: ModelName, to: ModelName, number: Int)?
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -78,7 +81,7 @@ struct NameViewChecker: Checker {
             changed(item, place, cause, claim, isTold: isTold, model, model.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { reportedStamps[claim] = stamp }
-            // N12: what is told in the event at hand is told of this.
+            // N12: a notice of the current event reports this change.
             changed(item, place, cause, claim, isTold: false, model, model.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }
@@ -113,7 +116,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: cause.party, claim, model) {
             touch(id, [name], model)
             if nameViews[id]?.untold[name] == model.number { nameViews[id]?.untold[name] = number }
-            // By a handle of a file that has the name no more.
+            // A handle of a file that no longer has the name made the change.
             if names[name] == .some(nil) { nameViews[id]?.isExcused = true }
             if !isTold, isInside(name, id, model) { nameViews[id]?.contents[name] = number }
         }
@@ -131,7 +134,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: party, claim, model, at: [name], own) {
             touch(id, [name], model)
         }
-        // Nothing is below it any more.
+        // No names are left below the directory.
         if homes[item] != nil {
             ends[item] = model.number
             for one in names.keys where one.directory == item { names[one] = .some(nil) }
@@ -145,7 +148,7 @@ struct NameViewChecker: Checker {
         let (taken, next) = (guessed, ModelName(move.to, move.over ?? item))
         guessed = names[next] == nil ? next : nil
         let to = learn(move.over ?? item, move.to, held: move.over, model)
-        // The other half of an exchange: something had the name to which the first half went.
+        // Second half of an exchange: an item had the name that the first half took.
         if from == taken, move.isSecondHalf { believe(from, model) }
         if !move.isSecondHalf, let known = names[from], let known, known != item {
             aliases[item] = aliases[known] ?? known
@@ -156,7 +159,7 @@ struct NameViewChecker: Checker {
         if homes[item] != nil { homes[item] = move.to }
         let own: (inout Self, PresenterID) -> Void = { checker, id in
             if let other = checker.names[from], let other {
-                // It has exchanged them.
+                // The presenter's own program has exchanged them.
                 for (name, item) in [(from, other), (to, item)] {
                     checker.strike(name, item, from: id, model)
                 }
@@ -164,7 +167,7 @@ struct NameViewChecker: Checker {
                 return
             }
             checker.rename(from, item, to: to, in: id, model)
-            // What others wrote is still to be told.
+            // Changes by other programs are still to be told.
             let last = checker.nameViews[id]?.contents.removeValue(forKey: from)
             checker.nameViews[id]?.contents[to] = nil
             if move.over == nil, checker.homes[item] == nil, let last {
@@ -180,7 +183,7 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// Enters a name of which nothing was said yet, for those who show something above it, too.
+    /// Adds a name that was not mentioned before, also for presenters of the directories above.
     private mutating func learn(_ item: ItemID, _ place: Place, held: ItemID?, _ model: WorldModel)
         -> ModelName
     {
@@ -199,7 +202,8 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// P5, P6: those who are to hear of what a party did; for those who did it themselves the body says what they know.
+    /// P5, P6: the presenters that must be told of a party's change. For presenters that made the change themselves,
+    /// `body` updates their view.
     private mutating func hearers(
         of party: Party, _ claim: ClaimID?, _ model: WorldModel, at touched: [ModelName] = [],
         _ body: (inout Self, PresenterID) -> Void = { _, _ in }
@@ -226,7 +230,7 @@ struct NameViewChecker: Checker {
             nameViews[id]?.contents[name] = contents
         }
         guard touched.contains(where: { isInside($0, id, model) }) else { return }
-        // N7: what is moved away is told of with its new name.
+        // N7: a moved item is reported under its new name.
         for name in touched {
             let isInside = isInside(name, id, model)
             guard isInside || name == touched.last else { continue }
@@ -236,7 +240,7 @@ struct NameViewChecker: Checker {
     }
 }
 
-/// Where names are.
+/// Locations of names.
 extension NameViewChecker {
     private func path(of name: ModelName, below id: PresenterID, _ model: WorldModel) -> Path? {
         guard let shown = model.presenterModels[id]?.item else { return nil }
@@ -255,7 +259,7 @@ extension NameViewChecker {
         path(of: name, below: id, model) != nil
     }
 
-    /// Whether directories have the names they are known by: in the middle of an exchange one has not.
+    /// Whether directories have their known names: in the middle of an exchange, one directory has not.
     private func isReachable(_ directory: ItemID?) -> Bool {
         var (next, depth) = (directory, 0)
         while let here = next, let home = homes[here], depth < 64 {
@@ -265,7 +269,7 @@ extension NameViewChecker {
         return true
     }
 
-    /// All names that are there.
+    /// All names that exist.
     private func truth(below id: PresenterID, _ model: WorldModel) -> [Path: ModelName] {
         var found: [Path: ModelName] = [:]
         for (name, item) in names where item != nil && isReachable(name.directory) {
@@ -283,13 +287,13 @@ extension NameViewChecker {
         nameViews[id] = NameView(paths: Set(truth(below: id, model).keys))
     }
 
-    /// A presenter that hears of a directory that it does not know reads what is in it.
+    /// Adds a name; a presenter that is told of an unknown directory reads its contents.
     private mutating func add(_ name: ModelName, _ item: ItemID, to id: PresenterID, _ model: WorldModel) {
         guard let path = path(of: name, below: id, model) else { return }
         nameViews[id]?.paths.insert(path)
         guard homes[item] != nil, let known = nameViews[id]?.paths else { return }
         nameViews[id]?.paths = known.filter { $0 == path || !$0.starts(with: path) }
-        // A presenter does not believe in a name that is there only in the middle of a turn.
+        // A presenter does not believe in a name that exists only in the middle of an access session.
         let (untold, outside) = (nameViews[id]?.untold ?? [:], nameViews[id]?.outside ?? [])
         let made = nameViews[id]?.made ?? [:]
         let below = truth(below: id, model).filter { one in
@@ -328,7 +332,7 @@ extension NameViewChecker {
     }
 }
 
-/// The notices.
+/// Checks of notices.
 extension NameViewChecker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -337,7 +341,7 @@ extension NameViewChecker {
         if case .suspend(let claim, _) = effect { noteSuspension(claim, model) }
         guard case .tell(let notice) = effect, let subitem = notice.subitem,
             let presenterModel = model.presenterModels[notice.presenter], nameViews[notice.presenter] != nil,
-            // N6: a plain directory hears in this way of itself.
+            // N6: a plain directory is told of itself by this kind of notice.
             presenterModel.item != subitem.item
         else { return }
         let id = notice.presenter
@@ -351,7 +355,7 @@ extension NameViewChecker {
             report.addViolation("\(id) is told of \(name) when \(directory) is gone")
         }
         switch notice.kind {
-        // All that is made in a new directory is told.
+        // A notice reports everything made in a new directory.
         case .subitemDidAppear where notice.cause.access == .write(.forMoving):
             add(name, subitem.item, to: id, model)
         case .subitemDidMove:
@@ -360,7 +364,7 @@ extension NameViewChecker {
             }
             rename(ModelName(former, subitem.item), subitem.item, to: name, in: id, model)
             settle(ModelName(former, subitem.item), id, model)
-            // N5: then no turn tells anything else of the name.
+            // N5: no session tells anything else of the name after this.
             if homes[subitem.item] != nil { nameViews[id]?.untold[name] = nil }
         case .subitemDidChange where notice.cause.access == .write(.forDeleting):
             strike(name, subitem.item, from: id, model)
@@ -369,7 +373,7 @@ extension NameViewChecker {
         settle(name, id, model)
     }
 
-    /// What happened in the event at hand may be told in another turn.
+    /// Marks a name as told; changes in the current event may be told in another session.
     private mutating func settle(_ name: ModelName, _ id: PresenterID, _ model: WorldModel) {
         if let last = nameViews[id]?.untold[name], last < model.number { nameViews[id]?.untold[name] = nil }
         var settled = [name]
@@ -399,7 +403,7 @@ extension NameViewChecker {
         nameViews[notice.presenter]?.told = told
     }
 
-    /// N4: it may have changed what it writes.
+    /// N4: the suspended claim may have changed the items that it writes.
     private mutating func noteSuspension(_ id: ClaimID, _ model: WorldModel) {
         for part in model.claims[id]?.parts ?? [] where part.access.isWrite {
             let name = learn(part.item, part.place, held: part.item, model)
@@ -420,7 +424,7 @@ extension NameViewChecker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // Not between the two halves of an exchange.
+        // The check does not run between the two halves of an exchange.
         guard model.isQuiet, event == .tick else { return }
         for (id, nameView) in nameViews.sorted(by: { $0.key < $1.key }) {
             guard let presenterModel = model.presenterModels[id] else { continue }

@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Each change of an item is told once to everyone who shows it, and never to the one who did it (P5, P6, N1, N2, N4, N9,
-/// N11, N12). What is told of names below is looked at by the ``NameViewChecker``.
+/// Checks that each change of an item is told once to all its presenters except its author (P5, P6, N1, N2, N4, N9,
+/// N11, N12).
+///
+/// The ``NameViewChecker`` checks notices of names below an item.
 struct NoticeChecker: Checker {
     enum What { case moved, changed, deleted }
 
-    /// Something a presenter is still to be told of what it shows.
+    /// A notice about its own item that a presenter is still due.
     struct ExpectedNotice {
         let presenter: PresenterID
-        /// What it happened to.
+        /// The item that changed.
         let origin: ItemID
         let what: What
-        /// Of a move: the former place.
+        /// The former place of a moved item.
         var former: Place?
         let party: Party
-        /// Whether it must be told; else it may.
+        /// Whether the notice is required; otherwise it is allowed.
         var isCertain: Bool
-        /// The event that made it so, and when.
+        /// The event that made the notice due, and its time.
         let number: Int
         let moment: Instant
     }
 
     var expectedNotices: [ExpectedNotice] = []
-    /// N6: the parties that did something below what is shown, and may be named for want of something better; and when they
-    /// did it last.
+    /// N6: the parties that changed something below a presented item, with the time of their last change. A notice may
+    /// name them in place of the exact cause.
     var parties: [PresenterID: [Party: Instant]] = [:]
     private var families = ProgramFamilies()
-    /// Claims that are live, or were not long ago.
+    /// Claims that are live, or ended recently.
     var recent: [ClaimID: Recent] = [:]
-    /// Turns in which something was asked, and that is not over: who wanted it last.
+    /// Open access sessions with a question, and the last claim that wanted it.
     var open: [AccessSessionID: QuestionRecord] = [:]
-    /// P9: when presenters owed a save last, for which several turns may wait.
+    /// P9: the last time at which each presenter owed a save; several sessions may wait for it.
     var saveOwed: [PresenterID: Instant] = [:]
-    /// For whom each claim's maker owed an answer while it waited.
+    /// The presenters to which the party of each waiting claim owed an answer.
     private var possibleCreditors: [ClaimID: PossibleCreditors] = [:]
-    /// The stamp that was told when a claim was suspended.
+    /// The change stamp told when each claim was suspended.
     private var reportedStamps: [ClaimID: UInt64] = [:]
 
     struct Recent {
@@ -46,11 +48,11 @@ struct NoticeChecker: Checker {
 
     struct QuestionRecord {
         let question: Question
-        /// When it was owed last.
+        /// The last time at which the answer was owed.
         var last: Instant
     }
 
-    /// P6: whose own save an access may be, and whose it surely is.
+    /// P6: the presenters for which an access may be their own save, and those for which it certainly is.
     private struct PossibleCreditors {
         var ever: Set<PresenterID>
         var always: Set<PresenterID>
@@ -114,7 +116,7 @@ struct NoticeChecker: Checker {
         claim.flatMap { model.claims[$0]?.party } ?? party
     }
 
-    /// What its presenters hear of it may be another thing now.
+    /// Marks notices of an item as optional, since its presenters may now be told of another kind of change.
     private mutating func isMarked(_ item: ItemID, _ model: WorldModel) {
         for index in expectedNotices.indices
         where model.presenterModels[expectedNotices[index].presenter]?.item == item {
@@ -159,7 +161,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// P6: who was asked just now may owe the answer to somebody behind whom the party's claims go on.
+    /// P6: a presenter asked just now may owe the answer to a claim that other claims of the party queue behind.
     private mutating func noteDebts(to question: Question, _ model: WorldModel) {
         for claim in model.claims.values where !claim.isHeld {
             guard let party = claim.party,
@@ -170,7 +172,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// Notes what is due to a presenter, if it is concerned at all.
+    /// Adds a notice that is due to a presenter, if the change concerns it.
     private mutating func add(
         _ what: What, to presenterModel: WorldModel.PresenterModel, _ act: ObservedChange, isCertain: Bool,
         from former: Place? = nil,
@@ -197,7 +199,7 @@ struct NoticeChecker: Checker {
                 moment: model.now))
     }
 
-    /// Whether a presenter would surely have been asked for a claim, had it not worked for it.
+    /// Whether a presenter would certainly have been asked for a claim if the claim's party did not work for it.
     private func wasSurelyConsulted(
         _ claim: ClaimID?, to presenterModel: WorldModel.PresenterModel, _ model: WorldModel
     ) -> Bool {
@@ -211,8 +213,9 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N6: a package that does not implement what it would be told is told that it changed. A plain directory may be a package
-    /// when it is told.
+    /// N6: a package is told that it changed if it does not implement the exact notice.
+    ///
+    /// A plain directory may be a package when it is told.
     private mutating func noteBelow(_ act: ObservedChange, from: Place? = nil, _ model: WorldModel) {
         var above = Set(model.above(act.item, act.place))
         if let directory = from?.directory { above.formUnion([directory] + model.above(directory, Place())) }
@@ -232,7 +235,7 @@ struct NoticeChecker: Checker {
         noteBelow(act, model)
     }
 
-    /// N9: what presenters of the item were to be told of its end is not so any more.
+    /// N9: the item exists again, so notices of its end are no longer due.
     private mutating func returned(_ act: ObservedChange, _ model: WorldModel) {
         for index in expectedNotices.indices where expectedNotices[index].what == .deleted {
             let shown = model.presenterModels[expectedNotices[index].presenter]?.item
@@ -247,8 +250,8 @@ struct NoticeChecker: Checker {
     private mutating func deleted(_ act: ObservedChange, isCertain: Bool, _ model: WorldModel) {
         for presenterModel in model.presenterModels.values
         where presenterModel.item == act.item && presenterModel.place.isSameName(as: act.place) {
-            // N9: not if its turn asked it to make way, which who implements that may have been.
-            // And nothing else that happened to it in that turn.
+            // N9: the notice is not required if the session asked the presenter about a deletion. A presenter that
+            // implements this question may have been asked. Other notices of that session are not required either.
             let isSure =
                 isCertain && !presenterModel.implements(.accommodateDeletion) && !model.isPlain(act.item)
             for index in expectedNotices.indices
@@ -267,7 +270,7 @@ struct NoticeChecker: Checker {
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ model: WorldModel
     ) {
         let act = ObservedChange(item: item, place: move.to, claim: claim, party: party)
-        // N8, N9: what was taken for deleted has moved.
+        // N8, N9: an item that was thought to be deleted has moved.
         for index in expectedNotices.indices
         where expectedNotices[index].what == .deleted && expectedNotices[index].origin == item {
             expectedNotices[index].isCertain = false
@@ -292,7 +295,7 @@ struct NoticeChecker: Checker {
         noteBelow(act, from: move.from, model)
     }
 
-    /// What was due of one item may be told of the other, or not at all.
+    /// Notices due for one item may be told for the other, or not at all.
     private mutating func becomes(_ incoming: ItemID, _ document: ItemID) {
         for index in expectedNotices.indices
         where expectedNotices[index].origin == incoming || expectedNotices[index].origin == document {
@@ -308,7 +311,7 @@ struct NoticeChecker: Checker {
             checkNews(before: question, &report)
             open[question.accessSession] = QuestionRecord(question: question, last: model.now)
             noteDebts(to: question, model)
-        // Who went ahead was not put to its presenters, maybe.
+        // A claim that proceeded may not have been put to its presenters.
         case .grant(let id, let grant): if grant.basis == .proceeded { possibleCreditors[id]?.always = [] }
         case .forfeit(let question, _):
             if question.request == .save { saveOwed[question.presenter] = model.now }
@@ -320,7 +323,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N5: a presenter that does not know of a change would save over it.
+    /// N5: a presenter that is not told of a change before a save would overwrite it.
     private func checkNews(before question: Question, _ report: inout ViolationReport) {
         guard question.request == .save else { return }
         for expected in expectedNotices

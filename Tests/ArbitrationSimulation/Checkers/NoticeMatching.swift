@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What is told, against what is due.
+/// Compares notices with the expected ones.
 extension NoticeChecker {
     mutating func check(_ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport) {
         guard let presenterModel = model.presenterModels[notice.presenter] else { return }
@@ -15,11 +15,11 @@ extension NoticeChecker {
             expectedNotices[$0].presenter == notice.presenter && isRelated(expectedNotices[$0].party, party)
         }
         let kinds = Self.kinds(notice.kind)
-        // N9: the cause is the last thing of its kind that happened, so it is one that nobody was told of yet.
+        // N9: the cause is the last event of its kind, so no notice of it was sent yet.
         let matching = related.filter {
             kinds.contains(expectedNotices[$0].what) && expectedNotices[$0].party == party
         }
-        // What happened just now may belong in the next turn.
+        // An event of this moment may belong to the next session.
         guard let cause = matching.last(where: { expectedNotices[$0].number < model.number }) ?? matching.last
         else {
             if isStandIn(notice, presenterModel) { return }
@@ -38,11 +38,11 @@ extension NoticeChecker {
             && parties[notice.presenter]?[notice.cause.party] != nil
     }
 
-    /// What was told is due no more.
+    /// Removes the expected notices that a notice fulfills.
     private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ model: WorldModel) {
         let party = notice.cause.party
         let kinds = Self.kinds(notice.kind)
-        // Two children of a program have a turn each, and what the program itself does may belong in either.
+        // Two children of a program have a session each, and changes of the program itself may belong to either.
         let isSpread = open.contains {
             $0 != notice.accessSession && $1.question.presenter == notice.presenter
                 && isRelated($1.question.cause.party, party)
@@ -51,10 +51,11 @@ extension NoticeChecker {
             isSpread || hasLasted(related.map { expectedNotices[$0] }, party, notice.presenter, model)
         var gone: Set<Int> = [cause]
         for index in related where kinds.contains(expectedNotices[index].what) {
-            // A relative's may have been told with it, or have a turn of its own; and of a program that has been at
-            // it for `hold` there are several.
-            // What happened just now may belong in the next turn.
-            // What may be told is told apart from what must be, if it is.
+            // A notice stays expected in these cases:
+            // - A relative made the change: it may have been told with it, or have its own session.
+            // - The program has worked for `hold`, so that it has several sessions.
+            // - The event is of this moment and may belong to the next session.
+            // - An optional notice is told apart from a required one.
             let isMatched =
                 expectedNotices[index].isCertain || !related.contains { expectedNotices[$0].isCertain }
             if expectedNotices[index].party == party, expectedNotices[index].number < model.number,
@@ -68,8 +69,8 @@ extension NoticeChecker {
         expectedNotices = expectedNotices.indices.filter { !gone.contains($0) }.map { expectedNotices[$0] }
     }
 
-    /// N3: what the program did is told before the presenter is let in again, unless it has relinquished in another turn
-    /// of it as well.
+    /// N3: the changes of a program are told before the presenter may reacquire, unless it has relinquished in another
+    /// session of the program.
     private mutating func checkReacquire(
         _ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport
     ) {
@@ -81,7 +82,7 @@ extension NoticeChecker {
             return
         }
         let mine = expectedNotices.filter { $0.presenter == id && $0.isCertain && $0.number < model.number }
-        // A program and two of its children are not all one program: it may have turns with both.
+        // A program and two of its children are not all one program: the presenter may have sessions with both.
         let isFamily =
             expectedNotices.contains { $0.presenter == id && $0.party != party && isRelated($0.party, party) }
             || isAtWork(id, model) { $0 != party && isRelated($0, party) }
@@ -91,7 +92,7 @@ extension NoticeChecker {
         }
     }
 
-    /// N3, N10: who is done is told of within `trailing`, or `steps`.
+    /// N3, N10: changes of a program that is done are told within `trailing`, or `steps`.
     func checkPromptness(_ model: WorldModel, _ report: inout ViolationReport) {
         let trailing = max(model.bounds.trailing, model.bounds.steps)
         for expected in expectedNotices where expected.isCertain && expected.moment + trailing < model.now {
@@ -106,7 +107,7 @@ extension NoticeChecker {
             let isFollowedBelow = (parties[expected.presenter] ?? [:]).contains {
                 $0.value + trailing >= model.now && isRelated($0.key, expected.party)
             }
-            // P9: it may wait for a save that somebody else asked for.
+            // P9: the session may wait for a save that another session asked for.
             let isSaved = saveOwed[expected.presenter].map { $0 + trailing >= model.now } ?? false
             if isAsked || isSaved || isFollowed || isFollowedBelow
                 || isAtWork(expected.presenter, model, { isRelated($0, expected.party) })
@@ -117,7 +118,7 @@ extension NoticeChecker {
         }
     }
 
-    /// Whether somebody has or wants, or had not long ago, what concerns a presenter.
+    /// Whether a claim that concerns a presenter is held or waits, or did so recently.
     private func isAtWork(_ id: PresenterID, _ model: WorldModel, _ isMeant: (Party) -> Bool) -> Bool {
         guard let presenterModel = model.presenterModels[id] else { return false }
         return recent.values.contains { known in
@@ -133,7 +134,7 @@ extension NoticeChecker {
         model.lastStructuralChange >= entry.number || model.concerns(presenterModel, entry)
     }
 
-    /// Whether a program has been at it for so long that it may have several turns.
+    /// Whether a program has worked so long that it may have several access sessions.
     private func hasLasted(
         _ expectedNotices: [ExpectedNotice], _ party: Party, _ id: PresenterID, _ model: WorldModel
     ) -> Bool {
@@ -145,7 +146,7 @@ extension NoticeChecker {
         }
         if isTurnOld { return true }
         guard let presenterModel = model.presenterModels[id] else { return false }
-        // Or one of its purposes has made a turn its own.
+        // Or a purpose of the program has taken over a session.
         return recent.values.contains {
             (isOld($0.entry.arrived) || $0.entry.party?.purpose != nil)
                 && isRelated($0.entry.party ?? .nobody, party)
@@ -162,9 +163,10 @@ extension NoticeChecker {
     }
 }
 
-/// Parties that may be in one turn: one program with each other, or with one that is one program with both.
+/// Parties that may share an access session: those that are one program with each other, or both with a third party.
 ///
-/// To be one program is not transitive: two children of one process are not, but each is with that.
+/// The relation is not transitive: two children of one process are not one program, but each is one program with the
+/// process.
 struct ProgramFamilies: Sendable {
     private enum Trait: Hashable {
         case process(ProcessID)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Whom a question is put to, and that it is answered or forfeited by its deadline (P2 to P10, P14).
+/// Checks the recipients of questions, and that each question is answered or forfeited by its deadline (P2 to P10,
+/// P14).
 struct QuestionChecker: Checker {
     private struct SaveAsked: Hashable {
         let presenter: PresenterID
@@ -16,7 +17,7 @@ struct QuestionChecker: Checker {
 
     private var last = QuestionID(0)
     private var savesAsked: [SaveAsked: Instant] = [:]
-    /// What was surely asked on account of each claim.
+    /// The questions certainly asked for each claim.
     private var asked: [ClaimID: Set<Asked>] = [:]
 
     mutating func noteEffect(
@@ -34,7 +35,7 @@ struct QuestionChecker: Checker {
                 report.addViolation(
                     "\(question.presenter) has forfeited \(forfeits) times: demoted \(isDemoted)")
             }
-        // P1: those who show what it is on now were not asked.
+        // P1: the presenters of the claim's new item were not asked yet.
         case .retarget(let id, _, _): asked[id] = nil
         default: break
         }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What there really is in a world: directories, packages, files with their names, and symbolic links.
+/// The real contents of a world: directories, packages, files with their names, and symbolic links.
 struct ModelTree {
     enum Kind: Hashable {
         case file
         case directory(isPackage: Bool)
-        /// Leads to a file or directory.
+        /// A symbolic link to a file or directory.
         case link(ItemID)
     }
 
     struct ModelNode {
         var kind: Kind
-        /// Several for a file with hard links; each says which it is then.
+        /// All names of the item; a file with hard links has several, each with its link number.
         var names: [Place]
 
         var isDirectory: Bool { if case .directory = kind { true } else { false } }
@@ -53,7 +53,7 @@ struct ModelTree {
         nodes.filter { $0.value.names.contains { $0.directory == directory } }.keys.sorted()
     }
 
-    /// Whether one directory is another, or below it.
+    /// Whether an item is a directory, or lies below it.
     func isWithin(_ item: ItemID, _ directory: ItemID) -> Bool {
         var next: ItemID? = item
         while let here = next {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What programs and people do.
+/// Actions of programs and users.
 extension WorldGenerator {
     mutating func act() {
         doWhatIsDue()
@@ -36,7 +36,7 @@ extension WorldGenerator {
     mutating func program() -> Party { anyone(of: population.programs, &chance) }
     mutating func awareProgram() -> Party { anyone(of: population.aware, &chance) }
 
-    /// An item with one of its names; a crowd meets at few places.
+    /// An item with one of its names; large populations prefer a few places.
     mutating func part(_ items: [ItemID], _ access: Access) -> ClaimRequest.Part? {
         let few = chance.isLucky(crowd > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
         guard let item = chance.one(of: few), let place = chance.one(of: tree.nodes[item]?.names ?? []) else {
@@ -72,7 +72,7 @@ extension WorldGenerator {
     private mutating func create(by party: Party) {
         guard let directory = chance.one(of: tree.directories) else { return }
         let old = deletedItems.filter { tree.nodes[$0.value.directory ?? ItemID(0)] != nil }.keys.sorted()
-        // What was deleted may come back, and is the same document.
+        // A deleted file may come back, as the same document.
         let item = chance.isLucky(40) ? chance.one(of: old) ?? tree.fresh() : tree.fresh()
         let place = deletedItems[item] ?? Place(in: directory)
         let part = ClaimRequest.Part(item, .write(.forReplacing), at: place)
@@ -95,7 +95,7 @@ extension WorldGenerator {
         case 3..<6: moveSomething(tree.files + tree.links, .nameChange, by: party)
         case 6..<8: moveSomething(tree.directories, .nameChange, by: party)
         default:
-            // One file over another beside it.
+            // Rename a file over another in the same directory.
             guard let source = chance.one(of: tree.files), tree.nodes[source]?.names.count == 1,
                 let place = tree.nodes[source]?.names.first, let directory = place.directory,
                 let target = chance.one(
@@ -116,7 +116,7 @@ extension WorldGenerator {
         claim(ClaimRequest(nextClaim(), nature, part), by: party, .act)
     }
 
-    /// Over the control socket: one to four parts of any kind.
+    /// Makes an access over the control socket, with one to four parts of any kind.
     mutating func access() { access(by: awareProgram(), within: []) }
 
     mutating func access(by party: Party, within: [ClaimID]) {
@@ -164,12 +164,12 @@ extension WorldGenerator {
             ClaimRequest(nextClaim(), .batch, first, Array(parts.dropFirst())), by: awareProgram(), .prepare)
     }
 
-    /// Another access by whoever has one, said to be made inside it or not.
+    /// Makes another access for the maker of `outer`, declared as nested or not.
     mutating func nest(in outer: ClaimID) {
         guard model.claims[outer]?.isHeld ?? false, let maker = makers[outer] else { return }
         if model.claims[outer]?.nature == .aware || model.claims[outer]?.isBatch ?? false {
             var party = maker
-            // Hand-made nesting: another purpose, or an unmodified child.
+            // Undeclared nesting: another purpose, or an unmodified child.
             if chance.isLucky(30) { party = population.aware.first { $0.process == maker.process } ?? maker }
             if chance.isLucky(25) {
                 party.purpose = nil
@@ -188,7 +188,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Two programs that take two files in opposite orders.
+    /// Two programs that claim two files in opposite orders.
     mutating func cross() {
         let files = tree.files
         guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files),
@@ -246,7 +246,7 @@ extension WorldGenerator {
         tell(.hurried(question, .milliseconds(chance.milliseconds(0...1_000))))
     }
 
-    /// What nobody expects, and nobody may mind.
+    /// Sends events that do not fit the state; the arbiter must tolerate them.
     mutating func sendStray() {
         let (claim, question) = (ClaimID(lastClaim + 1_000), QuestionID(UInt64(chance.below(2_000))))
         switch chance.below(7) {

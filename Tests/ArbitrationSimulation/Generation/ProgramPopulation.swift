@@ -3,11 +3,11 @@ import Coordination
 
 /// The programs of a world.
 struct ProgramPopulation {
-    /// Unmodified accesses: programs, their threads and their children.
+    /// Programs, threads and children that make unmodified accesses.
     private(set) var programs: [Party] = []
-    /// Who shows something; an editor's children work for it.
+    /// Programs with presenters; an editor's children work for it.
     private(set) var editors: [Party] = []
-    /// Accesses over the control socket.
+    /// Programs that make accesses over the control socket.
     private(set) var aware: [Party] = []
     private var number: Int32 = 100
 
@@ -49,7 +49,7 @@ struct ProgramPopulation {
         for offset in 1...(1 + Int32(chance.below(3))) {
             var child = Party(process: process(root.number + offset), ancestors: [root])
             child.session = root.number
-            // Now and then one in a terminal pane.
+            // Some children run in a terminal pane.
             child.terminals = chance.isLucky(30) ? [terminal + offset, terminal] : [terminal, terminal]
             if chance.isLucky(30) {
                 child = Party(process: child.process, ancestors: [process(root.number + 9), root])

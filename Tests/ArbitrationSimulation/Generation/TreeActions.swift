@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What becomes of files and directories, and how it is reported.
+/// Changes of files and directories, and the events that report them.
 extension WorldGenerator {
     mutating func makeDirectory() {
         guard let parent = chance.one(of: tree.directories.filter { tree.depth(of: $0) < 5 }) else { return }
@@ -34,14 +34,14 @@ extension WorldGenerator {
 
     mutating func makeSomething() {
         if chance.isLucky(40) { return makeDirectory() }
-        // Around all claims: a file that a program makes without Truce's seeing it opened.
+        // Outside all claims: Truce does not see the open of this new file.
         guard let directory = chance.one(of: tree.directories) else { return }
         let item = tree.fresh()
         tree.add(item, .file, [Place(in: directory)])
         tell(.created(item, at: Place(in: directory), by: program(), under: nil))
     }
 
-    /// A directory becomes a package, or ceases to be one.
+    /// Makes a directory a package, or a package a plain directory.
     mutating func mark() {
         guard let item = chance.one(of: tree.directories.filter { $0 != ModelTree.root }),
             var directory = model.directories[item]
@@ -59,7 +59,7 @@ extension WorldGenerator {
         tell(.relinked(link, to: target, at: place))
     }
 
-    /// What happens around all claims is told as well.
+    /// Reports a change outside all claims.
     mutating func changeAroundClaims() {
         let party = program()
         guard let part = part(tree.files + tree.directories, .read()) else { return }
@@ -67,7 +67,7 @@ extension WorldGenerator {
         tell(.changed(part.item, at: part.place, Cause(party, .write(.updating)), under: nil, stamp: stamp))
     }
 
-    /// A program writes to the file that it has open, and goes on.
+    /// A program writes to its open file and continues.
     mutating func writeOn() {
         let writers = model.claims.values.filter { $0.isHeld && $0.nature == .handle }.sorted {
             $0.id < $1.id
@@ -82,12 +82,12 @@ extension WorldGenerator {
 
     // MARK: Under claims
 
-    /// Does what a held claim was made for, as far as it is still possible.
+    /// Carries out the changes of a held claim, as far as they are still possible.
     mutating func carryOut(_ entry: WorldModel.ClaimModel) {
         if entry.isBatch || entry.nature == .pendingSave { return }
         if entry.nature == .nameChange, entry.parts.count == 2 { return renameOver(entry) }
         for part in entry.parts where part.access.isWrite {
-            // An access may end without having done anything.
+            // An access may end without any change.
             if entry.nature == .aware || entry.nature == .handle, chance.isLucky(30) { continue }
             switch part.access {
             case .write(.forDeleting): delete(part, entry.id)
@@ -102,7 +102,7 @@ extension WorldGenerator {
     private func maker(_ claim: ClaimID) -> Party { simulationRun.maker(of: claim) }
 
     private mutating func change(_ part: ClaimRequest.Part, _ claim: ClaimID) {
-        // An orphan has no place, and nobody shows it.
+        // An orphan has no place and no presenter.
         guard tree.nodes[part.item] != nil else { return }
         let stamp = chance.isLucky(60) ? (stamps[claim] ?? 0) + 1 : stamps[claim] ?? 1
         tell(
@@ -126,7 +126,7 @@ extension WorldGenerator {
         guard let node = tree.nodes[part.item], part.item != ModelTree.root else { return }
         if node.isDirectory {
             let children = tree.children(of: part.item)
-            // rmdir(2) refuses; an access over the socket takes everything with it.
+            // rmdir(2) refuses; an access over the socket deletes the contents as well.
             if !children.isEmpty, model.claims[claim]?.nature == .nameChange { return }
             for child in children {
                 for name in tree.nodes[child]?.names ?? [] where name.directory == part.item {
@@ -147,7 +147,7 @@ extension WorldGenerator {
         tell(.deleted(part.item, at: name, by: maker(claim), under: claim))
     }
 
-    /// A link to nothing is led to something else, for want of a word for dangling.
+    /// Points a dangling link to another file, because the model has no dangling links.
     private mutating func dangle(_ link: ItemID, _ claim: ClaimID) {
         if let other = chance.one(of: tree.files) { tree.setKind(link, .link(other)) }
     }
@@ -161,11 +161,11 @@ extension WorldGenerator {
         if node.isDirectory, tree.depth(of: directory) > 6 { return }
         let to = Place(in: directory, link: from.link)
         tree.setNames(part.item, node.names.map { $0 == from ? to : $0 })
-        // Whoever wants to replace what has this name wants the name.
+        // A claim that is to replace the item at this name follows the name.
         let isAwaited = model.claims.values.contains { other in
             other.parts.contains { $0.item == part.item && $0.access == .write(.forReplacing) }
         }
-        // By way of another file: the former one is deleted, and that this was a move is announced.
+        // A move through another file: a deletion of the former file is reported first, then the move.
         if node.kind == .file, from.link == nil, model.claims[claim]?.nature == .aware, chance.isLucky(25) {
             tell(.deleted(part.item, at: from, by: maker(claim), under: claim))
         }
@@ -187,7 +187,7 @@ extension WorldGenerator {
 
     // MARK: Saves in several steps
 
-    /// A document is renamed aside or unlinked by a program that will fill its name again.
+    /// A program renames a document aside or unlinks it, and will fill its name again.
     mutating func beginSave() {
         guard let part = part(tree.files.filter { tree.nodes[$0]?.names.count == 1 }, .write(.updating))
         else {
@@ -217,7 +217,7 @@ extension WorldGenerator {
     mutating func fill(_ document: ItemID, _ party: Party, _ pendingSave: ClaimID) {
         guard let place = tree.nodes[document]?.names.first, model.claims[pendingSave] != nil else { return }
         if chance.isLucky(15) {
-            // It was no save: the window closes.
+            // It was no save: the pending save ends.
             tell(.ended(pendingSave))
             tree.remove(document)
             deletedItems[document] = place.link == nil ? place : nil
@@ -230,7 +230,7 @@ extension WorldGenerator {
         claim(ClaimRequest(nextClaim(), .handle, part), by: party, .fill(document, pendingSave))
     }
 
-    /// Forgets a directory that is gone, when nobody names it any more.
+    /// Forgets a deleted directory when no claim or presenter names it any more.
     mutating func forgetIfUnused(_ directory: ItemID) {
         let isNamed =
             model.claims.values.contains { claim in

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A world that follows from a seed: what programs, editors and people do, in virtual time.
+/// A world generated from a seed: actions of programs, editors and users, in virtual time.
 ///
-/// It only ever does what a file system could report, and looks at the ledger to know what is going on. Whatever it
-/// does is a step, so that the same world can be performed again, with some steps left out.
+/// It reports only events that a file system could report, and reads the model to know the current state. All its
+/// actions are steps, so that the same world can be replayed with some steps left out.
 package struct WorldGenerator: Sendable {
-    /// What is going to happen at some moment.
+    /// An action scheduled for a moment.
     enum ScheduledAction: Sendable {
         case identify(ClaimID)
         case reportObservation(ClaimID)
@@ -20,17 +20,17 @@ package struct WorldGenerator: Sendable {
         case fill(ItemID, Party, pendingSave: ClaimID)
     }
 
-    /// What a claimant does once it is granted.
+    /// The plan of a claim for the time after its grant.
     enum Plan: Sendable {
         /// Uses the item for a while, and ends.
         case use
-        /// Does what its parts say, and ends.
+        /// Carries out the changes of its parts, and ends.
         case act
-        /// Takes a name away in the middle of a save.
+        /// Removes a name in the middle of a save.
         case vacate(ItemID)
-        /// Fills the name that was vacated.
+        /// Fills the vacated name.
         case fill(ItemID, ClaimID)
-        /// Saves, and answers then.
+        /// Saves, then answers.
         case answer(QuestionID, PresenterID)
         /// Asks for accesses of the same purpose meanwhile.
         case prepare
@@ -41,7 +41,7 @@ package struct WorldGenerator: Sendable {
         let action: ScheduledAction
     }
 
-    /// How a presenter behaves.
+    /// The behavior of a presenter.
     enum PresenterBehavior: Sendable, CaseIterable {
         case good, brisk, slow, silent, failing, working, dying, lying, saving
     }
@@ -62,7 +62,7 @@ package struct WorldGenerator: Sendable {
     var stamps: [ClaimID: UInt64] = [:]
     var lastClaim: UInt64 = 0
     var lastPresenter: UInt64 = 0
-    /// A program that is not identified at once, in percent of the claims.
+    /// The share of claims, in percent, that are not identified at once.
     let shyness: Int
     private let length: Int
     let crowd: Int
@@ -73,7 +73,7 @@ package struct WorldGenerator: Sendable {
         onStep: (@Sendable (SimulationStep) -> Void)? = nil
     ) {
         var chance = SeededRandom(seed)
-        // One world in fifty is large.
+        // Each fiftieth world is large.
         let isLarge = seed % 50 == 0 && !isBrief
         length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
         crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
@@ -110,7 +110,7 @@ package struct WorldGenerator: Sendable {
     var now: Instant { simulationRun.model.now }
     package var findings: [Violation] { simulationRun.findings }
 
-    /// Plays the whole world, to its end or to the first promise that was not kept.
+    /// Plays the whole world, to its end or to the first violation.
     package mutating func play() {
         settleLand()
         for _ in 0..<length where findings.isEmpty { act() }
@@ -135,7 +135,7 @@ package struct WorldGenerator: Sendable {
         agenda.insert(AgendaEntry(moment: moment, action: action), at: index)
     }
 
-    /// Lets time pass, and everything happen that is due by then.
+    /// Advances time and performs all due actions.
     mutating func pass(_ span: TimeSpan) {
         let end = now + span
         while findings.isEmpty {
@@ -166,9 +166,9 @@ package struct WorldGenerator: Sendable {
         for _ in 0..<(1 + chance.below(4)) { present() }
     }
 
-    /// Everybody leaves; nothing may be left of them.
+    /// Removes all programs and checks that no records are left.
     private mutating func end() {
-        // Who is still asked answers or not, who still holds ends, and all that waits is decided by time alone.
+        // At the end only time decides: presenters may answer, holders end, and all waiting claims reach their limits.
         for _ in 0..<4 {
             for claim in simulationRun.model.held { finish(claim.id) }
             pass(.seconds(25))
@@ -177,7 +177,7 @@ package struct WorldGenerator: Sendable {
         pass(.seconds(5))
         for presenter in simulationRun.model.presenterModels.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
-        // Nobody takes back what was asked for while there was somebody.
+        // The arbiter does not cancel the wakes it asked for earlier.
         if let last = simulationRun.model.wakes.last, last > now { pass(last.since(now)) }
         for directory in simulationRun.model.directories.keys.sorted(by: {
             tree.depth(of: $0) > tree.depth(of: $1)

@@ -2,9 +2,9 @@
 import Arbitration
 import Coordination
 
-/// What a scenario asks the arbiter, which changes nothing.
+/// Queries of a scenario, which change nothing.
 extension Arbiter {
-    /// For whom a claim waits, and for whom those wait, to the end.
+    /// The blockers of a claim, their blockers, and so on to the end.
     func blockingChain(of claim: ClaimID) -> [String] {
         var lines: [String] = []
         var explained: Set<ClaimID> = []
@@ -26,7 +26,7 @@ extension Arbiter {
         return lines.isEmpty ? ["\(claim) does not wait"] : lines
     }
 
-    /// Who is on an item, who shows it, and what those have not answered.
+    /// The claims on an item, its presenters, and their open questions.
     func claimsAndPresenters(of item: ItemID) -> [String] {
         let claims = claims(on: item).map { claim in
             let isWaiting = blocker(of: claim) != nil || !openQuestions(for: claim).isEmpty

@@ -3,7 +3,7 @@ import Coordination
 
 package struct CommandSyntaxError: Error {}
 
-/// The words of one command, read from left to right.
+/// The words of a command, read from left to right.
 struct CommandParser {
     private var words: [String]
 
@@ -53,20 +53,20 @@ struct CommandParser {
         "forUploading": .forUploading,
     ]
 
-    /// Reads `in @5 link 2`, with the preposition that is given, or nothing.
+    /// Reads `in @5 link 2`, with the given preposition, or nothing.
     mutating func place(after preposition: String) throws(CommandSyntaxError) -> Place {
         let directory = try follows(preposition) ? try item() : nil
         return Place(in: directory, link: try follows("link") ? LinkID(try number()) : nil)
     }
 
-    /// Takes a word if it is the next one.
+    /// Consumes the next word if it matches.
     mutating func follows(_ word: String) throws(CommandSyntaxError) -> Bool {
         guard peek == word else { return false }
         words.removeLast()
         return true
     }
 
-    /// Takes the word that must be the next one.
+    /// Consumes the next word, which must match.
     mutating func expect(_ word: String) throws(CommandSyntaxError) {
         guard try next() == word else { throw CommandSyntaxError() }
     }
@@ -148,7 +148,7 @@ struct CommandParser {
         return messages
     }
 
-    /// Reads `clean`, `unchanged 0`, `emptied`, `dirty 7`, `atEnd`, `atEndUnconfirmed 512` or `reading 512`.
+    /// Reads `clean`, `unchanged 0`, `untouched`, `dirty 7`, `atEnd`, `atEndUnconfirmed 512` or `reading 512`.
     mutating func observation() throws(CommandSyntaxError) -> Observation {
         switch try next() {
         case "clean": return .clean

@@ -37,13 +37,13 @@ package func describe(_ effect: Effect) -> String {
     }
 }
 
-/// N6: whoever is told of a change can see that there is nothing left to reread.
+/// N6: a notice of a change shows its reader that the item is deleted and need not be reread.
 private func isOfDeletion(_ notice: Notice) -> Bool {
     (notice.kind == .didChange || notice.kind == .subitemDidChange)
         && notice.cause.access == .write(.forDeleting)
 }
 
-/// ` at @5 link 2`, or nothing if there is nothing to say.
+/// ` at @5 link 2`, or an empty string for an empty place.
 private func describe(_ place: Place, as preposition: String) -> String {
     let directory = place.directory.map { " \(preposition) \($0)" } ?? ""
     return directory + (place.link.map { " link \($0.rawValue)" } ?? "")

@@ -2,27 +2,27 @@
 import Arbitration
 import Coordination
 
-/// The world a scenario file speaks to: a clock, and answers to what the arbiter asks.
+/// Performs the commands of a scenario file: it has a clock, and answers the requests of the arbiter.
 ///
 ///     bounds hold=2s policy=fail            before the first claim
 ///     directory @1, directory @5 in @1, package @6 in @5, forget @6
-///     claim 1 handle read @1 by 100         `by` answers `identify #1` at once; without it nobody answers
+///     claim 1 handle read @1 by 100         `by` answers `identify #1` at once; otherwise no answer
 ///     claim 2 nameChange forMoving @1 in @5 forReplacing @2 in @6 link 2 by 100 below 50 20
 ///     claim 3 aware read(withoutChanges,resolvesSymbolicLink) @1 via @7 within 1 2 answering ?1 by 100 purpose x
 ///     identified 1 100 below 50 background thread 7
-///     shows 1 dirty 7                       what is seen whenever #1 is looked at from now on
+///     shows 1 dirty 7                       the result of each later observation of #1
 ///     observed 1 reading 512
 ///     end 1, withdraw 1, force 1
 ///     vacated @1 @9, replaced @1 @2 @9, replaced @1 @2
 ///     relinked @7 to @2 in @5
 ///     advance 250ms                         ticks at every moment the arbiter asked for
-///     late 250ms                            one tick, when it is over
+///     late 250ms                            one tick, at the end
 ///     claim 4 handle forMerging @1 appends by 100, locked 4
 ///     pass 250ms                            no tick at all
 ///     beside 3                              asks for the suspended writer
-///     clean 3, overruled 3                  asks whether it yielded clean, or somebody was let in since
-///     why 3, on @1                          asks for whom it waits, and who is there
-///     remembered                            asks how much the arbiter remembers
+///     clean 3, overruled 3                  asks whether it yielded clean, or was superseded
+///     why 3, on @1                          asks for its blockers; for the claims and presenters of @1
+///     remembered                            asks for the number of records in the arbiter
 ///     present p1 @1 in @5 by 50 implementing all, present p1 none by 50 implementing all
 ///     shown p1 @1 in @5, pause p1, resume p1, remove p1
 ///     answer ?1 p1, answer ?1 p1 failed, progress ?1
@@ -117,7 +117,7 @@ package struct ScenarioInterpreter {
         }
     }
 
-    /// Reads `p1 @1 in @5 by 50 implementing all`; `none` for what does not exist yet.
+    /// Reads `p1 @1 in @5 by 50 implementing all`; `none` for an item that does not exist yet.
     private func presenter(_ words: inout CommandParser) throws(CommandSyntaxError) -> Presenter {
         let id = try words.presenter()
         let item = try words.follows("none") ? nil : try words.item()
@@ -128,7 +128,7 @@ package struct ScenarioInterpreter {
         return Presenter(id, of: item, at: place, by: party, try words.messages())
     }
 
-    /// Reads `created @1 in @5 by 100`, `moved @1 from @5 to @6 placeholder @9 under 3` and the like.
+    /// Reads `created @1 in @5 by 100`, `moved @1 from @5 to @6 leaving @9 under 3` and the like.
     private func nameEvent(_ name: String, _ words: inout CommandParser) throws(CommandSyntaxError)
         -> ArbiterEvent
     {
@@ -206,7 +206,7 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// Tells the arbiter, answers what it asks, and returns the whole conversation.
+    /// Sends the event to the arbiter, answers its requests, and returns the whole conversation.
     private mutating func tell(_ event: ArbiterEvent, isQuiet: Bool = false) -> [String] {
         if case .tick = event { wakes.pass(now) }
         var effects: [Effect] = []
@@ -227,7 +227,7 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// What would drown the rest while time advances: wakes, and looks whose answer is arranged.
+    /// Whether an effect is omitted while time advances: wakes, and observations with a prepared answer.
     private func isRoutine(_ effect: Effect) -> Bool {
         switch effect {
         case .wake: true

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// One thing that happens in a world, as one command of a scenario file says it.
+/// A step of a world, equal to one command of a scenario file.
 package enum SimulationStep: Hashable, Sendable {
-    /// Whoever is named as the maker is identified as soon as the arbiter asks.
+    /// The named party is identified as soon as the arbiter asks.
     indirect case claim(ClaimRequest, by: Party?)
     indirect case event(ArbiterEvent)
     /// Ticks at every moment the arbiter asked for.
     case advance(TimeSpan)
-    /// One tick, when the span is over.
+    /// A single tick at the end of the span.
     case late(TimeSpan)
 }
 
-/// Words of scenario files, in the direction in which ``ScenarioInterpreter`` does not go.
+/// Writes the commands of scenario files; ``ScenarioInterpreter`` reads them.
 package enum CommandWriter {
     package static func text(_ step: SimulationStep) -> String {
         switch step {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The rules of stakes and ways once more, naively, over what the ledger says.
+/// The rules of required locks and lock queues, evaluated naively on the model.
 ///
-/// Where the rules leave room, or what is needed cannot be known from outside, a question has two answers: what is
-/// `certain`, and what is possible.
+/// Some answers depend on choices that the rules leave open, or on state that is not visible outside. A query then has
+/// two answers: a `certain` one and a possible one.
 extension WorldModel {
     enum ModelResource: Hashable {
         case item(ItemID)
@@ -17,7 +17,7 @@ extension WorldModel {
         let isContents: Bool
     }
 
-    /// The directories an item is in, from the nearest to the root.
+    /// The directories above an item, from the nearest to the root.
     func above(_ item: ItemID, _ place: Place) -> [ItemID] {
         var found: [ItemID] = []
         var next = directories[item].map(\.parent) ?? place.directory
@@ -40,7 +40,7 @@ extension WorldModel {
         ([item] + above(item, place)).last(where: isPackage)
     }
 
-    /// S1 to S3: what is staked, and whether to write.
+    /// S1 to S3: the required locks, each to read or to write.
     func requiredLocks(_ entry: ClaimModel) -> [ModelLock] {
         var requiredLocks: [ModelLock] = []
         if entry.isBatch { return requiredLocks }
@@ -59,7 +59,7 @@ extension WorldModel {
             } else if part.access.isStructural, directories[part.item] != nil {
                 lock(.contents(part.item), true, isContents: true)
             }
-            // Plain are those with no package at or above them.
+            // Plain directories have no package at or above them.
             for directory in above.reversed() {
                 if isPackage(directory) { break }
                 lock(.contents(directory), false, isContents: true)
@@ -68,7 +68,7 @@ extension WorldModel {
         return requiredLocks
     }
 
-    /// Whether two claims meet, and on something the second stakes to write if that is asked.
+    /// Whether the required locks of two claims overlap, and on a write lock of the second if `onWrites` is set.
     func meet(
         _ one: ClaimModel, _ other: ClaimModel, certain: Bool, onWrites: Bool = false, onBoth: Bool = false
     )
@@ -80,8 +80,8 @@ extension WorldModel {
                 if onWrites, !second.isWrite { continue }
                 if onBoth, !(lock.isWrite && second.isWrite) { continue }
                 if lock.isContents, certain, lock.isWrite != second.isWrite {
-                    // S4: a change of names enters those of aware claims, and of those who come later; others may
-                    // be entered on somebody else's account.
+                    // S4: a name change conflicts with the read locks of aware claims and of later claims only. Others
+                    // may be entered for another claim.
                     let (writer, reader) = lock.isWrite ? (one, other) : (other, one)
                     if writer.nature == .nameChange, reader.nature != .aware { continue }
                 }
@@ -127,7 +127,7 @@ extension WorldModel {
         return meet(holder, claim, certain: certain, onBoth: true)
     }
 
-    /// Q3; P6 only as far as it is asked what is possible.
+    /// Q3; P6 applies only if `certain` is false.
     func isHeldUp(_ waiter: ClaimModel, by party: Party?, certain: Bool) -> Bool {
         guard let party else { return false }
         let debts = questions.values.filter { question in
@@ -139,7 +139,7 @@ extension WorldModel {
         while let next = unexplored.popLast() {
             if debts.contains(where: { isOwed($0, to: next, certain: certain) }) { return true }
             let isTheirs = theirs.contains {
-                // G4: whether a handle holds up a change of names, which does not wait for it, is a matter of words.
+                // G4: a name change does not wait for a handle, so the rules do not say whether a handle holds it up.
                 (!certain || next.nature != .nameChange || $0.nature == .aware)
                     && keepsOut($0, next, certain: certain)
             }
@@ -155,7 +155,7 @@ extension WorldModel {
         return false
     }
 
-    /// P6: presenters whose own it would be what somebody did now, because they owe an answer.
+    /// P6: the presenters to which a change by the party would belong now, because it owes their answer.
     func owedPresenters(of party: Party, answering: QuestionID?) -> Set<PresenterID> {
         var found: Set<PresenterID> = []
         for question in questions.values where isOnItsBehalf(party, answering: answering, question) {
@@ -164,7 +164,7 @@ extension WorldModel {
         return found
     }
 
-    /// P6: with a purpose, only what is said to be for the answer.
+    /// P6: for a party with a purpose, only claims declared as part of the answer count.
     func isOnItsBehalf(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
         guard let presenterModel = presenterModels[question.presenter], party.works(for: presenterModel.party)
         else {
@@ -180,7 +180,7 @@ extension WorldModel {
         return lastStructuralChange >= claim.number || concerns(presenterModel, claim)
     }
 
-    /// Whether one claim stands in the way of another that waits, or is about to.
+    /// Whether a claim blocks another that waits or is about to wait.
     func standsInTheWay(_ other: ClaimModel, of claim: ClaimModel, certain: Bool) -> Bool {
         if other.id == claim.id || claim.nature == .pendingSave || claim.isBatch { return false }
         if claim.nature == .nameChange {
@@ -197,7 +197,7 @@ extension WorldModel {
     }
 }
 
-/// Presenters and what they are concerned with.
+/// Presenters and the claims that concern them.
 extension WorldModel {
     enum ModelRelation { case of, packageAbove, plainAbove, below }
 
@@ -207,7 +207,7 @@ extension WorldModel {
         return party.process != nil && party.process == presenterModel.party.process
     }
 
-    /// Where a presenter is with respect to an item; nil if nowhere.
+    /// The position of a presenter relative to an item; nil if unrelated.
     func position(of presenterModel: PresenterModel, to item: ItemID, _ place: Place) -> ModelRelation? {
         guard let shown = presenterModel.item else { return nil }
         if shown == item { return .of }
@@ -215,14 +215,14 @@ extension WorldModel {
         return above(shown, presenterModel.place).contains(item) ? .below : nil
     }
 
-    /// Presenters whose answer a claim may wait for.
+    /// Whether a claim may wait for the answer of a presenter.
     func concerns(_ presenterModel: PresenterModel, _ entry: ClaimModel) -> Bool {
         entry.parts.contains { position(of: presenterModel, to: $0.item, $0.place) != nil }
     }
 
     /// Whether two parties are one program (Terms).
     static func areOneProgram(_ one: Party, _ other: Party) -> Bool {
-        // Nobody at all may be the same nobody.
+        // Two unknown parties may be the same program.
         if one == other { return true }
         if let purpose = one.purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         guard let process = one.process, let otherProcess = other.process else { return false }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The moments an arbiter has asked for and that have not come yet.
+/// The moments that an arbiter has asked for and that have not come yet.
 ///
-/// All of them: whoever schedules what it asks for takes none back.
+/// It holds all of them, because a requested wake is never cancelled.
 package struct WakeSchedule: Sendable {
     private var moments: [Instant] = []
 
@@ -15,6 +15,6 @@ package struct WakeSchedule: Sendable {
 
     package mutating func ask(for moment: Instant) { moments.append(moment) }
 
-    /// A tick has come.
+    /// Removes the moments that a tick has reached.
     package mutating func pass(_ now: Instant) { moments.removeAll { $0 <= now } }
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// What anybody knows who reads all events and effects.
+/// The state that is visible in the events and effects.
 ///
-/// Checkers look at it, and at nothing of the arbiter's. It keeps no index and judges nothing.
+/// Checkers read this model and nothing of the arbiter's state. It has no index and makes no judgment.
 struct WorldModel {
     struct ClaimModel {
         let request: ClaimRequest
-        /// Where the parts are by now.
+        /// The current places of the parts.
         var parts: [ClaimRequest.Part]
-        /// What these stake.
+        /// The required locks of the parts.
         var requiredLocks: [ModelLock] = []
         let arrived: Instant
-        /// Which event it was.
+        /// The number of the event that made the claim.
         let number: Int
         /// X6, Y10.
         var accessPattern: ClaimRequest.AccessPattern
         var isHeld = false
-        /// D3: it goes before others that wait.
+        /// D3: the claim overtakes other waiting claims.
         var overtakes = false
         var wasForced = false
         /// T6.
         var isOverdue = false
-        /// A deadlock let it go ahead.
+        /// The claim was let through to end a deadlock.
         var isExpired = false
         var party: Party?
         var suspension: Suspension?
         var isClean = false
-        /// Some question's presenter made progress while it waited.
+        /// The presenter of a question made progress while the claim waited.
         var isExtended = false
         var lastSeen: Observation?
 
@@ -41,11 +41,11 @@ struct WorldModel {
         let presenter: Presenter
         var item: ItemID?
         var place: Place
-        /// Which event showed what it shows.
+        /// The number of the event that set the presented item.
         var number: Int
-        /// The name it shows was deleted, and nothing has taken its place.
+        /// The presented name was deleted, and no item has taken its place.
         var isGone = false
-        /// Forfeits since the last sign of life.
+        /// Forfeits since the last answer or progress.
         var forfeits = 0
         var hasEverForfeited = false
         var party: Party { presenter.party }
@@ -64,19 +64,19 @@ struct WorldModel {
     var claims: [ClaimID: ClaimModel] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var presenterModels: [PresenterID: PresenterModel] = [:]
-    /// Asked, and neither answered nor forfeited.
+    /// Questions that are neither answered nor forfeited.
     var questions: [QuestionID: Question] = [:]
-    /// For which waiting claim each of them was asked, if it can have been one alone.
+    /// The waiting claim of each question, if only one is possible.
     var askers: [QuestionID: ClaimID] = [:]
-    /// The moments asked for and not used up.
+    /// The requested wakes that have not come yet.
     var wakes = WakeSchedule()
-    /// How many events there have been.
+    /// The number of events so far.
     var number = 0
-    /// Which of them last changed who is where.
+    /// The last event that changed the place of an item.
     var lastStructuralChange = 0
     /// Items that were deleted and have not come back.
     var gone: Set<ItemID> = []
-    /// Items that got a name since all was quiet.
+    /// Items that got a name since the model was last quiet.
     var newcomers: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
@@ -87,7 +87,7 @@ struct WorldModel {
     var isQuiet: Bool { claims.isEmpty && questions.isEmpty && wake == nil }
 }
 
-/// What events change.
+/// State changes by events.
 extension WorldModel {
     mutating func note(_ event: ArbiterEvent, at now: Instant) {
         self.now = max(self.now, now)
@@ -103,7 +103,7 @@ extension WorldModel {
             claims[request.claim]?.requiredLocks = requiredLocks
         case .identified(let id, let party): if claims[id]?.party == nil { claims[id]?.party = party }
         case .observed(let id, let observation): claims[id]?.lastSeen = observation
-        // Who waits is refused in answer, and forgotten with that.
+        // A waiting claim is refused in reply, and removed then.
         case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
         case .forced(let id): claims[id]?.wasForced = true
         case .overdue(let id): claims[id]?.isOverdue = true
@@ -155,14 +155,14 @@ extension WorldModel {
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
                 presenterModels[id]?.isGone = false
             }
-        // One of several names may be left.
+        // Other names of the file may be left.
         case .deleted(let item, let place, _, _):
             if place.link == nil { gone.insert(item) }
             lose(item, place)
         case .lost(let item, let place, _):
             gone.insert(item)
             lose(item, place)
-        // N9: it was not deleted, then.
+        // N9: the item was not deleted after all.
         case .moved(let item, let move, _, _):
             gone.remove(item)
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
@@ -192,7 +192,7 @@ extension WorldModel {
         if extended > question.deadline { questions[id]?.deadline = extended }
         let presenterModel = presenterModels[question.presenter]
         for (claim, entry) in claims where !entry.isHeld {
-            // Or it was concerned, when it asked.
+            // The presenter may have been concerned when it was asked.
             let isConcerned = presenterModel.map { concerns($0, entry) } ?? false
             if isConcerned || lastStructuralChange >= entry.number { claims[claim]?.isExtended = true }
         }
@@ -263,17 +263,17 @@ extension WorldModel {
     }
 }
 
-/// What effects change.
+/// State changes by effects.
 extension WorldModel {
     private mutating func close(_ id: QuestionID) {
         questions[id] = nil
         askers[id] = nil
     }
 
-    /// The one claim that can have wanted an answer.
+    /// The only claim that can have asked the question; nil if several can.
     func asker(of question: Question) -> ClaimID? {
         guard let presenterModel = presenterModels[question.presenter] else { return nil }
-        // What is lost already is put to presenters for nobody.
+        // A question about a lost item belongs to no claim.
         let lost = question.subitem ?? presenterModel.item
         if question.request.isDeletion, lost.map(gone.contains) ?? true { return nil }
         let candidates = claims.values.filter { claim in
@@ -310,7 +310,7 @@ extension WorldModel {
             presenterModels[question.presenter]?.forfeits += 1
             presenterModels[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wakes.ask(for: moment)
-        // P1: its presenters are chosen anew.
+        // P1: the presenters of the claim are chosen anew.
         case .retarget(let id, _, _): askers = askers.filter { $1 != id }
         case .identify, .observe, .tell: break
         }

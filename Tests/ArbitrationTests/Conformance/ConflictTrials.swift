@@ -3,7 +3,7 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Two things in one small tree, and how they belong together.
+/// Two items in a small tree, and their relation.
 struct Pairing: CustomTestStringConvertible, Sendable {
     struct ItemSpot: Sendable {
         let item: UInt64
@@ -31,8 +31,8 @@ struct Pairing: CustomTestStringConvertible, Sendable {
         self.isDirectoryAbove = isDirectoryAbove
     }
 
-    /// The directories: 1 is the root, 2 to 4 lie in each other, and so do the package 5, the directory 7 in it and
-    /// the package 6 in that.
+    /// The directories: 1 is the root, and 2 to 4 are nested. Package 5 lies in 2, directory 7 in 5, and package 6 in
+    /// 7.
     static let tree: [ArbiterEvent] = [
         .placed(ItemID(1), DirectoryInfo(in: nil)),
         .placed(ItemID(2), DirectoryInfo(in: ItemID(1))),
@@ -77,12 +77,12 @@ struct Pairing: CustomTestStringConvertible, Sendable {
     ]
 }
 
-/// Two accesses by strangers, one after the other, in a world of their own.
+/// Two accesses by unrelated programs, one after the other, in a separate world.
 struct ConflictTrial {
     enum Outcome: Equatable {
         /// The second was granted while the first was held.
         case besideEachOther
-        /// The second was granted when the first had ended, and not before.
+        /// The second was granted only after the first had ended.
         case afterEachOther
         case something(String)
     }
@@ -94,7 +94,7 @@ struct ConflictTrial {
     private let isQueued: Bool
     private var granted: Set<ClaimID> = []
 
-    /// Who knows the directories, and nothing else yet.
+    /// An arbiter that knows the directories and nothing else yet.
     private static let arbiter: Arbiter = {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -120,7 +120,7 @@ struct ConflictTrial {
     }
 
     private mutating func play() -> Outcome {
-        // Somebody has everything, so that both queue up behind it.
+        // A claim holds both items, so that the two accesses queue behind it.
         if isQueued {
             tell(.claimed(ClaimRequest(Self.blocker, .aware, writing(first), [writing(second)])))
         }
@@ -140,7 +140,7 @@ struct ConflictTrial {
         ClaimRequest.Part(part.item, .write(.updating), at: part.place)
     }
 
-    /// Tells the arbiter, and says who everybody is as soon as it asks.
+    /// Sends an event to the arbiter and identifies each party as soon as the arbiter asks.
     private mutating func tell(_ event: ArbiterEvent) {
         var effects: [Effect] = []
         arbiter.handle(event, at: Instant(nanoseconds: 0), into: &effects)
@@ -150,7 +150,7 @@ struct ConflictTrial {
         }
     }
 
-    /// A process of its own for each; with a purpose of its own if it is an aware one.
+    /// A separate process for each claim, with a separate purpose if the claim is aware.
     private func party(of claim: ClaimID) -> Party {
         let number = 100 + Int32(truncatingIfNeeded: claim.rawValue)
         var party = Party(process: ProcessID(number: number, started: 1), ancestors: [])

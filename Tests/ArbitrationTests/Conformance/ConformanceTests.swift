@@ -2,12 +2,12 @@
 import TestSupport
 import Testing
 
-/// Which of the numbered scenarios and pitfalls of file coordination the scenario files show.
+/// Checks which numbered scenarios and pitfalls of file coordination the scenario files show.
 ///
-/// The files cite them in their comments, a scenario with where it is published: `Semantics H8 [H-FC11], F19`.
+/// The files cite them in their comments, a scenario with its publication: `Semantics H8 [H-FC11], F19`.
 @Suite("Conformance")
 struct ConformanceTests {
-    /// The scenarios that are not about who may have an item when, and why.
+    /// Scenarios outside the arbiter's scope, with the reason.
     static let elsewhere = table(
         """
         | 20 | a purpose that is set twice is an error of the library, which the arbiter never hears of |
@@ -22,7 +22,7 @@ struct ConformanceTests {
         | 70 | a matter of speed, which benchmarks show |
         """)
     static let scenarios = 1...70
-    /// Those of the pitfalls that an arbiter can fall into, or spare others.
+    /// The pitfalls that concern an arbiter.
     static let pitfalls = [1, 2, 3, 5, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 25, 26]
 
     @Test("each scenario is shown by a file, or has a reason why it is not", arguments: scenarios)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A table of which access waits for which, parsed from the text it is published as.
+/// A table of accesses that wait for each other, parsed from its published text.
 struct Matrix {
-    /// What the table says of an access that comes while another is there.
+    /// The table's verdict on an access that arrives while another is held.
     enum MatrixVerdict: String {
         case runs = "."
-        /// Until the other access has ended.
+        /// It waits until the other access has ended.
         case waits = "W"
-        /// Until the other access has made its copy, which ends its claim.
+        /// It waits until the other access has made its copy, which ends its claim.
         case waitsForSnapshot = "s"
-        /// Whichever of the two comes second waits.
+        /// The later of the two waits, in either order.
         case exclusive = "X"
     }
 
@@ -52,7 +52,7 @@ struct Matrix {
 
     private static func plain(_ name: String) -> String { name.filter { $0 != "*" } }
 
-    /// The accesses by the names the tables have for them.
+    /// The accesses by their names in the tables.
     static let accesses: [String: Access] = [
         "r": .read(), "r-nc": .read(.withoutChanges), "r-ln": .read(.resolvesSymbolicLink),
         "r-md": .read(.immediatelyAvailableMetadataOnly), "r-up": .read(.forUploading),

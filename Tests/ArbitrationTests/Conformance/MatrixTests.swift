@@ -3,10 +3,10 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Every access beside every other, as the two published tables have it (rules S1 to S3, G2, G3, Q1).
+/// Checks every pair of accesses against the two published tables (rules S1 to S3, G2, G3, Q1).
 @Suite("Matrix")
 struct MatrixTests {
-    /// Semantics B.3: the row's access was there first.
+    /// Semantics B.3: the row's access came first.
     static let sameUnit = #"""
         | first \\ second | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
         |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -55,10 +55,10 @@ struct MatrixTests {
         try play(Self.directoryAbove, pairing, .aware)
     }
 
-    /// Plays each cell: the second against a first that holds and against one that waits itself, and turned round.
+    /// Plays each cell in four cases: the first access holds or waits, and in both orders.
     ///
-    /// In B.3 the row always comes first, and to turn it round is to have its access on the other item; in B.4 the
-    /// row is always the directory's, and to turn it round is to have what is below come first.
+    /// In B.3 the row always comes first; the reverse exchanges the two items. In B.4 the row is always the directory's
+    /// access; in the reverse, the access below comes first.
     private func play(
         _ table: String, _ pairing: Pairing, _ nature: ClaimRequest.Nature,
         where isWanted: (Matrix.Cell) -> Bool = { _ in true }

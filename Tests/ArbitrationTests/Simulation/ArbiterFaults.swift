@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// What an arbiter with a fault would say, and which checker must complain of it, in which words.
+/// An injected fault of the arbiter, with the checker that must report it and the text of the report.
 struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConvertible {
     let name: String
     let checker: String

@@ -5,8 +5,9 @@ import Coordination
 import TestSupport
 import Testing
 
-/// Nothing hangs, even in a world that answers nothing (T1, T3): nobody is identified, whoever is looked at
-/// never changes and no handle is ever closed.
+/// Checks that no claim waits forever in an unresponsive world (T1, T3).
+///
+/// No party is identified, no observed holder changes, and no handle is ever closed.
 @Suite("Liveness")
 struct LivenessTests {
     private struct Outcomes {
@@ -47,11 +48,12 @@ struct LivenessTests {
         #expect(runs == 1_296)
     }
 
-    /// Rule Q3: each of a ladder's two waits for both of those before, and there are more ways down than could ever be
-    /// gone; each who waits is followed once.
+    /// Rule Q3: each waiter is explored once.
+    ///
+    /// Each of a level's two claims waits for both claims of the level before. The number of paths is exponential.
     @Test func eachWaiterIsExploredOnce() {
         let levels: UInt64 = 60
-        // What the upper one of two claims on levels that touch has in common with the lower one.
+        // The item shared by the upper and the lower of two claims on adjacent levels.
         let item = { (upper: UInt64, lower: UInt64) in
             ClaimRequest.Part(ItemID(upper * 1_000 + lower), .write(.updating))
         }
@@ -74,7 +76,7 @@ struct LivenessTests {
         #expect(harness.arbiter.blocker(of: last.claim) == ClaimID(2 * levels - 1))
     }
 
-    /// Four claims, each of any kind, 100 ms apart; then ticks only when they are asked for.
+    /// Makes four claims of any kind, 100 ms apart; then ticks only when the arbiter asks.
     private func play(_ choices: inout ExhaustiveChoices, _ bounds: Bounds) -> Outcomes {
         var arbiter = Arbiter(bounds: bounds)
         var outcomes = Outcomes()

@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rules N5, N7, N8, N10, N11, N13, P26: names that come, go and change places, drawn from seeds.
+/// Rules N5, N7, N8, N10, N11, N13, P26: names that appear, disappear and are exchanged, generated from seeds.
 @Suite("Names")
 struct NameEventTests {
     private static let seeds = 1...2000 as ClosedRange<UInt64>

@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Whole worlds in virtual time, with checkers beside them; Scripts/simulate plays many more.
+/// Whole worlds in virtual time, with checkers; Scripts/simulate plays many more.
 @Suite("Simulation")
 struct SimulationTests {
     static let seeds = 1...200 as ClosedRange<UInt64>
@@ -24,11 +24,11 @@ struct SimulationTests {
             return
         }
         print("simulated worlds, seeds \(Self.seeds):\n\(totals)")
-        // A world in which hardly anything happens shows nothing.
+        // Worlds with too few events would prove nothing.
         for kind in Self.kinds { #expect(totals[kind] > 0, "\(kind) never happened") }
     }
 
-    /// What these worlds must have seen at least once.
+    /// The events that these worlds must contain at least once.
     static let kinds = [
         "deadlock: passes", "deadlock: suspends", "deadlock: refuses", "demotion", "forfeit",
         "claim: batch", "claim: episode", "claim: nameChange", "claim: aware", "claim of many parts",
@@ -60,7 +60,7 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
-    /// A presenter that has relinquished to a program which has its item.
+    /// A presenter that has relinquished to a program that holds its item.
     private func relinquished(injectFault: @escaping FaultInjection) -> SimulationRun {
         let (item, presenter) = (ItemID(7), PresenterID(1))
         let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
@@ -130,7 +130,7 @@ struct SimulationTests {
         var simulationRun = SimulationRun(bounds: player.bounds, injectFault: fault.injectFault)
         for step in steps { simulationRun.perform(step) }
         #expect(simulationRun.findings.first?.checker == finding.checker)
-        // The scenario language has words for every step.
+        // The scenario language can express every step.
         var world = ScenarioInterpreter()
         for step in steps { #expect(world.run(CommandWriter.text(step)) != "cannot read this command") }
     }

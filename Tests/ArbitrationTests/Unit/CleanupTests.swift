@@ -4,10 +4,10 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// What the arbiter remembers: no more than it must, and nothing when all is over.
+/// Checks that the arbiter stores only what it needs, and no records at the end.
 @Suite("Remainders")
 struct CleanupTests {
-    /// Rule I4: the indexes of parties let go of each claim, however it came and went.
+    /// Rule I4: the indexes of parties drop each claim, however it arrived and ended.
     @Test func nothingIsLeftOfClaimsThatAreOver() {
         var harness = ArbiterHarness()
         let parties = [
@@ -25,7 +25,7 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I5: nothing is left of presenters either.
+    /// Rule I5: no records of presenters remain either.
     @Test func nothingIsLeftOfPresentersThatAreGone() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -44,7 +44,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule P12: so many files of a silent presenter are remembered to have been kept, and then each is kept once more.
+    /// Rule P12: the number of marked files of a silent presenter is bounded; above it, each file is preserved once
+    /// more.
     @Test func unaskedWriteMarksAreBounded() {
         let most = 4096 as UInt64
         var bounds = Bounds()
@@ -75,7 +76,7 @@ struct CleanupTests {
         #expect(writes(10))
     }
 
-    /// Rule I4: those who leave before anybody knew them leave nothing behind, nor do those who waited within an access.
+    /// Rule I4: no records remain of claims that end before their identification, or that waited within an access.
     @Test func nothingIsLeftOfWithdrawnClaims() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
@@ -93,7 +94,7 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I4: nothing is left of who waited while its program held something, and so might have been in a cycle.
+    /// Rule I4: no records remain of a claim that might have been on a cycle because its program held another.
     @Test func nothingIsLeftOfCycleCandidates() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
@@ -106,7 +107,7 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rules I4, B1: nothing is left of batches and of claims made to answer, of which there may be several.
+    /// Rules I4, B1: no records remain of batches and of claims made to answer, even if a question has several.
     @Test func nothingIsLeftOfBatchesAndAnswers() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
@@ -125,11 +126,11 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule T3: alarms of those who have gone do not pile up, and those of the others come when they should.
+    /// Rule T3: timers of ended claims do not accumulate, and the other timers fire on time.
     @Test func staleTimersDoNotPileUp() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
-        // Somebody goes on waiting, or all that is stale would come up and be dropped.
+        // One claim keeps waiting; otherwise all stale timers would come due and be dropped.
         harness.claim(2, .write(.updating), 1)
         var most = 0
         for number in 3...2_000 as ClosedRange<UInt64> {
@@ -141,16 +142,16 @@ struct CleanupTests {
         #expect(most < 100, "\(most) records of one claim at a time")
     }
 
-    /// Rule T3: nobody takes back what was asked for, so it must not be asked for again and again.
+    /// Rule T3: a requested wake is never cancelled, so it must not be requested repeatedly.
     @Test func wakesDoNotPileUp() {
         var harness = ArbiterHarness()
-        // Who waits for an aware access needs nothing before its deadline.
+        // A claim that waits for an aware access needs no wake before its deadline.
         harness.claim(1, .write(.updating), 1, as: .aware)
         harness.claim(2, .read(), 1)
         var most = 0
         for round in 1...200 as ClosedRange<UInt64> {
             let (holder, blockedClaim) = (2 * round + 1, 2 * round + 2)
-            // A first look is needed earlier; when its moment has come, all is over.
+            // A first observation is needed earlier; both claims have ended by then.
             harness.claim(holder, .write(.updating), 2)
             harness.claim(blockedClaim, .read(), 2)
             for number in [holder, blockedClaim] { harness.tell(.ended(ClaimID(number))) }
@@ -163,12 +164,12 @@ struct CleanupTests {
         #expect(harness.now == Instant(nanoseconds: 0) + Bounds().wait)
     }
 
-    /// Rules T3, P4: whatever was dropped between them, each request's time runs out when it should.
+    /// Rules T3, P4: each question's time runs out when it should, whatever timers were dropped.
     @Test func timersStayOrderedAfterRemovals() {
         var bounds = Bounds()
         (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
         (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
-        // Of each kind some in turn, so that the alarms come in no order.
+        // The kinds alternate, so that the timers are not in order.
         let kinds: [(PresenterMessages, Access)] = [
             (.save, .read()), (.accommodateDeletion, .write(.forDeleting)), (.relinquishToReader, .read()),
             (.accommodateDeletion, .write(.forDeleting)),
@@ -188,7 +189,7 @@ struct CleanupTests {
             harness.tell(.answered(question.id, by: question.presenter, .done))
             harness.tell(.ended(ClaimID(question.presenter.rawValue)))
         }
-        // When the turns of those who have gone are over, most of the alarms are of nobody.
+        // When the sessions of ended claims are over, most timers are stale.
         harness.tick(at: harness.now + .milliseconds(200))
         var forfeited: [QuestionID] = []
         while let wake = harness.wakes.next {
@@ -201,7 +202,7 @@ struct CleanupTests {
         #expect(left.count > 20 && Set(forfeited) == Set(left.map(\.id)))
     }
 
-    /// Rule T4: a moment that lies before the last one counts as that one.
+    /// Rule T4: an earlier time than the last counts as the last.
     @Test func timeNeverRunsBackwards() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)

@@ -4,10 +4,10 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rule D5: what the claims of one user take does not keep another user's deadlocks from being found.
+/// Rule D5: the claims of one user do not prevent the detection of another user's deadlocks.
 @Suite("Turns in the search for cycles")
 struct CycleSearchFairnessTests {
-    /// As if two programs were a crowd, with few steps.
+    /// Limits with few steps, under which two programs count as many.
     private static var limits: WorkLimits {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 4_000, 100)
@@ -28,7 +28,9 @@ struct CycleSearchFairnessTests {
         return party
     }
 
-    /// Programs of a user, each of which holds a file and waits for the next one's; the last for the first one's, if they are a ring.
+    /// Makes programs of a user, each of which holds a file and waits for the next one's file.
+    ///
+    /// In a ring the last program waits for the first one's file.
     private static func chain(
         _ harness: inout ArbiterHarness, _ programs: UInt64, from number: UInt64, of user: UInt32,
         isRing: Bool
@@ -44,7 +46,7 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// How many deadlocks are found at each whole second.
+    /// The number of deadlocks found at each whole second.
     private static func found(_ harness: inout ArbiterHarness, seconds: ClosedRange<UInt64>) -> [Int] {
         seconds.map { second in
             harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
@@ -52,8 +54,9 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// A ring that needs more steps than a claim has at first: beside many chains that use up these, and beside few that need more
-    /// than there is.
+    /// A ring that needs more steps than a claim has at first.
+    ///
+    /// It is found beside many chains that use up these steps, and beside few that need more steps than available.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
     func largeCycleBesideOtherUsersChains(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
@@ -65,7 +68,7 @@ struct CycleSearchFairnessTests {
         #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
     }
 
-    /// Claims of one user that take all their steps do not come before the first one of another user.
+    /// Claims of one user that use all their steps do not come before the first claim of another user.
     @Test func smallCycleBesideOtherUsersChains() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
@@ -75,7 +78,7 @@ struct CycleSearchFairnessTests {
         #expect(Self.found(&harness, seconds: 1...1) == [1])
     }
 
-    /// Where not all can be looked at, each of the deadlocks that were found is ended, and not the first alone.
+    /// When not all claims can be examined, each deadlock that was found is resolved, not only the first.
     @Test func allFoundCyclesAreResolved() {
         var harness = Self.conversation
         for pair in 0..<10 as Range<UInt64> {

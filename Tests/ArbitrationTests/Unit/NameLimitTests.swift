@@ -3,10 +3,10 @@ import Arbitration
 import Coordination
 import Testing
 
-/// What is too long for a scenario file.
+/// Checks that are too long for a scenario file.
 @Suite("Many items")
 struct NameLimitTests {
-    /// Rule N8: turns of very many presenters know of as many names together as those of a few.
+    /// Rule N8: the sessions of very many presenters together hold as many names as those of a few.
     @Test func nameLimitAmongManyPresenters() {
         var (most, told) = (0, 0)
         var arbiter = Arbiter(bounds: Bounds())
@@ -28,12 +28,12 @@ struct NameLimitTests {
             told += effects.count { if case .tell = $0 { true } else { false } }
             most = max(most, Int(number - 99) * count - told)
         }
-        // Eight each.
+        // Eight names for each session.
         #expect(most == 32_768 - count)
         #expect(told == 16 * count)
     }
 
-    /// Rule N8: what is not told yet of a turn is bounded.
+    /// Rule N8: the untold names of a session are bounded.
     @Test func nameLimitOfOneSession() {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -62,7 +62,7 @@ struct NameLimitTests {
         }
         #expect(create(100..<355).isEmpty)
         #expect(create(355..<356) == (100..<356).map { ItemID($0) })
-        // The same turn goes on, and tells the rest when it ends.
+        // The same session continues, and tells the rest when it ends.
         #expect(create(356..<359).isEmpty)
         effects = []
         arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)

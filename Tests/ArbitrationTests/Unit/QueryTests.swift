@@ -3,14 +3,14 @@ import Arbitration
 import Coordination
 import Testing
 
-/// What the engine and people ask the arbiter, without changing anything.
+/// Checks the queries of the engine and of users, which change nothing.
 @Suite("Queries")
 struct QueryTests {
     private let editor = Party.process(50)
     private let child = Party.process(51, below: 50)
     private let stranger = Party.process(100)
 
-    /// Rule Q1: who waits in the way is named, and of a queue the last one.
+    /// Rule Q1: the blocking claim is named; in a queue it is the last one.
     @Test func blockerOfWaitingClaim() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
@@ -23,7 +23,7 @@ struct QueryTests {
         #expect(harness.arbiter.claims(on: ItemID(2)).isEmpty)
     }
 
-    /// Rule P5: what a program does within an access of its own is that access's doing, for those who are told.
+    /// Rule P5: for other presenters, a program's changes within its own access count as changes of that access.
     @Test func enclosingWriteOfChildren() {
         var harness = ArbiterHarness()
         let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
@@ -43,7 +43,7 @@ struct QueryTests {
         begin(1, file, .read(), purpose: "a", in: folder)
         #expect(around(editor, file, in: folder) == nil)
         begin(2, other, .write(.updating), purpose: "a", in: root)
-        // Beside what it writes, as long as there is one purpose.
+        // An item outside the access counts too, as long as there is only one purpose.
         #expect(around(editor, file, in: folder) == ClaimID(2))
         #expect(around(child, file, in: folder) == ClaimID(2))
         #expect(around(stranger, file, in: folder) == nil)
@@ -59,16 +59,16 @@ struct QueryTests {
         #expect(around(editor, ItemID(5), in: root) == ClaimID(4))
         #expect(around(editor, other, in: root) == ClaimID(2))
         #expect(around(editor, ItemID(9), in: root) == nil)
-        // Who updates a directory writes nothing in it.
+        // An update of a directory writes nothing in it.
         begin(6, folder, .write(.updating), purpose: "e", in: root)
         #expect(around(editor, folder, in: root) == ClaimID(6))
         #expect(around(editor, file, in: folder) == nil)
-        // Whoever still waits has done nothing.
+        // A waiting claim has changed nothing.
         begin(5, other, .write(.updating), purpose: "d", in: root)
         #expect(around(editor, other, in: root) == ClaimID(2))
     }
 
-    /// Rule P5: of several the latest, in whatever order they are gone through.
+    /// Rule P5: of several accesses the latest counts, in any order of iteration.
     @Test func enclosingWriteIsTheLatest() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -99,7 +99,7 @@ struct QueryTests {
         #expect(harness.arbiter.write(around: editor, of: ItemID(9), at: Place(in: root)) == nil)
     }
 
-    /// Rule Y8: a suspended writer is overruled once a stranger writes beside it, and not before.
+    /// Rule Y8: a suspended writer is superseded once an unrelated program writes the same item, and not before.
     @Test func activeWriterSupersedesSuspended() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -117,7 +117,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: one who was given the item later stays overruling when a reader has let it be suspended, too.
+    /// Rule Y8: a writer granted later keeps superseding after its own suspension for a reader.
     @Test func laterWriterKeepsSuperseding() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -133,7 +133,7 @@ struct QueryTests {
         #expect(harness.arbiter.isSuperseded(ClaimID(1)) && !harness.arbiter.isSuperseded(ClaimID(2)))
     }
 
-    /// Rule Y8: what has not changed the file is not gone over.
+    /// Rule Y8: a writer that has not changed the file supersedes nothing.
     @Test func cleanYieldDoesNotSupersede() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -145,7 +145,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rules Y8 and T2: who is let through over a writer that is not suspended leaves contents, and takes its.
+    /// Rules Y8 and T2: a claim forced over a writer that is not suspended supersedes it.
     @Test func preemptedWriterIsSuperseded() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -160,7 +160,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: of the writers beside several parts the oldest is named, whichever part it is beside.
+    /// Rule Y8: of the suspended writers beside several parts the oldest is named, in any order of parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
     func oldestSuspendedWriterOfAllParts(items: [UInt64]) {
         var harness = ArbiterHarness()
@@ -177,7 +177,7 @@ struct QueryTests {
         #expect(harness.arbiter.suspendedWriters(beside: ClaimID(3), atMost: 1).count == 1)
     }
 
-    /// Rule P6: who works for a presenter that owes an answer about an item, and who does not.
+    /// Rule P6: which parties work for a presenter that owes an answer about an item.
     @Test func owedAnswers() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
@@ -201,7 +201,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isDemoted(PresenterID(1)))
     }
 
-    /// Rule P6: a debtor of one item owes nothing about another that it shows as well.
+    /// Rule P6: an answer owed for one item does not count for another item of the same presenter.
     @Test func owedAnswersByItem() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -216,7 +216,7 @@ struct QueryTests {
         #expect(harness.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == harness.asked)
     }
 
-    /// Rules N1, N3: what has to be closed before an aware access can end as its presenters expect.
+    /// Rules N1, N3: the handles that must be closed before an aware access can end as its presenters expect.
     @Test func handlesWithinAccess() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -224,7 +224,7 @@ struct QueryTests {
         harness.claim(2, .write(.updating), 1, by: aware, as: .aware)
         harness.claim(3, .write(.updating), 1, by: editor)
         #expect(harness.granted == [ClaimID(3)])
-        // Nobody would be told.
+        // No presenter would be told.
         #expect(harness.arbiter.handles(within: ClaimID(2)).isEmpty)
         harness.present(1, 9, by: stranger)
         harness.claim(4, .write(.updating), 1, by: child)
@@ -237,7 +237,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
     }
 
-    /// Rule N3: a handle on another part of a package keeps its turn open as well.
+    /// Rule N3: a handle on another part of a package keeps the session open as well.
     @Test func handlesInAccessSession() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -250,7 +250,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
     }
 
-    /// Rule S6: of what name a number must be made when an item is moved.
+    /// Rule S6: the names that need a placeholder when an item is moved.
     @Test func itemAwaitingReplacement() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
@@ -263,7 +263,7 @@ struct QueryTests {
         #expect(!harness.arbiter.awaitsReplacement(ItemID(3)))
     }
 
-    /// Whoever claims over the socket is somebody to attend to.
+    /// A claim over the socket counts as an active client.
     @Test func awareClaimIsActiveClient() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1, as: .aware)
@@ -272,7 +272,7 @@ struct QueryTests {
         #expect(!harness.arbiter.hasAwareClients && harness.arbiter.isAtRest)
     }
 
-    /// Rules S2, S3: on what two claims meet, and what they are on.
+    /// Rules S2, S3: the resource on which two claims conflict, and their own items.
     @Test func conflictInPackage() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -294,7 +294,7 @@ struct QueryTests {
         #expect(arbiter.claims(on: ItemID(1)) == (1...5).map { ClaimID($0) })
     }
 
-    /// Rule S1: those who are on one item meet there.
+    /// Rule S1: claims on one item conflict there.
     @Test func conflictOnOneItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1)
@@ -305,7 +305,7 @@ struct QueryTests {
         #expect(harness.arbiter.conflict(of: ClaimID(1), with: ClaimID(3)) == nil)
     }
 
-    /// Rule D1: what hangs on what, and which claims answer which question.
+    /// Rule D1: the dependencies of holders, and the claims that answer a question.
     @Test func dependenciesOfHolder() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -327,7 +327,7 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
     }
 
-    /// Rule T1: what a refused claim waited for is known until the next event.
+    /// Rule T1: the last wait of a refused claim is known until the next event.
     @Test func lastWaitOfRefusedClaim() {
         var bounds = Bounds()
         bounds.policy = .fail
@@ -343,7 +343,7 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(2)) == nil)
     }
 
-    /// Rule N6: presenters of an item, of what is above it and of what is below it would hear of it.
+    /// Rule N6: presenters of an item, and of items above and below it, would be told of its changes.
     @Test func listenersOfItem() {
         var harness = ArbiterHarness()
         let nowhere = Place()
@@ -358,7 +358,7 @@ struct QueryTests {
         #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(10), at: Place(in: ItemID(1))))
     }
 
-    /// Rules P18, P26: whom a deletion would be put to, of those above.
+    /// Rules P18, P26: the presenters above an item that would be asked about its deletion.
     @Test func presentersAskedAbove() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))

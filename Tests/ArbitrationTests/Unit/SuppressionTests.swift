@@ -3,12 +3,12 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Rule N14: presenters that are told of no names for a while.
+/// Rule N14: presenters that are temporarily told of no names.
 @Suite("Pauses")
 struct SuppressionTests {
     private static let writer = Party.process(100)
 
-    /// A folder 10 with a package 11 in it; presenters of each, by two programs.
+    /// A folder 10 with a package 11 in it, and presenters of each, by two programs.
     private static func world() -> ArbiterHarness {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(10), DirectoryInfo(in: nil)))
@@ -19,7 +19,7 @@ struct SuppressionTests {
         return harness
     }
 
-    /// Makes a file, and lets the turn end.
+    /// Makes a file, and lets the session end.
     private static func make(
         _ item: UInt64, in directory: UInt64, _ harness: inout ArbiterHarness
     ) -> [Notice] {
@@ -92,7 +92,7 @@ struct SuppressionTests {
         harness.claim(1, .write(.updating), 1, by: Self.writer)
         #expect(harness.asked.count == 1)
         harness.tell(.answered(QuestionID(1), by: PresenterID(3), .done))
-        // The first of those who are muted stands for all of them: what it may have unsaved work on is kept.
+        // The first muted presenter stands for all: contents with its possible unsaved work are preserved.
         #expect(
             harness.effects.contains {
                 if case .grant(ClaimID(1), let grant) = $0 {
@@ -109,7 +109,7 @@ struct SuppressionTests {
         harness.tell(.unmuted([PresenterID(1), PresenterID(2)]))
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
         #expect(Self.told(harness).map(\.kind) == [.didChange, .didChange])
-        // A presenter that missed nothing is told nothing, and is asked again.
+        // A presenter that missed no change is told nothing, and is asked again.
         harness.tell(.muted([PresenterID(1)]))
         harness.tell(.unmuted([PresenterID(1)]))
         #expect(Self.told(harness).isEmpty)
@@ -123,7 +123,7 @@ struct SuppressionTests {
         }.first
     }
 
-    /// Rules N15, P12: not for one that is only told, nor for one of the writing program.
+    /// Rules N15, P12: not for a presenter that is only told, nor for one of the writing program.
     @Test(
         "what is written is kept for a muted presenter that may have work unsaved, whichever else shows the item"
     )
@@ -143,7 +143,7 @@ struct SuppressionTests {
         let cause = Cause(Self.writer, .write(.updating))
         harness.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(2), stamp: 1))
         harness.tell(.ended(ClaimID(2)))
-        // It was kept for this one already.
+        // The contents were already preserved for this presenter.
         harness.claim(3, .write(.updating), 1, by: .process(52))
         #expect(Self.unanswered(3, harness) == [])
         harness.tell(.ended(ClaimID(3)))
@@ -208,7 +208,7 @@ struct SuppressionTests {
         let move = Move(from: Place(in: ItemID(10)), to: Place())
         harness.tell(.moved(ItemID(20), move, by: Self.writer, under: nil))
         harness.tell(.moved(ItemID(11), move, by: Self.writer, under: nil))
-        // All that happens in a package happens to it.
+        // A change in a package is a change of the package.
         #expect(!Self.make(22, in: 11, &harness).map(\.presenter).contains(PresenterID(3)))
         harness.tell(.unmuted([PresenterID(3), PresenterID(4), PresenterID(5)]))
         let told = Self.told(harness)

@@ -4,12 +4,12 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rules that hold only when very many claims wait.
+/// Rules that apply only when very many claims wait.
 @Suite("Crowds")
 struct WorkLimitTests {
     private static let wanted: UInt64 = 1
 
-    /// One holds the item, and so many threads of some processes wait for it.
+    /// A claim holds the item, and the given number of threads of some processes wait for it.
     private static func crowd(_ waiters: UInt64, of processes: UInt64, _ bounds: Bounds = Bounds())
         -> ArbiterHarness
     {
@@ -33,7 +33,8 @@ struct WorkLimitTests {
         return bounds
     }
 
-    /// Rule T5: of all whose time runs out at once a part goes ahead with each tick, and the next tick is asked for at once.
+    /// Rule T5: if the time of many claims runs out at once, each tick lets a part proceed and requests the next tick
+    /// at once.
     @Test func timersPerTickAreBounded() {
         var harness = Self.crowd(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
@@ -45,22 +46,23 @@ struct WorkLimitTests {
         #expect(ticks == [512, 488])
     }
 
-    /// Rule G5: a grant lists so many of those that it passes, and says that there are more.
+    /// Rule G5: a grant lists a bounded number of the claims that it preempts, and says whether there are more.
     @Test func preemptedListIsBounded() {
         let most = WorkLimits().preempted
         var harness = Self.crowd(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
         harness.tick(at: harness.now + .seconds(20))
         let grants = harness.effects.compactMap { if case .grant(_, let grant) = $0 { grant } else { nil } }
         #expect(grants.count == most + 2)
-        // The first passes the holder alone, each other one more.
+        // The first preempts the holder alone, each later claim one more.
         #expect(grants[most - 1].preempted.map(\.claim) == (1...most).map { ClaimID(UInt64($0)) })
         #expect(!grants[most - 1].preemptsMore)
         #expect(grants[most].preempted == grants[most - 1].preempted)
         #expect(grants[most].preemptsMore)
     }
 
-    /// Rules D1, D5: threads of one program that hold nothing hang on nobody, so nothing is looked at for cycles, however many
-    /// wait, and when their time runs out.
+    /// Rules D1, D5: threads of one program that hold nothing have no dependents.
+    ///
+    /// No claim is examined for cycles, however many wait, even when their time runs out.
     @Test func threadsWithoutHoldsAreNotExamined() {
         var harness = Self.crowd(900, of: 3, Self.patient)
         harness.now = harness.now + .seconds(20)
@@ -69,8 +71,9 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps == 0)
     }
 
-    /// Rules D2, D5: a deadlock is found at once while 64 programs wait, though they have a thousand threads; and at the next
-    /// whole second while more do.
+    /// Rules D2, D5: a deadlock is found at once while up to 64 programs wait, even with a thousand threads.
+    ///
+    /// With more programs it is found at the next whole second.
     @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
     func deadlockDelayAmongManyPrograms(others: UInt64, isAtOnce: Bool) {
         var harness = Self.crowd(1_000, of: others, Self.patient)
@@ -98,7 +101,7 @@ struct WorkLimitTests {
         harness.claim(number + 3, .write(.updating), number, by: .process(51))
     }
 
-    /// In how many whole seconds a deadlock is found.
+    /// The number of whole seconds until a deadlock is found.
     private static func secondsUntilFound(_ harness: inout ArbiterHarness, atMost most: UInt64) -> UInt64? {
         for second in 1...most {
             harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
@@ -109,14 +112,16 @@ struct WorkLimitTests {
         return nil
     }
 
-    /// Rule D5: a program holds its own file ten thousand times, and a thousand programs that it has started wait. Two others wait
-    /// for each other, and that is found within a second.
+    /// Rule D5: a large family of programs does not starve the search.
+    ///
+    /// A program holds its own file ten thousand times, and a thousand of its children wait. Two other programs wait
+    /// for each other, and this is found within a second.
     @Test func familyDoesNotStarveSearch() {
         var harness = ArbiterHarness(Self.patient)
         harness.now = Instant(nanoseconds: 1)
         let holds: UInt64 = 10_000
         for number in 1...holds { harness.claim(number, .read(), Self.wanted, by: .process(10)) }
-        // A stranger has that file as well, and a thousand others.
+        // An unrelated program holds that file as well, and a thousand others.
         harness.claim(holds + 1, .read(), Self.wanted, by: .process(11))
         for number in 0..<1_000 as Range<UInt64> {
             harness.claim(20_000 + number, .write(.updating), 20_000 + number, by: .process(11))
@@ -131,19 +136,19 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 1_000 < 200)
         #expect(Self.secondsUntilFound(&harness, atMost: 1) == 1)
         #expect(harness.arbiter.searchSteps < 2 * WorkLimits().steps)
-        // What one event of the family takes does not grow with it.
+        // The cost of an event of the family does not grow with the family.
         let later = harness.arbiter.examinedClaims
         for number in 1...500 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
         #expect((harness.arbiter.examinedClaims - later) / 500 < 50)
     }
 
-    /// Rule D5: a search that may not look at all goes on in the next second where it was, and keeps what it has found.
+    /// Rule D5: a search that stops at its limit resumes there in the next second, with its earlier results.
     @Test func searchResumesWhereItStopped() {
         var crowd = WorkLimits()
         (crowd.programs, crowd.steps, crowd.stepsPerRoot) = (1, 300, 50)
         var harness = ArbiterHarness(Self.patient, crowd)
         harness.now = Instant(nanoseconds: 1)
-        // Each holds a file and waits for the next one's.
+        // Each holds a file and waits for the next one's file.
         for number in 1...200 as ClosedRange<UInt64> {
             harness.claim(number, .write(.updating), number, by: .process(Int32(1_000 + number)))
         }
@@ -156,8 +161,9 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps < 2 * crowd.steps)
     }
 
-    /// Rule Q5: who reads passes the writers that it keeps out, but not in a crowded queue; and it goes on when that is crowded no
-    /// longer, which is when half of them have gone.
+    /// Rule Q5: a reader overtakes the writers that its program blocks, but not in an overlong queue.
+    ///
+    /// It proceeds when the queue is no longer overlong, which is when half of the claims have ended.
     @Test func overlongQueueIsNotOvertakenByReaders() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))
@@ -174,7 +180,7 @@ struct WorkLimitTests {
         #expect(harness.granted == [ClaimID(259)])
     }
 
-    /// Rule Q5: at the edge of a crowd an event looks at no more than elsewhere, on the average of a few.
+    /// Rule Q5: around the limit of a queue, an event examines few claims on average, as elsewhere.
     @Test func overlongQueueHysteresis() {
         var harness = Self.crowd(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
@@ -185,12 +191,12 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 200 < 50)
     }
 
-    /// What one event looks at beside so many holders.
+    /// The number of claims that one event examines beside many holders.
     private struct Cost {
         var (coming, going, ending) = (0, 0, 0)
     }
 
-    /// So many readers hold one item, of so many programs; a writer comes, and is cancelled.
+    /// The given number of readers, from some programs, hold one item; a writer arrives, and is cancelled.
     private static func cost(of holders: UInt64, in processes: UInt64) -> Cost {
         var harness = ArbiterHarness(patient)
         for number in 1...holders {
@@ -219,7 +225,7 @@ struct WorkLimitTests {
         return cost
     }
 
-    /// Rule Y11: of ten thousand who hold an item an event looks at no more than four times as many as of a hundred.
+    /// Rule Y11: beside ten thousand holders an event examines at most four times as many claims as beside a hundred.
     @Test(arguments: [1, 3, 20_000] as [UInt64])
     func eventCostIsIndependentOfHolders(processes: UInt64) {
         let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
@@ -228,7 +234,9 @@ struct WorkLimitTests {
         #expect(many.ending <= 4 * max(few.ending, 10))
     }
 
-    /// Rule Y11: so many are contested at once, the next when one of them goes; and all have the time of the first.
+    /// Rule Y11: a bounded number of holders are in contention at once.
+    ///
+    /// The next contention starts when one of them ends, and all share the first one's time.
     @Test func contentionSlotsInTurn() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
@@ -243,13 +251,14 @@ struct WorkLimitTests {
         harness.now = harness.now + .seconds(2)
         harness.tell(.ended(ClaimID(7)))
         #expect(asked() == [ClaimID(most + 1)])
-        // At the end of the first one's time all are suspended, those too that were not contested before.
+        // When the time of the first contention ends, all holders are suspended, even those without a contention.
         harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
         let held = harness.effects.count { if case .suspend(_, .held) = $0 { true } else { false } }
         #expect(held == Int(most) + 9)
     }
 
-    /// Rules Y4, Y11: each reader is seen to stand still in a contest of its own, so a writer waits that long for each 64 of them.
+    /// Rules Y4, Y11: each reader is observed as idle in its own contention, so a writer waits that long for each 64
+    /// readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
     func idleReaderSuspensionInTurn(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()
@@ -267,7 +276,7 @@ struct WorkLimitTests {
         #expect(harness.now == Instant(nanoseconds: once * turns))
     }
 
-    /// Rule Q5: a writer's program passes all that it keeps out, however many those are.
+    /// Rule Q5: a claim of the writer's own program overtakes all claims that the writer blocks, however many.
     @Test func overlongQueueIsOvertakenByHoldingProgram() {
         var harness = Self.crowd(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))

@@ -4,18 +4,18 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// The arbiter and the naive one, told the same.
+/// The arbiter and the naive arbiter, with the same events.
 ///
-/// They number turns and questions each by itself; what one calls `t3` the other may call `t2`, as long as it always
-/// does. Everything else must be equal, as a set for each event.
+/// Each numbers sessions and questions independently: `t3` of one may be `t2` of the other, if the mapping is constant.
+/// All other effects must be equal, as a set for each event.
 struct Comparison {
     private(set) var arbiter: Arbiter
     private(set) var naive: NaiveArbiter
     private(set) var now = Instant(nanoseconds: 0)
     private(set) var history: [(Instant, ArbiterEvent)] = []
-    /// Claims made so far.
+    /// The number of claims so far.
     private(set) var made: UInt64 = 0
-    /// Who will turn out to have made a claim.
+    /// The party that each claim will be identified with.
     private(set) var makers: [ClaimID: Party] = [:]
     /// The last question that is over.
     private(set) var past: Question?
@@ -29,17 +29,17 @@ struct Comparison {
 
     mutating func pass(_ span: TimeSpan) { now = now + span }
 
-    /// Leaves out a number.
+    /// Skips a claim number.
     mutating func skipClaim() { made += 1 }
 
-    /// Tells both of a claim whose maker is identified as soon as that is asked.
+    /// Sends a claim to both arbiters; its party is identified as soon as they ask.
     mutating func claim(_ request: ClaimRequest, by party: Party?) -> String? {
         makers[request.claim] = party
         made += 1
         return tell(.claimed(request))
     }
 
-    /// Tells both, and returns what they disagree about.
+    /// Sends an event to both, and returns their disagreement.
     mutating func tell(_ event: ArbiterEvent) -> String? {
         history.append((now, event))
         if case .tick = event { wakes.pass(now) }
@@ -68,7 +68,7 @@ struct Comparison {
     private var transcript: String { history.map { "  \($0): \(brief($1))" }.joined(separator: "\n") }
 }
 
-/// Which turn and which question of the one arbiter is which of the other.
+/// The mapping of sessions and questions from one arbiter to the other.
 private struct Names {
     private var accessSessions: [AccessSessionID: AccessSessionID] = [:]
     private var questions: [QuestionID: QuestionID] = [:]
@@ -138,7 +138,7 @@ private struct Names {
     }
 }
 
-/// An effect with all that is compared.
+/// An effect with all details that are compared.
 private func detailed(_ effect: Effect) -> String {
     switch effect {
     case .ask(let question): "\(describe(effect)), \(question.cause.access)"
@@ -147,7 +147,7 @@ private func detailed(_ effect: Effect) -> String {
     }
 }
 
-/// An event in the words of a failure's message.
+/// An event in the words of a failure message.
 private func brief(_ event: ArbiterEvent) -> String {
     switch event {
     case .claimed(let request):

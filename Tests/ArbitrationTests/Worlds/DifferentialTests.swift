@@ -2,7 +2,7 @@
 import Coordination
 import Testing
 
-/// Runs longer than all of them could be played, drawn from seeds.
+/// Runs from seeds, too long to be played exhaustively.
 @Suite("Differential")
 struct DifferentialTests {
     static let seeds: ClosedRange<UInt64> = 1...5_000
@@ -20,7 +20,7 @@ struct DifferentialTests {
         }
     }
 
-    /// Rules D5, Q5, G5 and Y11, as if two were a crowd.
+    /// Rules D5, Q5, G5 and Y11, with limits at which two count as many.
     @Test("they agree in small crowds as well")
     func agreesWithLowLimits() {
         var limits = WorkLimits()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Those who take part in small worlds.
+/// Parties in small worlds.
 enum TestParties {
     static let parent = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
     static let child = Party(
@@ -29,7 +29,7 @@ enum TestParties {
     }
 }
 
-/// Things in small worlds.
+/// Parts of claims in small worlds.
 enum TestParts {
     static let document = ItemID(1)
     static let read = ClaimRequest.Part(document, .read())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Worlds of one item that is shown.
+/// Worlds of one presented item.
 extension Menu {
     private static let editor = ArbiterEvent.presented(
         Presenter(PresenterID(1), of: ItemID(1), by: TestParties.editor, .all))

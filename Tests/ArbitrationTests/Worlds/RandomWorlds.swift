@@ -3,12 +3,12 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// One long run of a large menu, drawn from a seed.
+/// A long run of a large menu, generated from a seed.
 struct RandomWorld {
     private var chance: SeededRandom
     private let menu: Menu
     private var run: ComparisonRun
-    /// What was done so far.
+    /// The steps so far.
     private var taken: [WorldStep]
 
     init(seed: UInt64, limits: WorkLimits = WorkLimits()) {
@@ -20,7 +20,7 @@ struct RandomWorld {
         taken = menu.setup.map { .event($0) }
     }
 
-    /// Plays a number of steps, and returns the first disagreement, with as few steps as lead to it.
+    /// Plays a number of steps, and returns the first disagreement with the fewest steps that lead to it.
     mutating func play(steps: Int) -> String? {
         for step in taken {
             if let disagreement = run.take(step, of: menu) { return disagreement }
@@ -33,7 +33,7 @@ struct RandomWorld {
         return nil
     }
 
-    /// Leaves out one step after the other, again and again, as long as the two disagree; but for where things are.
+    /// Removes single steps repeatedly while the two arbiters disagree; steps that place items stay.
     private func shortened() -> String? {
         var steps = taken.map { Optional($0) }
         var disagreement = replay(steps)
@@ -50,7 +50,7 @@ struct RandomWorld {
         return disagreement
     }
 
-    /// The claims keep their numbers when others are left out; what is no possible step then is left out as well.
+    /// Replays the steps: claims keep their numbers when others are left out, and impossible steps are skipped.
     private func replay(_ steps: [WorldStep?]) -> String? {
         var run = ComparisonRun(menu)
         for (index, step) in steps.enumerated() {
@@ -66,7 +66,7 @@ struct RandomWorld {
         return nil
     }
 
-    /// First which kind of step, then which of them: a claim or a tick is not rarer because there is little else to do.
+    /// Chooses the kind of step first, so that claims and ticks are not rarer when few other steps exist.
     private mutating func next() -> WorldStep? {
         let steps = run.steps(of: menu)
         let kind = chance.below(5)
@@ -97,7 +97,7 @@ extension SeededRandom {
 }
 
 extension Menu {
-    /// A folder with a folder, a package and files in them, and whatever may happen there.
+    /// A folder with a folder, a package and files, and all events that may happen there.
     static func large(_ chance: inout SeededRandom) -> Menu {
         var bounds = shortBounds
         bounds.policy = chance.below(3) == 0 ? .fail : .proceed

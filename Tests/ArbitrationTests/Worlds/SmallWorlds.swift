@@ -2,18 +2,18 @@
 import Coordination
 import NaiveArbitration
 
-/// What may happen next in a small world.
+/// The possible next events in a small world.
 struct Menu: Sendable {
-    /// A kind of claim that may be made.
+    /// A kind of claim.
     struct ClaimTemplate: Sendable {
         let nature: ClaimRequest.Nature
         let parts: [ClaimRequest.Part]
-        /// Nil: the menu's parties in turn, or nobody until somebody says who it is.
+        /// The party; nil for the menu's parties in turn, or for no party until an identification.
         var party: Party?
         var accessPattern: ClaimRequest.AccessPattern = []
-        /// Made within whatever its party holds.
+        /// The claim is made within all claims that its party holds.
         var isNested = false
-        /// Made to answer the question that was asked last.
+        /// The claim is made to answer the last question.
         var isAnswer = false
 
         init(
@@ -30,38 +30,38 @@ struct Menu: Sendable {
         }
     }
 
-    /// From when on not all claims are looked at.
+    /// The limits above which not all claims are examined.
     var limits = WorkLimits()
-    /// The rules it is about, and how it goes.
+    /// The rules that the menu covers, and its course.
     let name: String
     var setup: [ArbiterEvent] = []
     var claims: [ClaimTemplate] = []
-    /// More claims than these are not made.
+    /// The maximum number of claims.
     var most: UInt64 = 99
     var parties: [Party] = []
-    /// Claims are identified the moment they are asked about, those without a party by the menu's in turn.
+    /// Claims are identified as soon as the arbiter asks; those without a party get the menu's parties in turn.
     var isIdentifiedAtOnce = false
     var observations: [Observation] = []
     var answers: [Answer] = []
-    /// Answers to questions that are over come as well.
+    /// Questions that are over receive answers as well.
     var hasLateAnswers = false
     var hasProgress = false
     /// Presenters are given less time.
     var hasHurry = false
     var canForce = false
     var canEndWait = false
-    /// Handles turn out to be of programs that lock the file.
+    /// Handles may turn out to belong to programs that lock the file.
     var canLock = false
-    /// Changes of contents under claims that are held and write.
+    /// Stamps of content changes under held write claims.
     var stamps: [UInt64] = []
-    /// Stamps with which claims that go on have written (N12).
+    /// Stamps of writes by claims that continue (N12).
     var goingOn: [UInt64] = []
     var removals: [PresenterID] = []
     var spans: [TimeSpan] = []
-    /// Facts that may come at any time, each once in a run.
+    /// Events that may happen at any time, each once in a run.
     var facts: [ArbiterEvent] = []
     var bounds = Menu.shortBounds
-    /// Claims and facts say where an item is now, not where it was when the menu was made.
+    /// Claims and events use the current place of an item, not its place when the menu was made.
     var followsMoves = false
     let depth: Int
 
@@ -84,7 +84,7 @@ struct Menu: Sendable {
     }
 }
 
-/// One step of a run.
+/// A step of a run.
 enum WorldStep: Sendable {
     case claim(Menu.ClaimTemplate)
     case fact(Int)
@@ -92,12 +92,12 @@ enum WorldStep: Sendable {
     case pass(TimeSpan)
 }
 
-/// A beginning of a run.
+/// The beginning of a run.
 struct ComparisonRun {
     var comparison: Comparison
-    /// Which of the menu's facts have not come yet.
+    /// The menu's events that have not happened yet.
     var left: [Int]
-    /// Where items are that were moved.
+    /// The places of moved items.
     private var places: [ItemID: Place] = [:]
 
     init(_ menu: Menu) {
@@ -105,7 +105,7 @@ struct ComparisonRun {
         left = Array(menu.facts.indices)
     }
 
-    /// Takes a step, and returns what the two disagree about.
+    /// Takes a step, and returns the disagreement of the two arbiters.
     mutating func take(_ step: WorldStep, of menu: Menu) -> String? {
         switch step {
         case .claim(let form): return claim(form, menu)
@@ -138,7 +138,7 @@ struct ComparisonRun {
         return comparison.claim(request, by: party)
     }
 
-    /// A fact, with the places where things are now.
+    /// An event with the current places of its items.
     private mutating func whereItIs(_ fact: ArbiterEvent) -> ArbiterEvent {
         let now = { [places] (item: ItemID, place: Place) in places[item] ?? place }
         switch fact {
@@ -161,7 +161,7 @@ struct ComparisonRun {
         }
     }
 
-    /// All steps that may come next.
+    /// All possible next steps.
     func steps(of menu: Menu) -> [WorldStep] {
         var steps: [WorldStep] = comparison.made < menu.most ? menu.claims.map { .claim($0) } : []
         for claim in comparison.naive.claims { steps += self.steps(of: claim, menu).map { .event($0) } }
@@ -211,7 +211,7 @@ struct Exploration {
     let menu: Menu
     private(set) var runs = 0
     private(set) var steps = 0
-    /// One of each kind.
+    /// One disagreement of each kind.
     private(set) var disagreements: [String: String] = [:]
     private var failed = 0
 
@@ -225,7 +225,7 @@ struct Exploration {
         explore(run, depth: menu.depth)
     }
 
-    /// Both arbiters are values, so each beginning that runs have in common is played once.
+    /// Explores all continuations; both arbiters are values, so each common beginning is played once.
     private mutating func explore(_ run: ComparisonRun, depth: Int) {
         guard depth > 0, failed < 200 else {
             runs += 1
@@ -242,7 +242,7 @@ struct Exploration {
         }
     }
 
-    /// Keeps the shortest of those that end alike but for the numbers.
+    /// Records the shortest of the disagreements that end alike except for the numbers.
     private mutating func note(_ disagreement: String) {
         failed += 1
         let end = disagreement.split(separator: "\n").suffix(2).joined()
