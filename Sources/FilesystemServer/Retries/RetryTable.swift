@@ -111,6 +111,9 @@ final class RetryTable: Sendable {
         case first
         /// The retry of a lookup that was answered ESTALE.
         case retry
+        /// The kernel's lookup with the directory's lock, after a retry that found nothing. Its answer reaches the program, so
+        /// the next lookup is a first one.
+        case last
         /// A step on the path to another request that was answered ESTALE.
         case traversal
     }
@@ -125,7 +128,7 @@ final class RetryTable: Sendable {
         let thread = caller.thread
         guard let retry = takeRetry(by: thread, where: { $0.isLookup(of: name, in: directory) }) else {
             if isLastLook(at: RetryMarks.RetryTarget(directory: directory, name: name), by: thread, at: now) {
-                return .retry
+                return .last
             }
             return notePassing(of: thread, at: now) ? .traversal : .first
         }

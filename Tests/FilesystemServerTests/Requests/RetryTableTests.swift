@@ -154,7 +154,8 @@ struct RetryTableTests {
         #expect(look() == .retry)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
-        #expect(look() == .retry)
+        // If this one were a retry as well, each lookup after it would be one, and find the name missing while it is saved.
+        #expect(look() == .last)
         #expect(look() == .first)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         let later = now + .seconds(1)
