@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-// So that what was written for Apple's Foundation compiles with one more import.
+// With these names, code for Apple's Foundation compiles with one more import.
 
 public typealias NSFileCoordinator = FileCoordinator
 public typealias NSFilePresenter = FilePresenter

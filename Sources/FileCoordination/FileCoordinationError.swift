@@ -3,45 +3,47 @@ import ControlClient
 import ControlProtocol
 public import Foundation
 
-/// Why a coordinated access did not take place. Its accessor was not called.
+/// Why a coordinated access did not take place; its accessor was not called.
 ///
-/// Two errors are of other types: a presenter's own, when it could not save or accommodate a deletion, with its domain and
-/// code; and `CocoaError.userCancelled` after ``FileCoordinator/cancel()``.
+/// Two errors have other types:
+///
+/// - A presenter's own error, if it could not save or accommodate a deletion, has its domain and code.
+/// - ``FileCoordinator/cancel()`` causes `CocoaError.userCancelled`.
 public struct FileCoordinationError: Error, Hashable, Sendable {
     public enum Code: Int, Hashable, Sendable {
-        /// The URL is not in a directory that is coordinated.
+        /// The URL is in no coordinated directory.
         case notMounted = 1
-        /// The URL is not a file's.
+        /// The URL is no file URL.
         case notAFile = 2
-        /// What was asked for makes no sense; the message says why.
+        /// The parameters are invalid; the message says why.
         case invalid = 3
-        /// The directory that the item is in, or would be, does not exist.
+        /// The directory of the item does not exist.
         case notFound = 4
-        /// The user may not do that, or a symbolic link leads out of the mount.
+        /// The user has no permission, or a symbolic link leads out of the mount.
         case denied = 5
-        /// Those in `holders` were in the way until the time to wait was over.
+        /// The programs in `holders` blocked the access until the time limit.
         case timedOut = 6
-        /// Those in `holders` waited for the access, and it for them.
+        /// The access and the programs in `holders` waited for each other.
         case deadlock = 7
         /// There are too many presenters or accesses.
         case limit = 8
-        /// The daemon of the mount is gone, or went while the access waited, or before the accessor was called.
+        /// The daemon of the mount is gone, or ended while the access waited or before the accessor was called.
         case disconnected = 9
         case failed = 10
     }
 
-    /// A program that was in the way.
+    /// A program that blocked the access.
     public struct Holder: Hashable, Sendable {
-        /// 0 for somebody who cannot be named.
+        /// 0 if the process cannot be named.
         public let processIdentifier: Int32
         public let userIdentifier: UInt32?
         public let program: String
     }
 
     public let code: Code
-    /// One sentence, for people; after a wait it says who holds what, and since when.
+    /// One sentence for people; after a wait it names the holders and says since when they hold the item.
     public let message: String
-    /// What to do next, if there is anything to say.
+    /// What to do next, or nil.
     public let suggestion: String?
     public let holders: [Holder]
     /// How long the access waited.
@@ -73,7 +75,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
 
     private static var underlyingKey: String { "FileCoordinationError" }
 
-    /// What an `NSError` stands for that a coordinator gave; nil for others'.
+    /// Restores the error of a coordinator from its `NSError`; nil for other errors.
     public init?(_ error: NSError) {
         guard let found = error.userInfo[Self.underlyingKey] as? FileCoordinationError else { return nil }
         self = found
@@ -88,7 +90,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
     }
 }
 
-/// How what the daemon or the client says becomes what a caller is told.
+/// Converts errors of the daemon and the client.
 extension FileCoordinationError {
     init(_ failure: ClientFailure) {
         let code: Code =

@@ -4,35 +4,36 @@ import Coordination
 public import Foundation
 import Synchronization
 
-/// Accesses to files and directories in turn with everybody else who uses them.
+/// Coordinates accesses to files and directories with all other programs that use them.
 ///
-/// Apple's `NSFileCoordinator`, which is an alias here: while an accessor runs, nobody else does what would disturb it,
-/// programs that know nothing of coordination included; and before it runs, those who show the item have saved, made way, or
-/// closed it. Use one coordinator for one thing the user does.
+/// It corresponds to Apple's `NSFileCoordinator`, which is an alias here. While an accessor runs, conflicting accesses
+/// wait. Programs without file coordination wait, too. Before the accessor runs, presenters of the item have saved it,
+/// relinquished it, or closed it. Use one coordinator for one operation of the user.
 ///
-/// **Errors.** Where there is no coordinated directory the accessor is not called, and the error says so: a coordinator
-/// never pretends. See ``FileCoordinationError``. An item that does not exist is no error: the accessor finds out.
+/// **Errors.** The accessor is not called for an item outside a coordinated directory, and the error says so. See
+/// ``FileCoordinationError``. An item that does not exist is no error: the accessor finds out.
 ///
-/// **Threads.** A coordinator may be used on one thread at a time; ``cancel()`` and ``FileAccessIntent/url`` on any.
-/// The methods that block do so until their accessor has returned; do not call them from a task: there are `async` ones.
+/// **Threads.** Use a coordinator on one thread at a time. ``cancel()`` and ``FileAccessIntent/url`` may be used on any
+/// thread. The blocking methods return after their accessor has returned. Do not call them from a task: use the `async`
+/// methods.
 ///
-/// **Limits.** A process has 1024 accesses and 1024 presenters in one mount; a call has 64 items.
+/// **Limits.** A process has at most 1024 accesses and 1024 presenters in one mount. A call has at most 64 items.
 open class FileCoordinator: NSObject, @unchecked Sendable {
-    // @unchecked: everything that changes is in `state`, and the presenter is only compared and asked for its URL.
+    // @unchecked: all mutable state is in `state`, and the presenter is only compared and asked for its URL.
     private struct State {
         var isCancelled = false
         var purpose: String
         var isPurposeOwn = false
         var waiting: [AccessGroup] = []
-        /// Those whose accessors run, for the moves that these announce.
+        /// Accesses with a running accessor, for the moves that it announces.
         var running: [HeldAccess] = []
     }
 
     private let presenter: (any FilePresenter)?
     private let state: Mutex<State>
 
-    /// - Parameter filePresenter: for whom the access is; it is neither asked nor told about what its coordinators do, and
-    ///   they do not wait for one another.
+    /// - Parameter filePresenter: The presenter for which the access is made. Its coordinators do not ask or notify it,
+    ///   and they do not wait for each other.
     public init(filePresenter: (any FilePresenter)?) {
         presenter = filePresenter
         state = Mutex(
@@ -44,9 +45,9 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
 
     public convenience override init() { self.init(filePresenter: nil) }
 
-    /// Coordinators with equal identifiers, in all programs of a user, never wait for one another.
+    /// Coordinators with equal identifiers, in all programs of a user, never wait for each other.
     ///
-    /// - Precondition: it is set once at most, is not empty, and the coordinator is linked to no presenter.
+    /// - Precondition: It is set at most once, is not empty, and the coordinator is linked to no presenter.
     open var purposeIdentifier: String {
         get { state.withLock { $0.purpose } }
         set {
@@ -66,9 +67,10 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Gives up waiting, and keeps this coordinator from ever beginning anything again.
+    /// Stops waiting, and prevents this coordinator from starting other accesses.
     ///
-    /// What waits fails with `CocoaError.userCancelled`; an accessor that runs is left alone. On any thread.
+    /// Waiting accesses fail with `CocoaError.userCancelled`. A running accessor continues. May be called on any
+    /// thread.
     open func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true
@@ -80,10 +82,10 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
 
 // Presenters.
 extension FileCoordinator {
-    /// From now on others ask the presenter before they use its item, and tell it what they did.
+    /// Registers a presenter, which is then asked before other programs use its item, and notified of their changes.
     ///
-    /// To miss nothing, add it inside the accessor of the read that loads the item. Where there is no coordinated directory,
-    /// one line of the log says so; see ``register(_:)``.
+    /// To miss no event, add it inside the accessor of the read that loads the item. If the item is in no coordinated
+    /// directory, the log says so in one line. To receive the error, use ``register(_:)``.
     public static func addFilePresenter(_ filePresenter: any FilePresenter) {
         do throws(FileCoordinationError) {
             try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: true)
@@ -92,41 +94,43 @@ extension FileCoordinator {
         }
     }
 
-    /// The same, for those who want to know whether it worked.
+    /// Registers a presenter like ``addFilePresenter(_:)``, and throws if the registration fails.
     public static func register(_ filePresenter: any FilePresenter) throws(FileCoordinationError) {
         try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: false)
     }
 
-    /// What it was asked and has not answered counts as consent; messages that are on its queue already still arrive. Does
-    /// nothing if it was not added.
+    /// Removes a presenter.
+    ///
+    /// Its unanswered questions count as consent. Messages that are on its queue already still arrive. Does nothing if
+    /// the presenter was not added.
     public static func removeFilePresenter(_ filePresenter: any FilePresenter) {
         LocalPresenterRegistry.shared.remove(filePresenter)
     }
 
-    /// Says that a presenter shows changes that are not on the disk, or shows none any more.
+    /// Reports whether a presenter has changes that are not on the disk.
     ///
-    /// A program may look at the size of a file and then read that much of it. If the presenter has said that it has unsaved changes,
-    /// it is asked to save them before such a program is told the size.
-    /// Say that they begin before they are shown, and that they end before saving is completed. There is no such call on Apple's
-    /// systems. Does nothing if the presenter was not added.
+    /// A program may read the size of a file, and then read that many bytes. A presenter with unsaved changes is asked
+    /// to save them before such a program receives the size. Report new changes before you present them. Report their
+    /// end before saving is completed. Apple's systems have no such call. Does nothing if the presenter was not added.
     public static func noteUnsavedChanges(_ hasUnsavedChanges: Bool, of filePresenter: any FilePresenter) {
         LocalPresenterRegistry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
     }
 
-    /// Those of this process, in the order in which they were added.
+    /// The presenters of this process, in the order in which they were added.
     public static var filePresenters: [any FilePresenter] { LocalPresenterRegistry.shared.presenters }
 
-    /// The request that is being answered by the code that calls this takes longer than usual: its time begins anew, up to
-    /// 60 s in all. Does nothing outside a message that has to be answered.
+    /// Restarts the time limit of the question that the calling code is answering.
+    ///
+    /// The limit is 60 s in all. Does nothing outside a message that requires an answer.
     public static func reportProgress() {
         guard let question = AccessContext.current.question, question.isOpen else { return }
         question.connection.tell(.progress(question.id))
     }
 }
 
-// Doing it.
+// Performing accesses.
 extension FileCoordinator {
-    /// An access that waits, made known to ``cancel()``.
+    /// Creates a waiting access that ``cancel()`` can end.
     func begin(
         _ items: [(url: URL, access: Access)], isBatch: Bool = false
     ) throws -> AccessGroup {
@@ -143,17 +147,18 @@ extension FileCoordinator {
         return group
     }
 
-    /// It waits no longer.
+    /// Removes an access that no longer waits.
     func removeWaiting(_ group: AccessGroup) {
         state.withLock { state in state.waiting.removeAll { $0 === group } }
     }
 
-    /// What the presenter takes for its URL may have moved, and the news be waiting on its queue.
+    /// Returns the present URL of an item that was moved while the presenter's notice of the move is still on its
+    /// queue.
     private func current(_ url: URL) -> URL {
         presenter.flatMap { LocalPresenterRegistry.shared.registration(of: $0) }?.current(url) ?? url
     }
 
-    /// Runs an accessor with what was granted, and ends that.
+    /// Runs an accessor with granted accesses, and ends them.
     func run<Value>(_ granted: AccessGroup.GrantedAccesses, _ body: () throws -> Value) throws -> Value {
         try noteRunning(granted)
         defer { end(granted) }
@@ -167,7 +172,9 @@ extension FileCoordinator {
         state.withLock { $0.running += granted.accesses }
     }
 
-    /// A presenter that had no URL may have one now: it is registered before anybody else can do anything.
+    /// Ends granted accesses.
+    ///
+    /// A presenter without a URL may have one now. It is registered before other programs can use the item.
     func end(_ granted: AccessGroup.GrantedAccesses) {
         if let presenter, let registration = LocalPresenterRegistry.shared.registration(of: presenter),
             registration.isNew
@@ -184,7 +191,7 @@ extension FileCoordinator {
         granted.end()
     }
 
-    /// What was asked for, done.
+    /// Waits for the accesses and runs the accessor.
     func perform<Value>(
         _ items: [(url: URL, access: Access)], _ body: ([URL]) throws -> Value
     ) throws -> Value {
@@ -197,7 +204,7 @@ extension FileCoordinator {
         defer { uploadCopies.remove() }
         try granted.check()
         guard uploadCopies.coversAll else { return try run(granted) { try body(uploadCopies.urls) } }
-        // Nobody has to wait for what is done with a copy.
+        // Other programs need not wait while the accessor uses a copy.
         granted.end()
         return try body(uploadCopies.urls)
     }
@@ -205,15 +212,15 @@ extension FileCoordinator {
 
 // Announcing moves.
 extension FileCoordinator {
-    /// Says that an item is about to be moved, within a coordinated write of it.
+    /// Announces that an item is about to be moved, within a coordinated write of it.
     ///
-    /// Nothing depends on it here; on Apple's platforms a sandbox does.
+    /// Truce does not need this call. On Apple's platforms a sandbox does.
     public func item(at oldURL: URL, willMoveTo newURL: URL) { announce(oldURL, newURL) { .willMove($0) } }
 
-    /// Says that an item was moved, within a coordinated write of it, so that its presenters follow.
+    /// Announces that an item was moved, within a coordinated write of it, so that its presenters follow.
     ///
-    /// Renames in a coordinated directory are seen without it; other ways to move a document, as writing it anew under
-    /// another name and deleting the former file, are not.
+    /// Truce detects renames in a coordinated directory without it. It cannot detect other moves, such as writing a
+    /// document under a new name and deleting the former file.
     public func item(at oldURL: URL, didMoveTo newURL: URL) { announce(oldURL, newURL) { .didMove($0) } }
 
     private func announce(
@@ -229,7 +236,7 @@ extension FileCoordinator {
             let move = MoveParameters(access: access.number, from: old.pathInMount, to: new.pathInMount)
             let _: EmptyResult = try old.connection.call(request(move))
         } catch {
-            // It concerns those who are told; the move itself is done, or not.
+            // Only the notices of presenters are lost: this call does not move the item.
             NSLog("%@", "the move of \(oldURL.path) is not announced: \(error.message)")
         }
     }

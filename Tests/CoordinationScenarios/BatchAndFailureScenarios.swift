@@ -89,7 +89,8 @@ extension ScenarioCatalogue {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try stage.mount?.kill()
-            // While the dead mount is replaced there is none at all, and then nobody could know whose presenter it is.
+            // While the dead mount is replaced there is no mount, so the library could not tell to which mount the
+            // presenter belongs.
             try a.add("P", "f")
             try a.add("gone", "d")
             try a.say("remove gone")
@@ -129,7 +130,7 @@ extension ScenarioCatalogue {
             stage in
             let a = try stage.player("A")
             try a.queue("i", "write f")
-            // Who waits is told; so the program knows.
+            // The waiting access fails, so the program knows that the daemon ended.
             try a.begin("w", "write f")
             try stage.waits(a, for: "f", "w")
             try stage.mount?.kill()
@@ -149,7 +150,7 @@ extension ScenarioCatalogue {
             try b.hold("m", "write f,forMoving write g,forReplacing")
             try a.expect("P", "relinquishToWriter")
             try b.move("m", "f", to: "g")
-            // The end of the access has been told, and the move with it.
+            // After these answers, the end of the access and the move have been reported.
             for player in [b, a] {
                 try player.say("settle here")
                 try player.expect("here", "settled")
@@ -188,7 +189,7 @@ extension ScenarioCatalogue {
         },
     ]
 
-    /// One death of the daemon, with one who waits, one at work and two presenters, and the next mount.
+    /// Kills the daemon during a waiting access, a running accessor and two presentations, and mounts again.
     private static func survive(_ stage: ScenarioFixture, _ a: ScenarioParticipant) throws {
         guard let mount = stage.mount else { throw TestFailure("a daemon can be killed that is one") }
         let (b, c) = (try stage.player("B"), try stage.player("C"))
@@ -207,7 +208,7 @@ extension ScenarioCatalogue {
 
         try mount.mount()
         try stage.presents(a, 2)
-        // What happened meanwhile nobody knows.
+        // The events in between are unknown, so both presenters are notified of a change.
         try a.expect("P", "didChange")
         try a.expect("F", "didChange", "changed d")
         try c.end("w")

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// One of the numbered scenarios of Apple's file coordination, played by real processes.
+/// A scenario of Apple's file coordination, run with real processes.
 package struct ClientScenario: Sendable, CustomStringConvertible {
     package enum MountRequirement: Sendable {
-        /// Also where nothing is mounted: it takes no more than the library, the socket and the arbiter.
+        /// Also without a mount: it needs only the library, the socket and the arbiter.
         case anywhere
-        /// Only there: it takes long, and a mount would make no difference.
+        /// Only without a mount: it takes long, and a mount would make no difference.
         case unmounted
-        /// Changes of files have to be seen, or directories be known as such.
+        /// With a mount only: changes of files must be seen, or directories be recognized.
         case mount
     }
 
-    /// Nil if it shows something that nobody has numbered.
+    /// Nil if it has no number.
     package let number: Int?
     package let sentence: String
     package let mountRequirement: MountRequirement
-    /// Of the mount.
+    /// The mount options.
     package let options: String
-    /// What it is about that somebody is passed over.
+    /// The forced steps that it is about.
     package let forced: Set<ForcedStep>
     package let play: @Sendable (ScenarioFixture) throws -> Void
 
@@ -41,7 +41,7 @@ package enum ScenarioCatalogue {
     package static let scenariosAnywhere = scenarios.filter { $0.mountRequirement != .mount }
 }
 
-/// What a scene finds when it is not as it should be.
+/// Throws the message if the condition is false.
 func check(_ isRight: Bool, _ what: @autoclosure () -> String) throws {
     if !isRight { throw TestFailure(what()) }
 }

@@ -2,7 +2,8 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// One moves something by the book while another waits for it: where that one begins.
+    /// Makes a program move an item in a coordinated access while another waits for it. Returns the place where the
+    /// waiting access begins.
     fileprivate func place(
         of wanted: String, waitingFor path: String, whileMoving source: String, to destination: String
     ) throws -> String {
@@ -20,7 +21,7 @@ extension ScenarioFixture {
 extension ScenarioCatalogue {
     static let moving: [ClientScenario] = followed + announced + cancelled
 
-    /// A document is saved in another format: the file under its former name is deleted, and another one is it then.
+    /// A document is saved in another format: its former file is deleted, and a new file becomes the document.
     private static let announced: [ClientScenario] = ["write f", "write f,forMerging"].flatMap { wanted in
         [
             ClientScenario(nil, "within '\(wanted)' a deletion that is announced as a move is none", .mount) {

@@ -30,7 +30,7 @@ extension ScenarioCatalogue {
             try b.hold("m", "write d/x,forMoving write d/z,forReplacing")
             try b.move("m", "d/x", to: "d/z")
             try a.expect("P", "relinquishToWriter", "didMove d/z", "reacquired")
-            // Whether there is something to be replaced nobody knows when it is asked.
+            // When the question is sent, it is unknown whether an item will be replaced.
             try a.expect("F", "subitemDeletion d/z", "moved d/x d/z")
             try stage.silence(a, "P", "F")
         },
@@ -86,7 +86,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("F", "d")
             try b.once("c", "write d/new,forReplacing", "put d/new text")
-            // Whether there is something to be replaced nobody knows when it is asked.
+            // When the question is sent, it is unknown whether an item will be replaced.
             try a.expect("F", "subitemDeletion d/new", "appeared d/new")
             try Script(": >\"$1\"").run(stage.root + "/d/deep/other")
             try a.expect("F", "appeared d/deep/other")

@@ -2,7 +2,7 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// What a presenter is asked on account of an access by another process that changes nothing.
+    /// Checks the questions to a presenter for another process's access that changes nothing.
     fileprivate func asks(_ access: String, _ path: String = "f", _ messages: String...) throws {
         let (a, b) = (try player("A"), try player("B"))
         try a.present("P", path)
@@ -168,7 +168,7 @@ extension ScenarioCatalogue {
         },
     ]
 
-    /// Others wait beside the one who asked, and do not keep the presenter from saving.
+    /// Checks that other waiting accesses do not prevent the presenter from saving.
     private static func saving(_ reaction: String, _ coordinator: String, _ stage: ScenarioFixture) throws {
         let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
         try a.present("P", "f")
@@ -268,7 +268,7 @@ extension ScenarioCatalogue {
             try a.say("locate P other/g")
             try a.say("on P didChange read")
             try b.hold("g", "write other/g")
-            // Told of a change it reads what is held, and its queue waits.
+            // After the notice of a change, the presenter reads a held file, which blocks its queue.
             try b.once("w", "write f", "put f new")
             try a.expect("P", "relinquishToWriter", "didChange")
             try stage.waits(a, for: "other/g", "none")
@@ -277,7 +277,7 @@ extension ScenarioCatalogue {
             try check(reason.contains("waits for access itself"), reason)
             try check(try stage.text("f") == "new", "it is still there")
             try b.end("g")
-            // Nor is it asked to close what stays.
+            // The file stays, so the presenter must not be asked to close it.
             try a.say("settle P")
             var heard: [String] = []
             repeat { heard.append(try a.next("P")) } while heard.last != "settled"

@@ -2,9 +2,9 @@
 import Foundation
 package import TestSupport
 
-/// Where a scene is played: a directory whose programs take turns, and a view of who has and wants what in it.
+/// The directory of a scene, with access to the daemon's list of claims and presenters.
 package final class ScenarioFixture {
-    /// Fills a directory with what is there before anything happens.
+    /// Creates the files and directories that exist at the start.
     package static func prepare(_ directory: String) throws {
         try Script(
             """
@@ -16,11 +16,11 @@ package final class ScenarioFixture {
         ).run(directory)
     }
 
-    /// As a mount shows it.
+    /// The directory as the mount shows it.
     package let root: String
-    /// Where things can be that are none of the mount's business.
+    /// A directory outside the mount.
     package let outside: String
-    /// Nil where nothing is mounted.
+    /// Nil without a mount.
     package let mount: MountedDirectory?
     private let socket: String?
     private let fetchStatus: () throws -> StatusSnapshot
@@ -35,8 +35,8 @@ package final class ScenarioFixture {
         }
     }
 
-    /// A plain directory, with a server in place of the daemon; `fetchStatus` is what that says when it is asked who has and
-    /// wants what.
+    /// Uses a plain directory, with a server in place of the daemon. `fetchStatus` returns the server's claims and
+    /// presenters.
     package init(
         at root: String, servedBy socket: String, outside: String, fetchStatus: @escaping () throws -> [UInt8]
     ) {
@@ -54,20 +54,20 @@ package final class ScenarioFixture {
 
     package func players(_ names: String...) throws -> [ScenarioParticipant] { try names.map(player) }
 
-    /// Has everybody end who is still there.
+    /// Ends all participants that still run.
     package func clear() throws {
         for player in players { player.program.endInput() }
         for player in players { _ = try player.program.wait(within: .seconds(10)) }
         players = []
     }
 
-    /// What is in a file, as the daemon sees it.
+    /// Returns the text of a file below the mount.
     package func text(_ path: String) throws -> String {
         try FileContents.text(of: "\(mount?.below ?? root)/\(path)")
     }
 }
 
-// Who waits for whom.
+// The daemon's state.
 extension ScenarioFixture {
     package struct StatusSnapshot: Decodable {
         struct ProcessListing: Decodable {
@@ -95,7 +95,7 @@ extension ScenarioFixture {
         var presenters: [PresenterListing]
     }
 
-    /// For the message of a scene that failed.
+    /// The present state, for the message of a failed scene.
     private var situation: String {
         do { return "\(try fetchStatus())" } catch { return "\(error)" }
     }
@@ -106,8 +106,8 @@ extension ScenarioFixture {
         }
     }
 
-    /// Until the daemon says that a program's access to a file waits, and that of an accessor none has begun.
-    /// If a reason is given, until that is one of those why it waits.
+    /// Waits until a program's access to a file waits, and checks that the accessor has not begun. A given reason must
+    /// be among the reasons of the wait.
     package func waits(
         _ player: ScenarioParticipant, for path: String, _ access: String, because reason: String = ""
     ) throws {
@@ -121,7 +121,7 @@ extension ScenarioFixture {
         guard unread.isEmpty else { throw TestFailure("\(player.name) waits and said: \(unread)") }
     }
 
-    /// Until a presenter owes an answer that is so old; returns how much time is left for it.
+    /// Waits until a presenter has an unanswered question of this age, and returns its remaining time.
     @discardableResult
     package func owes(_ player: ScenarioParticipant, _ request: String, since milliseconds: Int = 0) throws
         -> Int
@@ -137,22 +137,21 @@ extension ScenarioFixture {
         return left
     }
 
-    /// Until the daemon knows that so many of a program's presenters have unsaved changes.
+    /// Waits until the daemon has this number of the program's presenters with unsaved changes.
     package func hasUnsaved(_ player: ScenarioParticipant, _ count: Int) throws {
         try wait(for: "unsaved changes of \(count) presenters of \(player.name)") { census in
             census.presenters.filter { $0.actor.pid == player.pid && $0.isUnsaved }.count == count
         }
     }
 
-    /// Until a program's presenters are registered, so many of them.
+    /// Waits until this number of the program's presenters is registered.
     package func presents(_ player: ScenarioParticipant, _ count: Int) throws {
         try wait(for: "\(count) presenters of \(player.name)") { census in
             census.presenters.filter { $0.actor.pid == player.pid }.count == count
         }
     }
 
-    /// Whatever everybody asked for until now has happened, and what was to be told of it has arrived: of these
-    /// presenters nothing more than was looked at.
+    /// Settles all participants, and checks that these presenters received no further messages.
     package func silence(_ player: ScenarioParticipant, _ presenters: String...) throws {
         for other in players where other !== player && !other.program.hasEnded {
             try other.say("settle here")

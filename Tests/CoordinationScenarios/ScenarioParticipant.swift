@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// One of the processes of a scene: a `Participant`, which does what it is told and says what happens to it.
+/// One process of a scene: a `Participant`, which executes commands and prints its events.
 ///
-/// What it says of one access or presenter is looked at line by line, none left out: a message too many is found as
-/// surely as one that is missing.
+/// Every line about an access or presenter is checked, so that an extra message fails the scene like a missing one.
 package final class ScenarioParticipant {
-    /// Generous: what a scene expects comes at once, or after a bound of a few seconds.
+    /// The limit is large: an expected event comes at once, or after a time limit of a few seconds.
     package static let patience = Duration.seconds(20)
 
     package let name: String
     package let program: RunningProgram
     private let situation: () -> String
-    /// How many lines of each access or presenter were looked at.
+    /// Number of checked lines of each access or presenter.
     private var readLines: [String: Int] = [:]
 
     init(_ name: String, _ program: RunningProgram, situation: @escaping () -> String) {
@@ -22,12 +21,12 @@ package final class ScenarioParticipant {
     }
 
     package var pid: Int32 { program.pid }
-    /// As sentences about it call it.
+    /// The name of this process in messages.
     package var shown: String { "Participant (\(pid))" }
 
     package func say(_ line: String) throws { try program.type(line + "\n") }
 
-    /// What was said of an access or a presenter and not looked at yet.
+    /// Lines about an access or presenter that were not checked yet.
     package func unread(_ subject: String) -> [String] {
         Array(lines(of: subject).dropFirst(readLines[subject] ?? 0))
     }
@@ -38,7 +37,7 @@ package final class ScenarioParticipant {
         }
     }
 
-    /// The next thing that is said of it.
+    /// Returns the next line about an access or presenter.
     package func next(_ subject: String, within bound: Duration = patience) throws -> String {
         let index = readLines[subject] ?? 0
         var found = ""
@@ -55,7 +54,7 @@ package final class ScenarioParticipant {
         return found
     }
 
-    /// Waits until exactly this was said of it, one line after the other.
+    /// Waits for exactly these lines, in this order.
     package func expect(_ subject: String, _ lines: String..., within bound: Duration = patience) throws {
         for line in lines {
             let found = try next(subject, within: bound)
@@ -66,12 +65,12 @@ package final class ScenarioParticipant {
         }
     }
 
-    /// Waits until this was said of it, whatever came before.
+    /// Waits for this line, and skips the lines before it.
     package func skip(_ subject: String, to line: String) throws {
         while try next(subject) != line {}
     }
 
-    /// Everything that it says until its presenter is settled, which it was asked to be.
+    /// Returns all lines until the presenter, which was asked to settle, is settled.
     package func upToSettled(_ presenter: String) throws -> [String] {
         try eventually(within: Self.patience, "\(presenter) to be settled") {
             lines(of: presenter).last == "settled"
@@ -85,15 +84,15 @@ package final class ScenarioParticipant {
 
 // Accesses.
 extension ScenarioParticipant {
-    /// Asks for one, `read a` or `read a,withoutChanges write b`, by a coordinator that nobody else uses, if no other
-    /// is named.
+    /// Begins an access, such as `read a` or `read a,withoutChanges write b`. Without a named coordinator it uses one
+    /// of its own.
     package func begin(_ access: String, _ wanted: String, by coordinator: String? = nil) throws {
         try say("begin \(access) \(coordinator ?? "by-\(access)") \(wanted)")
     }
 
-    /// The same, and waits until its accessor runs.
+    /// Begins an access, and waits until its accessor runs.
     ///
-    /// - Returns: the names that the accessor was given.
+    /// - Returns: The names that the accessor received.
     @discardableResult
     package func hold(_ access: String, _ wanted: String, by coordinator: String? = nil) throws -> String {
         try begin(access, wanted, by: coordinator)
@@ -114,7 +113,7 @@ extension ScenarioParticipant {
         try expect(access, "ended")
     }
 
-    /// Has the accessor do something, and returns what came of it.
+    /// Makes the accessor execute an order, and returns the result.
     @discardableResult
     package func act(_ access: String, _ order: String) throws -> String {
         try say("do \(access) \(order)")
@@ -125,21 +124,21 @@ extension ScenarioParticipant {
         return String(line.dropFirst("did ".count))
     }
 
-    /// From the beginning to the end, with one thing done meanwhile.
+    /// Runs an access from begin to end, with at most one order in between.
     package func once(_ access: String, _ wanted: String, _ order: String? = nil) throws {
         try hold(access, wanted)
         if let order { try act(access, order) }
         try end(access)
     }
 
-    /// Moves something and says so, within a coordinated move that has begun.
+    /// Moves an item and announces it, within a coordinated move that has begun.
     package func move(_ access: String, _ source: String, to destination: String) throws {
         try act(access, "move \(source) \(destination)")
         try act(access, "announce \(source) \(destination)")
         try end(access)
     }
 
-    /// Why an access came to nothing, and after how many milliseconds.
+    /// Returns the reason of an access's failure, and its time in milliseconds.
     package func failure(_ access: String) throws -> (reason: String, took: Int) {
         let line = try next(access)
         let parts = line.split(separator: " ", maxSplits: 4).map(String.init)
@@ -149,7 +148,7 @@ extension ScenarioParticipant {
         return (String(parts[4]), took)
     }
 
-    /// Asks for an access whose accessor is to run on a queue that is occupied, and waits until it would run there.
+    /// Begins an access on an occupied queue, and waits until its accessor waits there.
     package func queue(_ access: String, _ wanted: String) throws {
         try say("occupy \(access)")
         try say("intents \(access) by-\(access) \(wanted)")
@@ -159,13 +158,13 @@ extension ScenarioParticipant {
         }
     }
 
-    /// A presenter of a file, which implements everything if nothing else is said, and says so when it is registered.
+    /// Registers a presenter of a file, which implements everything by default, and waits for its registration.
     package func present(_ presenter: String, _ path: String, _ kind: String = "everything") throws {
         try say("present \(presenter) \(path) \(kind)")
         try expect(presenter, "presents")
     }
 
-    /// The same as programs do it that do not want to know whether it worked; it says so when that is decided.
+    /// Adds a presenter by the call that reports no failure, and waits for the call's end.
     package func add(_ presenter: String, _ path: String) throws {
         try say("add \(presenter) \(path)")
         try expect(presenter, "added")

@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The code that runs while an access lasts: it does what it is told until it is told to end.
+/// The code of an access: it performs orders until it is told to end.
 final class Accessor: Sendable {
     let name: String
     let orderQueue = OrderQueue()
@@ -30,7 +30,7 @@ final class Accessor: Sendable {
         }
     }
 
-    /// A batch is over when its completion handler is called, on whatever thread.
+    /// A batch ends when its completion handler is called, on any thread.
     func serve(batch completion: @escaping @Sendable () -> Void) {
         began([], "")
         while true {
@@ -50,7 +50,7 @@ final class Accessor: Sendable {
         printLine((["\(name) began"] + urls.map(place.name)).joined(separator: " ") + remark)
     }
 
-    /// Whether the accessor goes on.
+    /// Performs an order; returns whether the accessor continues.
     private func perform(_ order: [String]) -> Bool {
         switch order[0] {
         case "end": return false
@@ -92,7 +92,7 @@ final class Accessor: Sendable {
         return ""
     }
 
-    /// Of a file, how it begins.
+    /// The kind of an item: nothing, a directory, a file, or a zip archive by its first bytes.
     private func kind(of url: URL) throws -> String {
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
@@ -104,7 +104,7 @@ final class Accessor: Sendable {
     }
 }
 
-/// What an accessor holds on to, which says when nobody does any more.
+/// An object that an accessor retains, and that prints when it is released.
 final class DeinitReporter: Sendable {
     private let name: String
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A serial queue that has something else to do before an accessor can run there.
+/// A serial queue that is blocked until `free`, so that an accessor has to wait there.
 final class OccupiedQueue: Sendable {
     let queue = OperationQueue()
     private let freed = DispatchSemaphore(value: 0)
@@ -11,12 +11,12 @@ final class OccupiedQueue: Sendable {
         queue.addOperation { [freed] in freed.wait() }
     }
 
-    /// How much waits behind that.
+    /// Number of operations behind the blocking one.
     var waiting: Int { queue.operationCount - 1 }
 
     func free() { freed.signal() }
 
-    /// What waits is never done.
+    /// Cancels the waiting operations.
     func drop() {
         queue.cancelAllOperations()
         free()

@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// What somebody is told to do, one thing after the other; they wait for it in their own way.
+/// A queue of orders. The receiver may wait for the next one in a thread or in a task.
 final class OrderQueue: Sendable {
     private struct State {
         var orders: [[String]] = []
@@ -32,7 +32,7 @@ final class OrderQueue: Sendable {
         if let order { taker(order) }
     }
 
-    /// Blocks the thread.
+    /// Blocks the thread until the next order.
     func next() -> [String] {
         let (found, came) = (OrderBox(), DispatchSemaphore(value: 0))
         take { order in
@@ -43,7 +43,7 @@ final class OrderQueue: Sendable {
         return found.order.withLock { $0 }
     }
 
-    /// Suspends the task.
+    /// Suspends the task until the next order.
     func nextInTask() async -> [String] {
         await withCheckedContinuation { continuation in take { continuation.resume(returning: $0) } }
     }

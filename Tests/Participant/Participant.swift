@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import Synchronization
 
-/// All that this program has: coordinators, accesses and presenters, each by its name.
+/// The coordinators, accesses and presenters of this program, by name.
 final class Participant: Sendable {
     private struct State {
         var coordinators: [String: FileCoordinator] = [:]
@@ -39,7 +39,7 @@ final class Participant: Sendable {
         case "end": accessor(name).orderQueue.put(["end"])
         case "kept": printLine("\(name) kept \(retainedBytes(name))")
         case "present": present(name, order)
-        // As programs do that were written for Apple's systems: whether it worked they do not learn.
+        // Programs for Apple's systems use this call, which reports no failure.
         case "add":
             FileCoordinator.addFilePresenter(makePresenter(name, order))
             printLine("\(name) added")
@@ -61,7 +61,7 @@ final class Participant: Sendable {
         state.withLock { $0.coordinators[name] = coordinator }
     }
 
-    /// One that nobody has spoken of is linked to nobody.
+    /// Returns the coordinator of this name. A new one is linked to no presenter.
     func coordinator(_ name: String) -> FileCoordinator {
         state.withLock { state in
             if let known = state.coordinators[name] { return known }
@@ -95,7 +95,7 @@ final class Participant: Sendable {
     }
 }
 
-// Accesses: their names, those of their coordinators, and what they want.
+// Accesses: their names, those of their coordinators, and their items.
 extension Participant {
     private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, AccessSpecification) {
         let words = Array(words)
@@ -105,7 +105,7 @@ extension Participant {
         return (accessor, coordinator, AccessSpecification(words.dropFirst(2), in: place))
     }
 
-    /// By one of the methods that block: on a thread of its own or, within another, on that one's.
+    /// Begins an access by a blocking method: on a new thread or, if nested, on the thread of the outer access.
     func begin(_ words: ArraySlice<String>, isNested: Bool) {
         let (accessor, coordinator, specification) = understand(words)
         run(isNested: isNested) {
@@ -131,7 +131,7 @@ extension Participant {
         }
     }
 
-    /// On a queue of its own, or on the one that was occupied for it.
+    /// Begins an access on a queue of its own, or on the one that was occupied for it.
     func beginLater(_ words: ArraySlice<String>) {
         let (accessor, coordinator, specification) = understand(words)
         let (intents, queue) = (
@@ -182,8 +182,10 @@ extension Participant {
         return "\(name) failed after \(milliseconds(since: began)) ms: \(shown(error))"
     }
 
-    /// The same access many times, each by a new coordinator. While it lasts nobody else can make the directory whose
-    /// whole path is given; and what it writes gets a text that is never the same.
+    /// Repeats an access many times, each with a new coordinator.
+    ///
+    /// Each round creates and removes the directory `gate`, which fails if two accesses overlap. A writing loop writes
+    /// a different text in each round.
     private func loop(_ words: ArraySlice<String>) {
         let words = Array(words)
         let (name, count, gate) = (words[0], Int(words[1]) ?? 0, words[2])
@@ -199,7 +201,7 @@ extension Participant {
         }
     }
 
-    /// What went wrong.
+    /// Runs one round, and returns its error.
     private static func round(_ specification: AccessSpecification, _ gate: String, _ text: String?)
         -> String?
     {
@@ -229,7 +231,7 @@ extension Participant {
         }
     }
 
-    /// `present NAME PATH KIND`; `-` is the path of one that shows nothing yet.
+    /// Makes a presenter from `present NAME PATH KIND`; the path `-` means that it has no URL yet.
     private func makePresenter(_ name: String, _ order: [String]) -> any ParticipantPresenter {
         let url = order[2] == "-" ? nil : place.url(order[2])
         let kind = order.count > 3 ? order[3] : "everything"
@@ -245,8 +247,8 @@ extension Participant {
         return presenter
     }
 
-    /// Says so when all that the daemon had to tell or ask until now has arrived: what was asked for later has been
-    /// answered, and the presenter's queue is empty.
+    /// Prints that a presenter is settled. All earlier messages of the daemon have arrived then, and the presenter's
+    /// queue is empty.
     private func settle(_ name: String) {
         let presenter = state.withLock { $0.presenters[name] }
         let probe = MinimalPresenter("probe", at: place.root, of: self)

@@ -2,10 +2,10 @@
 import FileCoordination
 import Foundation
 
-/// Each line in one write, from whatever thread.
+/// Prints a line in one write, from any thread.
 func printLine(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
-/// The directory in which everything is, and how what is in it is called.
+/// The directory of the files, and the short names of the items in it.
 struct ParticipantDirectory: Sendable {
     let root: URL
 
@@ -14,7 +14,7 @@ struct ParticipantDirectory: Sendable {
         return name.hasPrefix("/") ? URL(fileURLWithPath: name) : root.appendingPathComponent(name)
     }
 
-    /// Without a slash at the end, whatever it is; what is elsewhere by its whole path.
+    /// The name without a slash at the end; an item outside the directory has its whole path.
     func name(_ url: URL) -> String {
         let path = url.path
         if path == root.path { return "." }
@@ -22,7 +22,7 @@ struct ParticipantDirectory: Sendable {
     }
 }
 
-/// Why an access did not take place, on one line.
+/// The error of an access, on one line.
 func shown(_ error: any Error) -> String {
     if let known = error as? FileCoordinationError ?? FileCoordinationError(error as NSError) {
         let holders = known.holders.map { "\($0.program)(\($0.processIdentifier))" }
@@ -36,7 +36,7 @@ func shown(_ error: any Error) -> String {
     return "\(plain.domain) \(plain.code): \(plain.localizedDescription)"
 }
 
-/// What a participant's own code throws.
+/// The error that a participant's own code throws.
 struct ParticipantError: Error, CustomNSError {
     static var errorDomain: String { "Participant" }
     let words: String

@@ -5,11 +5,12 @@ import Synchronization
 
 typealias ParticipantPresenter = FilePresenter & BasePresenter
 
-/// What all presenters have in common: a serial queue of their own, and reactions.
+/// The common part of all presenters: a serial queue of their own, and reactions.
 ///
-/// They conform to the protocol one by one: what a class leaves to the defaults its subclasses cannot implement.
+/// Each subclass declares the conformance itself. If this class did, its subclasses could not implement methods that it
+/// leaves to the defaults.
 class BasePresenter: NSObject, @unchecked Sendable {
-    // @unchecked: what changes is in `state`; subclasses add nothing that does.
+    // @unchecked: all mutable state is in `state`; subclasses add none.
     private struct State {
         var url: URL?
         var reactions: [String: [String]] = [:]
@@ -36,10 +37,10 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func locate(at url: URL) { state.withLock { $0.url = url } }
 
-    /// What it does from now on when it gets a message; without words it just answers.
+    /// Sets the reaction to a message from now on; without words the presenter only answers.
     func react(to message: String, by words: [String]) {
         state.withLock { $0.reactions[message] = words }
-        // Whoever says so next has been heard.
+        // The order `answer` also releases the answers that were put off.
         if words.first == "answer" {
             let held = state.withLock { state in
                 defer { (state.held, state.reactions[message]) = ([], nil) }
@@ -53,7 +54,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func tells(_ words: String) { printLine("\(name) \(words)") }
 
-    /// Says what it was asked, does what it was told to do then, and answers.
+    /// Prints the question, performs the reaction, and answers.
     func asked(
         _ message: String, _ shown: String? = nil, _ answer: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -62,11 +63,11 @@ class BasePresenter: NSObject, @unchecked Sendable {
         switch words.first {
         case nil: answer(nil)
         case "hold": state.withLock { $0.held.append(answer) }
-        // It answers when it is told to, and an access goes on meanwhile.
+        // The presenter answers on a later order; meanwhile an access runs.
         case "intents":
             state.withLock { $0.held.append(answer) }
             participant.beginLater(words.dropFirst())
-        // It answers, and nothing else runs on its queue until it gets an order.
+        // The presenter answers, and blocks its queue until it gets an order.
         case "linger":
             answer(nil)
             _ = orderQueue.next()
@@ -86,7 +87,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
         }
     }
 
-    /// As documents save, by way of another file.
+    /// Saves as documents do, by replacing the file.
     private func save(by coordinator: String, _ text: String) -> (any Error)? {
         guard let url = presentedItemURL else { return nil }
         var (outer, inner): (NSError?, (any Error)?) = (nil, nil)
@@ -98,7 +99,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
         return error
     }
 
-    /// Says what it was told, and may read, by a coordinator linked to itself.
+    /// Prints the notice, and may read by a coordinator linked to itself.
     func told(_ words: String) {
         tells(words)
         let reaction = state.withLock { $0.reactions[words] }
@@ -111,20 +112,20 @@ class BasePresenter: NSObject, @unchecked Sendable {
     }
 }
 
-/// One that implements nothing but what it must.
+/// A presenter that implements only the required members.
 final class MinimalPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has nothing of its own.
+    // @unchecked: it has no state of its own.
 }
 
-/// One that wants to know of changes only.
+/// A presenter that implements only the notice of changes.
 final class ChangeOnlyPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has nothing of its own.
+    // @unchecked: it has no state of its own.
     func presentedItemDidChange() { told("didChange") }
 }
 
-/// One that passes on what it is asked to another, which implements nothing but what it must.
+/// A presenter that forwards its questions to another one, which implements only the required members.
 final class ForwardingPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: whom it passes everything on to does not change.
+    // @unchecked: the presenter to which it forwards messages does not change.
     private let other: MinimalPresenter
 
     override init(_ name: String, at url: URL?, of participant: Participant) {
@@ -143,9 +144,9 @@ final class ForwardingPresenter: BasePresenter, FilePresenter, @unchecked Sendab
     }
 }
 
-/// One that implements everything.
+/// A presenter that implements all messages.
 final class FullPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has nothing of its own.
+    // @unchecked: it has no state of its own.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         asked("relinquishToReader") { _ in reader { self.tells("reacquired") } }
     }

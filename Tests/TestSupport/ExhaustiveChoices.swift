@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Enumerates every run of a body that makes bounded choices.
 ///
-///     var choices = Exhaustive()
+///     var choices = ExhaustiveChoices()
 ///     while choices.next() { … choices.below(3) … }
 ///
-/// An odometer: each run replays the remembered digits, then the rightmost digit that can still be
-/// raised is raised and those after it are forgotten.
+/// It works like an odometer. Each run replays the recorded digits. Then the rightmost digit that can still increase is
+/// increased, and later digits are removed.
 public struct ExhaustiveChoices {
     private var digits: [(value: Int, bound: Int)] = []
     private var position = 0
@@ -28,7 +28,7 @@ public struct ExhaustiveChoices {
         return false
     }
 
-    /// A number in `0..<bound`; across all runs, every one of them.
+    /// Returns a number in `0..<bound`; all runs together return every one of them.
     public mutating func below(_ bound: Int) -> Int {
         precondition(bound > 0)
         if position == digits.count { digits.append((0, bound)) }
@@ -36,6 +36,6 @@ public struct ExhaustiveChoices {
         return digits[position].value
     }
 
-    /// One of these; across all runs, each of them.
+    /// Returns an element; all runs together return each of them.
     public mutating func oneOf<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

@@ -2,11 +2,11 @@
 import Glibc
 import Synchronization
 
-/// Where mounted tests work and what they run; `Scripts/test` says so by the environment.
+/// The directory and programs of mounted tests, from environment variables that `Scripts/test` sets.
 package enum Lab {
     package enum DataPath: String, Sendable { case passthrough, daemon }
 
-    /// A missing variable fails the test: a mounted test that was not run has shown nothing.
+    /// Returns an environment variable. A missing one fails the test, since a skipped mounted test proves nothing.
     package static func variable(_ name: String) throws -> String {
         guard let value = getenv(name) else {
             throw TestFailure("\(name) is not set: mounted tests are started by Scripts/test")
@@ -14,7 +14,7 @@ package enum Lab {
         return String(cString: value)
     }
 
-    /// A number that `Scripts/test --all` makes larger.
+    /// Returns a number that `Scripts/test --all` increases.
     package static func number(_ name: String, default number: Int) throws -> Int {
         guard getenv(name) != nil else { return number }
         let text = try variable(name)
@@ -33,17 +33,18 @@ package enum Lab {
         }
     }
 
-    /// What does not depend on the way that data goes is tested in one of the data modes, for the time that it takes.
+    /// Tests that do not depend on the data path run in one data mode only, to save time.
     package static var isPassthrough: Bool { (try? dataPath) == .passthrough }
 
     private static let number = Atomic<Int>(0)
 
-    /// Tests and their programs are one session, as a user's are. A machine may have started us in one that cannot be seen.
+    /// Puts the tests and their programs into one session, like a user's. The session of the test runner may be
+    /// invisible here.
     private static let session: Void = {
         if getsid(0) == 0, setsid() < 0 { fatalError("no session of our own: \(describe(errno))") }
     }()
 
-    /// A new directory in the lab. Everybody may walk through it, since tests act as other users, too.
+    /// Creates a directory in the lab. All users may traverse it, since tests also run programs as other users.
     package static func freshDirectory(_ name: String, in parent: String? = nil) throws -> String {
         _ = session
         let number = Self.number.add(1, ordering: .relaxed).newValue

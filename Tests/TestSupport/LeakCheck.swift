@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// What a daemon still has when no program has a file open and none waits.
+/// Checks the resources of a daemon when no program has a file open and no request waits.
 enum LeakCheck {
-    /// What a daemon opens for itself in the course of time: of 64 threads that made requests, of clients of its socket, watches and
-    /// threads that wait.
+    /// The most descriptors that a daemon opens for itself over time: for 64 threads that made requests, control
+    /// clients, watches and waiting threads.
     private static let mostDescriptors = 120
 
-    /// Fails if the daemon keeps a claim, an open file, a way of data or descriptors, or if a thread of it goes on running.
+    /// Fails if the daemon still has a claim, an open file, a route or descriptors, or if one of its threads runs.
     static func check(_ mount: String, since first: Int, _ look: () throws -> MountStatus) throws {
         var (found, journal) = ("", "")
-        // The kernel tells of a close when it has time.
+        // The kernel may report a close later.
         try eventually(
             within: .seconds(10), "the daemon of \(mount) to have nothing left: \(found)\n\(journal)"
         ) {
@@ -25,7 +25,7 @@ enum LeakCheck {
         }
     }
 
-    /// Descriptors of a daemon that are of no file below; 0 if they may not be looked at.
+    /// Number of the daemon's descriptors that are not files below the mount; 0 if `/proc` denies access.
     static func otherDescriptors(of status: MountStatus) -> Int {
         let all = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(status.pid)/fd")
         return all.map { $0.count - status.use.descriptors } ?? 0

@@ -2,8 +2,10 @@
 import Foundation
 package import Testing
 
-/// What `truce status --json` says. Spelled out once more instead of using the product's own types: the names are
-/// an interface that scripts rely on, and a changed name has to fail here.
+/// The output of `truce status --json`.
+///
+/// It is declared here again instead of using the product's types. The names are an interface for scripts, and a
+/// changed name has to fail here.
 package struct MountStatus: Decodable, Sendable {
     package struct Counters: Decodable, Sendable {
         package var granted: UInt64
@@ -23,7 +25,7 @@ package struct MountStatus: Decodable, Sendable {
         package var write: UInt64
         package var listed: UInt64
 
-        /// For the figures a test prints: what is not 0.
+        /// The counters that are not 0, for the figures that a test prints.
         package var summary: String {
             let named: [(String, UInt64)] = [
                 ("granted", granted), ("waited", waited), ("asked", asked), ("forfeited", forfeited),
@@ -37,7 +39,7 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
-    /// What the daemon has now.
+    /// The resources that the daemon uses now.
     package struct ResourceUse: Decodable, Sendable {
         package var claims: Int
         package var openFiles: Int
@@ -90,13 +92,12 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
-    /// The claims of which the journal tells a step.
+    /// The claims for which the journal has a step of this kind.
     package func claims(that step: String) -> Set<UInt64> {
         Set(journal.filter { $0.step == step }.compactMap(\.claim))
     }
 
-    /// The journal as lines, for the message of a failed expectation: all of it, or what led to the first step of
-    /// a kind.
+    /// The journal as lines, for the message of a failed expectation: all of it, or up to the first step of a kind.
     package func journalText(upTo step: String? = nil) -> String {
         let end = journal.firstIndex { $0.step == step } ?? journal.count - 1
         return journal.prefix(end + 1).suffix(60).map { step in
@@ -108,12 +109,12 @@ package struct MountStatus: Decodable, Sendable {
     }
 }
 
-/// The ways in which Truce goes ahead over somebody.
+/// The steps by which Truce continues although a holder or presenter is not ready.
 package enum ForcedStep: Sendable, CaseIterable { case proceeded, suspended, forfeited }
 
-/// Every mounted test ends with this: nobody was passed over, unless that is what the test is about.
+/// Checks at the end of every mounted test that no forced step happened, except those that the test is about.
 ///
-/// A holder with nothing to lose that lets others pass has *yielded*, which is no forced step.
+/// A holder with nothing to lose that lets other claims go first has *yielded*, which is no forced step.
 package func checkForcedSteps(
     _ status: MountStatus, except subject: Set<ForcedStep> = [],
     sourceLocation: SourceLocation = #_sourceLocation

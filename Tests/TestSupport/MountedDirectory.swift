@@ -6,21 +6,21 @@ import Synchronization
 ///
 ///     try MountedDirectory.with("hold=1s") { mount in … }
 package final class MountedDirectory: Sendable {
-    /// Where the mount is seen.
+    /// The path of the mount.
     package let path: String
-    /// The directory below, to look at what is really there: by a descriptor opened before the mount. Other
-    /// processes of the same user reach it by this path, too, as long as the test lives.
+    /// The source directory, reached by a descriptor opened before the mount, to read the real files. Other processes
+    /// of the same user can use this path during the test, too.
     package let below: String
     private let source: Int32
     private let dataPath: Lab.DataPath
     private let options: [String]
-    /// What the command that mounts finds in its environment, besides our own.
+    /// Environment variables of the mount command, besides those of the test.
     private let environment: [String: String]
     private let daemon = Mutex<Int32?>(nil)
-    /// Descriptors of the daemon that are of no file below, when it had just been started.
+    /// Number of the new daemon's descriptors that are not files below the mount.
     private let firstDescriptors = Mutex<Int>(0)
 
-    /// Mounts, runs the body, unmounts and checks that this worked. After a failure nothing is left mounted, either.
+    /// Mounts, runs the body, unmounts, and checks the unmount. After a failure, too, nothing stays mounted.
     @discardableResult
     package static func with<Value>(
         _ options: String..., environment: [String: String] = [:],
@@ -40,7 +40,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// The directory, not mounted yet.
+    /// Creates the directory without mounting it.
     package init(
         _ options: [String] = [], in parent: String? = nil, environment: [String: String] = [:]
     ) throws {
@@ -62,7 +62,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Mounts once more after `unmount` or after the daemon's death; with a limit, the daemon may not open more files.
+    /// Mounts again after `unmount` or the daemon's death. A limit bounds the daemon's open files.
     package func mount(descriptors limit: Int? = nil) throws {
         let words = ["mount", path] + (options.isEmpty ? [] : ["-o", options.joined(separator: ",")])
         if let limit {
@@ -77,7 +77,7 @@ package final class MountedDirectory: Sendable {
         firstDescriptors.withLock { $0 = LeakCheck.otherDescriptors(of: status) }
     }
 
-    /// All files are closed and all turns are over: then the daemon has nothing of them any more.
+    /// Checks that the daemon has no resources left after all files are closed and all claims have ended.
     package func checkForLeaks() throws {
         try LeakCheck.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
     }
@@ -88,7 +88,7 @@ package final class MountedDirectory: Sendable {
 
     package var counters: MountStatus.Counters { get throws { try status().counters } }
 
-    /// Fails if the data did not travel the way this run is about.
+    /// Fails if the mount does not use this run's data path.
     package func checkDataPath() throws {
         let found = try status().options.dataPath
         guard found == dataPath.rawValue else {
@@ -110,7 +110,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Kills the daemon as no clean-up can expect it.
+    /// Kills the daemon, so that it cannot clean up.
     package func kill() throws {
         let daemon = try daemonPID
         guard Glibc.kill(daemon, SIGKILL) == 0 else {
@@ -119,7 +119,7 @@ package final class MountedDirectory: Sendable {
         try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
     }
 
-    /// Takes the mount away by all means; for what a failed test left.
+    /// Removes the mount of a failed test by all means.
     package func abandon() {
         do {
             if try Self.isMounted(path) { _ = try TruceCommand.attempt("unmount", "--lazy", path) }
@@ -131,7 +131,7 @@ package final class MountedDirectory: Sendable {
         do {
             try eventually(within: .seconds(3), "the end of daemon \(pid)") { !Self.isAlive(pid) }
         } catch {
-            // Our own daemon: it has been asked to go and its mount is gone.
+            // This is our own daemon: it was asked to end, and its mount is gone.
             _ = Glibc.kill(pid, SIGKILL)
         }
     }
@@ -140,18 +140,19 @@ package final class MountedDirectory: Sendable {
         try Program("findmnt").attempt("--types", "fuse.truce", "--mountpoint", path).isSuccess
     }
 
-    /// Whether a process exists and is no zombie. Its first thread may be one while others still have its files open.
+    /// Whether a process exists and is no zombie. The first thread may be a zombie while other threads still have files
+    /// open.
     package static func isAlive(_ pid: Int32) -> Bool {
         guard let status = ProcessStatus(of: pid), let state = status["State"] else { return false }
         return !state.hasPrefix("Z") || (status.threads ?? 0) > 1
     }
 }
 
-/// `/proc/PID/status`.
+/// The fields of `/proc/PID/status`.
 package struct ProcessStatus: Sendable {
     private let fields: [String: String]
 
-    /// Nothing if there is no such process.
+    /// Nil if there is no such process.
     package init?(of pid: Int32) {
         guard let bytes = FileContents.ofFile("/proc/\(pid)/status") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
@@ -167,9 +168,9 @@ package struct ProcessStatus: Sendable {
     package var threads: Int? { self["Threads"].flatMap { Int($0) } }
 }
 
-/// Whole files, read and written by the test itself; so never where somebody competes for them.
+/// Reads and writes whole files in the test itself, so never use it where programs compete for them.
 package enum FileContents {
-    /// Nothing if the file cannot be opened or read.
+    /// Returns nil if the file cannot be opened or read.
     package static func ofFile(_ path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

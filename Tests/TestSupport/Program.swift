@@ -10,8 +10,8 @@ package struct Program: Sendable {
 
     /// Starts the program as a child of the test.
     ///
-    /// Children of one test are siblings. The test itself is their ancestor and therefore exempt from their
-    /// claims, as they are from its: what competes for a file has to be a child.
+    /// Children of one test are siblings. Claims of the test, their ancestor, do not block them, nor do theirs block
+    /// the test. So programs that compete for a file have to be children.
     package func start(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none
@@ -28,7 +28,7 @@ package struct Program: Sendable {
         try command.adding(arguments, directory, environment, input).attempt(within: bound).requireSuccess()
     }
 
-    /// Runs the program to its end, whatever that is.
+    /// Runs the program to its end, and returns the result also after a failure.
     package func attempt(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
@@ -37,12 +37,12 @@ package struct Program: Sendable {
     }
 }
 
-/// Text for bash; always a literal, so that a check can read which programs it calls. What varies is better passed
-/// as arguments (`$1`, `$2`) than interpolated.
+/// Text for bash; always a literal, so that a check can read its programs. Pass variable parts as arguments (`$1`,
+/// `$2`) instead of interpolating them.
 package struct Script: Sendable {
     private let command: Command
 
-    /// The script ends at the first failure, also inside a pipe.
+    /// Makes a script that ends at the first failure, also inside a pipe.
     package init(_ text: String) {
         command = Command(executable: "bash", ["-euo", "pipefail", "-c", text, "script"])
     }
@@ -69,12 +69,12 @@ package struct Script: Sendable {
         try command.adding(arguments, directory, environment, input).attempt(within: bound)
     }
 
-    /// The same with arguments whose number varies.
+    /// Accepts a variable number of arguments.
     package func start(arguments: [String], input: Input = .none) throws -> RunningProgram {
         try command.adding(arguments, nil, [:], input).start()
     }
 
-    /// The same with arguments whose number varies.
+    /// Accepts a variable number of arguments.
     package func attempt(
         arguments: [String], with environment: [String: String] = [:], within bound: Duration = .seconds(60)
     ) throws -> ProgramResult {
@@ -82,7 +82,7 @@ package struct Script: Sendable {
     }
 }
 
-/// What a program finds at its standard input.
+/// The standard input of a program.
 package enum Input: Sendable {
     /// The end of the file.
     case none
@@ -91,7 +91,7 @@ package enum Input: Sendable {
     case keyboard
 }
 
-/// Everything needed to start a child; the base of `Program`, `Script` and the test's own executables.
+/// The parameters to start a child; the base of `Program`, `Script` and the test's own executables.
 struct Command: Sendable {
     var executable: String
     var arguments: [String]
@@ -115,7 +115,7 @@ struct Command: Sendable {
         return command
     }
 
-    /// For messages; the text of a script is shortened.
+    /// A description for messages; the text of a script is shortened.
     var description: String {
         ([executable] + arguments).joined(separator: " ").split(separator: "\n").prefix(3).joined(
             separator: "; ")
@@ -148,8 +148,8 @@ struct Command: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // Every child leads a group of its own, so that what it started can be ended with it; and it starts with
-        // the signals of a shell's child, whatever this process ignores or blocks.
+        // Every child leads a process group, so that its own children can be ended with it. It starts with the default
+        // signals of a shell's child, regardless of this process's signals.
         var all = sigset_t()
         sigfillset(&all)
         var none = sigset_t()
@@ -192,7 +192,7 @@ struct Command: Sendable {
             try file.fill(with: Array(text.utf8))
             return (dup(file.descriptor), nil)
         case .keyboard:
-            // A program that ends while it is typed at must not end the test with it.
+            // A program that ends while the test writes to it must not end the test.
             signal(SIGPIPE, SIG_IGN)
             var ends: [Int32] = [-1, -1]
             guard pipe(&ends) == 0 else { throw TestFailure("pipe: \(describe(errno))") }

@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A child of the test. When nobody refers to it any more it is ended, with its process group.
+/// A child of the test. The release of the last reference kills it and its process group.
 package final class RunningProgram: Sendable {
     package let pid: Int32
     private let what: String
@@ -23,17 +23,17 @@ package final class RunningProgram: Sendable {
 
     deinit {
         endInput()
-        // The whole group: a shell's children would outlive it.
+        // Signal the whole group, since a shell's children would outlive the shell.
         reaper.send(SIGKILL, toGroup: true)
         _ = reaper.ending(within: .seconds(10))
     }
 
-    /// What it has printed so far.
+    /// The output so far.
     package var text: String { output.text }
     package var errorText: String { errors.text }
     package var hasEnded: Bool { reaper.ending(within: .zero) != nil }
 
-    /// The signal does not reach a process that has ended and been waited for, nor one that got its number.
+    /// Sends a signal. It never reaches another process that received the number of an ended child.
     package func send(_ signal: Int32) { reaper.send(signal, toGroup: false) }
 
     package func type(_ text: String) throws {
@@ -55,7 +55,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// Waits for its end; one that does not end in time is killed, and the error says what it was.
+    /// Waits for the end of the program. After the time limit the program is killed, and the error contains `reason`.
     package func wait(within bound: Duration, for reason: String = "its end") throws -> ProgramResult {
         guard let status = reaper.ending(within: bound) else {
             reaper.send(SIGKILL, toGroup: true)
@@ -65,7 +65,7 @@ package final class RunningProgram: Sendable {
         return ProgramResult(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
     }
 
-    /// Asks it and all it started to end, by a signal, and waits for that.
+    /// Ends the program and its process group by a signal, and waits for their end.
     @discardableResult
     package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws
         -> ProgramResult
@@ -79,7 +79,7 @@ package final class RunningProgram: Sendable {
     }
 }
 
-/// How a program ended, and what it printed.
+/// The exit of a program, and its output.
 package struct ProgramResult: Sendable {
     package enum Ending: Hashable, Sendable {
         case exited(Int32)
@@ -104,7 +104,7 @@ package struct ProgramResult: Sendable {
     }
 }
 
-/// Waits for one child on a thread of its own, so that any number of others can wait for it with a bound.
+/// Waits for one child on a thread of its own, so that other threads can wait with a time limit.
 private final class Reaper: Sendable {
     private let pid: Int32
     private let ended = DispatchSemaphore(value: 0)
@@ -118,7 +118,7 @@ private final class Reaper: Sendable {
 
     private func reap() {
         var information = siginfo_t()
-        // The number stays the child's until it is waited for, which happens under the lock that signals take.
+        // The process number stays reserved until the child is reaped, which happens under the lock that signals take.
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         ending.withLock { ending in
             var status: Int32 = 0
@@ -145,7 +145,7 @@ private final class Reaper: Sendable {
     }
 }
 
-/// What a child writes: a file without a name. Unlike a pipe it is never full, and nobody has to read along.
+/// The output of a child, in a file without a name. Unlike a pipe it never fills up, so no reader is needed.
 final class CapturedFile: Sendable {
     let descriptor: Int32
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A scenario file: steps with the output each one is expected to print.
+/// A scenario file: steps with the output that each is expected to print.
 ///
-///     # who, what, why
+///     # actors, action, reason
 ///     claim 1 reading
 ///     ----
 ///     grant #1
 ///
-/// `UPDATE_SCENARIOS=1 swift test` rewrites the expectations; the diff is what gets reviewed.
+/// `UPDATE_SCENARIOS=1 swift test` rewrites the expectations; review the diff.
 public struct Scenario {
     public struct Step: Sendable {
         public var comment: [String]
@@ -71,7 +71,7 @@ public func writeFile(_ path: String, _ text: String) {
     fclose(file)
 }
 
-/// Every file below `directory` with this extension, sorted.
+/// Returns every file below `directory` with this extension, sorted.
 public func files(below directory: String, extension suffix: String) -> [String] {
     var found: [String] = []
     var pending = [directory]

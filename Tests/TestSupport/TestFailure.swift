@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What went wrong, in a sentence for the reader of the test run.
+/// The failure, in a sentence for the reader of the test run.
 package struct TestFailure: Error, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
@@ -9,12 +9,12 @@ package struct TestFailure: Error, CustomStringConvertible {
 
 func describe(_ error: Int32) -> String { String(cString: strerror(error)) }
 
-/// Waits until a condition holds, and says what it waited for if it never did.
+/// Waits for a condition, and throws with its description if it stays false.
 ///
-/// What is waited for happens in other processes and has no other way to tell us; so the condition is looked at
-/// every 2 ms. Nothing follows from time that passed, only from the condition.
+/// The condition depends on other processes that cannot notify the test, so it is polled every 2 ms. The result never
+/// depends on elapsed time alone.
 ///
-/// - Returns: how long it took.
+/// - Returns: The time until the condition was true.
 @discardableResult
 package func eventually(
     within bound: Duration, _ what: @autoclosure () -> String, _ condition: () throws -> Bool
@@ -26,12 +26,12 @@ package func eventually(
             throw TestFailure("waited \(bound) for \(what())")
         }
         usleep(2_000)
-        // @sleep: the interval between two looks at the condition, not a time in which it is expected to come true.
+        // @sleep: the interval between two polls of the condition, not a time in which it is expected to come true.
     }
     return began.duration(to: clock.now)
 }
 
-/// How long a step took.
+/// Measures the time of a step.
 package func timed<Value>(_ step: () throws -> Value) rethrows -> (result: Value, took: Duration) {
     let clock = ContinuousClock()
     let began = clock.now

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Numbers that workers count and tests look at while they run: 64 rows of 16, in a file outside the mount.
+/// Counters that workers increase and tests read meanwhile: 64 rows of 16, in a file outside the mount.
 ///
-/// Row 0 is the test's own; see `Tests/TestWorker` for what the others mean.
+/// Row 0 is the test's own; see `Tests/TestWorker` for the other rows.
 package final class CounterTable: Sendable {
     package static let rows = 64
     package static let columns = 16
@@ -32,18 +32,18 @@ package final class CounterTable: Sendable {
         }
     }
 
-    /// From now on readers count what they see.
+    /// Makes readers count their results from now on.
     package func beginCounting() { self[0, 1] = 1 }
-    /// Every worker of the board ends after its present round.
+    /// Makes every worker of the board end after its present round.
     package func stop() { self[0, 0] = 1 }
 }
 
-/// What a worker counts, in the order of `Tests/TestWorker/board.h`, which says more.
+/// The counters of a worker, in the order of `Tests/TestWorker/board.h`, which has more details.
 package enum Column: Int, CaseIterable, Sendable {
     case ready, rounds, failures, lastError
-    /// Writers: turns that were their own, and files that were unlinked meanwhile.
+    /// Writers: rounds with exclusive access, and files that were unlinked meanwhile.
     case wins, gone
-    /// Readers: what they found.
+    /// Readers: complete, torn and empty files.
     case complete, torn, empty
     /// ENOENT and ESTALE.
     case missing, stale
@@ -51,13 +51,13 @@ package enum Column: Int, CaseIterable, Sendable {
     case opened
 }
 
-/// The small program of `Tests/TestWorker`, which does in a tight loop what tests need somebody to do.
+/// The small program of `Tests/TestWorker`, which repeats one kind of access in a tight loop.
 package struct Worker: Sendable {
     package let board: CounterTable
     package let row: Int
     package let program: RunningProgram
 
-    /// Starts it. The row, 1 or higher, is where on the board it counts; each worker has one of its own.
+    /// Starts the worker. It counts in its own row of the board, 1 or higher.
     package init(_ board: CounterTable, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
@@ -71,7 +71,7 @@ package struct Worker: Sendable {
     package var failures: Int { self[.failures] }
     package var lastError: String { String(cString: strerror(Int32(self[.lastError]))) }
 
-    /// All it counted, for the message of a failed test.
+    /// All its counters, for the message of a failed test.
     package var numbers: String {
         "worker \(row): " + Column.allCases.map { "\($0) \(self[$0])" }.joined(separator: ", ")
     }
@@ -83,7 +83,7 @@ package struct Worker: Sendable {
         }
     }
 
-    /// Waits for its end after `board.stop()`.
+    /// Waits for the worker's end after `board.stop()`.
     package func finish(within bound: Duration = .seconds(30)) throws {
         _ = try program.wait(within: bound, for: "the end of worker \(row)").requireSuccess()
     }
@@ -91,7 +91,7 @@ package struct Worker: Sendable {
 
 /// A program of this package that tests run.
 package enum BuiltProgram {
-    /// It is built beside the test bundle.
+    /// Returns the path of a program, which is built beside the test bundle.
     static func path(_ name: String) throws -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
@@ -104,7 +104,7 @@ package enum BuiltProgram {
         try start(name, arguments: arguments, input: .none)
     }
 
-    /// The same with arguments whose number varies.
+    /// Starts a program with a variable number of arguments.
     package static func start(
         _ name: String, arguments: [String], input: Input
     ) throws -> RunningProgram {

@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// Something that another thread brings about, once.
+/// A value that another thread provides once.
 final class BlockingPromise<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     private let fulfilled = DispatchSemaphore(value: 0)
@@ -12,12 +12,12 @@ final class BlockingPromise<Value: Sendable>: Sendable {
         fulfilled.signal()
     }
 
-    /// Nil if it takes longer.
+    /// Blocks until the value is there; returns nil after the time limit.
     func wait(seconds: Int) -> Value? {
         fulfilled.wait(timeout: .now() + .seconds(seconds)) == .success ? value.withLock { $0 } : nil
     }
 
-    /// Blocks; for one who waits.
+    /// Blocks until the value is there. Use it for one waiter only.
     func wait() -> Value {
         fulfilled.wait()
         guard let value = value.withLock({ $0 }) else {

@@ -7,34 +7,35 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// This process's connection to the daemon of one mount: made when it is first needed, and again when it broke.
+/// This process's connection to the daemon of one mount; it is opened when needed, and again after its loss.
 ///
-/// Replies and messages arrive on NIO's thread, where nothing may block.
+/// Replies and messages arrive on NIO's thread, which must not block.
 final class MountConnection: Sendable {
     typealias ReplyHandler = @Sendable (Result<[UInt8], FileCoordinationError>) -> Void
 
     private struct State {
         var channel: (any Channel)?
-        /// Counts connections: numbers that a former one gave mean nothing to the daemon, or something else.
+        /// Counts connections, since numbers from an earlier connection are unknown to the daemon or mean another
+        /// object.
         var generation: UInt64 = 0
-        /// Why the daemon hung up, if it said so.
+        /// The daemon's reason for closing the connection, if it sent one.
         var refusal: ProtocolFailure?
         var lastRequest: Int64 = 0
         var requests: [Int64: ReplyHandler] = [:]
         var registrations: [UInt64: Registration] = [:]
         var isReconnecting = false
-        /// How often in a row presenters could not be registered again.
+        /// Failed attempts in a row to register presenters again.
         var failures = 0
     }
 
     private static let all = Mutex<[[UInt8]: MountConnection]>([:])
-    /// In seconds, until the first attempt to connect again; each is twice as long as the one before, up to the longest.
+    /// In seconds. The interval doubles after each failed attempt to connect again, up to the longest.
     private static let firstRetryInterval = 0.25
     private static let longestRetryInterval = 4.0
 
     let mountpoint: [UInt8]
     private let state = Mutex(State())
-    /// Held while a connection is being made, which may take a moment; nothing else is locked meanwhile.
+    /// Held while a connection is being made, which may take a moment; no other lock is held meanwhile.
     private let connecting = NSLock()
 
     private init(_ mountpoint: [UInt8]) { self.mountpoint = mountpoint }
@@ -50,7 +51,7 @@ final class MountConnection: Sendable {
 
     var printable: String { mountpoint.printable }
 
-    /// Where something in the mount is for everybody else.
+    /// The URL of an item in the mount, as other programs see it.
     func url(_ pathInMount: [UInt8], isDirectory: Bool) -> URL {
         let path = mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
         return path.withPath {
@@ -59,9 +60,9 @@ final class MountConnection: Sendable {
     }
 }
 
-// Talking.
+// Messages.
 extension MountConnection {
-    /// Sends a request, and returns its id; `onReply` is called once, on NIO's thread or on the caller's.
+    /// Sends a request, and returns its id. `onReply` is called once, on NIO's thread or the caller's.
     @discardableResult
     func send(_ request: ClientRequest, onReply: @escaping ReplyHandler) -> Int64 {
         let (id, channel) = state.withLock { state in
@@ -77,7 +78,7 @@ extension MountConnection {
         return id
     }
 
-    /// The connection there is, or was last.
+    /// The number of the present or last connection.
     var generation: UInt64 { state.withLock { $0.generation } }
 
     func isCurrent(_ generation: UInt64) -> Bool {
@@ -89,7 +90,7 @@ extension MountConnection {
         write(NotificationMessage(notification), to: channel)
     }
 
-    /// Answers a request of the daemon's, if it came over the connection there is.
+    /// Answers a question of the daemon, if it came over the present connection.
     func answer(_ id: MessageID, of generation: UInt64, _ error: (any Error)? = nil) {
         let channel = state.withLock { $0.generation == generation ? $0.channel : nil }
         guard let channel else { return }
@@ -99,19 +100,20 @@ extension MountConnection {
     private func write(_ message: some Encodable, to channel: any Channel) {
         do {
             let bytes = Framing.lines.frame(try JSONCodec.encode(message))
-            // By way of its queue from every thread: what NIO's own thread says of a request would overtake it else.
+            // All threads write through the event loop's queue. Otherwise messages from NIO's thread could overtake
+            // their request.
             channel.eventLoop.execute {
                 channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
             }
         } catch {
-            // Our own messages are JSON, whatever they are about.
+            // All messages of this client can be encoded as JSON.
             preconditionFailure("a message could not be written as JSON: \(error)")
         }
     }
 
-    /// Asks, and waits for the reply.
+    /// Sends a request, and waits for the reply.
     ///
-    /// Not on NIO's thread.
+    /// Do not call it on NIO's thread.
     func call<Value: Decodable & Sendable>(_ request: ClientRequest) throws(FileCoordinationError) -> Value {
         try connect()
         let reply = BlockingPromise<Result<[UInt8], FileCoordinationError>>()
@@ -119,7 +121,7 @@ extension MountConnection {
         return try Self.value(of: reply.wait())
     }
 
-    /// What a reply says.
+    /// Decodes a reply.
     static func value<Value: Decodable>(
         of reply: Result<[UInt8], FileCoordinationError>, waited: Duration = .zero
     ) throws(FileCoordinationError) -> Value {
@@ -136,9 +138,9 @@ extension MountConnection {
 
 // Connecting.
 extension MountConnection {
-    /// Makes sure that there is a connection.
+    /// Opens the connection if there is none.
     ///
-    /// Not on NIO's thread.
+    /// Do not call it on NIO's thread.
     func connect() throws(FileCoordinationError) {
         connecting.lock()
         defer { connecting.unlock() }
@@ -155,7 +157,7 @@ extension MountConnection {
         }
         do {
             try open(socket)
-            // Somebody wanted access before it was time for the next attempt.
+            // An access opened the connection before the next attempt to register presenters again.
             if hasWaitingPresenters { DispatchQueue.global().async { self.reconnect() } }
         } catch let error as FileCoordinationError {
             throw error
@@ -178,7 +180,7 @@ extension MountConnection {
             state.generation += 1
             state.refusal = nil
         }
-        // It may have ended before anybody could know whose it was.
+        // The channel may have closed before it was stored in the state, so `closed` found no match.
         if !channel.isActive { closed(channel) }
         let reply = BlockingPromise<Result<[UInt8], FileCoordinationError>>()
         send(.initialize(InitializeParameters(client: ProcessInfo.processInfo.processName))) {
@@ -195,7 +197,7 @@ extension MountConnection {
         }
     }
 
-    /// The connection is gone: everybody who waits is told, and presenters are registered again when there is a new one.
+    /// Fails all waiting requests after the loss of the connection, and arranges to register its presenters again.
     fileprivate func closed(_ channel: any Channel) {
         let ended: (requests: [ReplyHandler], registrations: [Registration], refusal: ProtocolFailure?)? =
             state.withLock {
@@ -212,7 +214,7 @@ extension MountConnection {
         if !left.isEmpty { reconnectLater() }
     }
 
-    /// A presenter waits for the next daemon.
+    /// Schedules an attempt to reach the next daemon.
     func reconnectLater() {
         let interval: Double? = state.withLock { state in
             guard !state.isReconnecting else { return nil }
@@ -228,7 +230,7 @@ extension MountConnection {
         }
     }
 
-    /// Whether there are presenters to be told to the daemon. What had no mount when it was added may be below this one.
+    /// Whether presenters wait to be registered. Presenters that were below no mount may be below this one.
     private var hasWaitingPresenters: Bool {
         LocalPresenterRegistry.shared.hasLost(on: self) || LocalPresenterRegistry.shared.hasNew
     }
@@ -238,12 +240,12 @@ extension MountConnection {
         do throws(FileCoordinationError) {
             try connect()
         } catch {
-            // What is new waits until somebody wants something of a mount.
+            // Presenters that were never registered wait until an access needs this mount.
             if LocalPresenterRegistry.shared.hasLost(on: self) { reconnectLater() }
             return
         }
         LocalPresenterRegistry.shared.registerAgain(on: self)
-        // The daemon may have gone once more, or the items not be there.
+        // The daemon may have ended again, or the items may not exist.
         if LocalPresenterRegistry.shared.hasLost(on: self) { return reconnectLater() }
         state.withLock { $0.failures = 0 }
     }
@@ -251,14 +253,14 @@ extension MountConnection {
 
 // Presenters.
 extension MountConnection {
-    /// Registers a presenter; what comes for it is delivered from the reply on.
+    /// Registers a presenter; its messages are delivered from the reply on.
     func register(_ registration: Registration, _ parameters: RegisterParameters)
         throws(FileCoordinationError)
     {
         try connect()
         let reply = BlockingPromise<Result<Void, FileCoordinationError>>()
         send(.register(parameters)) { [self] answer in
-            // On NIO's thread, before anything is looked at that comes after the reply.
+            // This runs on NIO's thread, before messages after the reply are read.
             do throws(FileCoordinationError) {
                 let result: RegisterResult = try Self.value(of: answer)
                 state.withLock { $0.registrations[result.presenter] = registration }
@@ -281,7 +283,7 @@ extension MountConnection {
         do {
             incoming = try IncomingMessage(decoding: message)
         } catch {
-            // A daemon that does not speak the protocol is none.
+            // Close the connection, since the daemon does not speak the protocol.
             return channel.close(promise: nil)
         }
         switch incoming {
@@ -301,7 +303,7 @@ extension MountConnection {
         case .unknown(let method, let id?):
             write(AnswerMessage(to: id, failure: .unknownMethod(method)), to: channel)
         case .response(nil):
-            // It says why it will hang up.
+            // The daemon gives its reason before it closes the connection.
             do {
                 let refused = try ResponseMessage<EmptyResult>(decoding: message).outcome
                 if case .failure(let failure) = refused { state.withLock { $0.refusal = failure } }
@@ -314,7 +316,7 @@ extension MountConnection {
 }
 
 extension ProtocolFailure {
-    /// What a presenter said, with its own domain and code for whoever wants them.
+    /// Converts a presenter's error, with its own domain and code.
     fileprivate init(presenter error: any Error) {
         let own = error as NSError
         self.init(
@@ -325,12 +327,12 @@ extension ProtocolFailure {
     }
 }
 
-/// Cuts what comes into messages.
+/// Splits received bytes into messages.
 private final class MountConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let connection: MountConnection
-    /// Generous: a list of paths is longer than what a client may send.
+    /// The limit is large, since a list of paths is longer than a client's largest message.
     private var reader = FrameReader(limit: 16 << 20)
 
     init(_ connection: MountConnection) { self.connection = connection }

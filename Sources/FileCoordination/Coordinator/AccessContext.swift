@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 
-/// What the code that runs now runs within: accesses that are held meanwhile, and a request that it answers.
+/// The accesses that are held while the code runs, and the question that this code answers.
 ///
-/// Goes along with the thread through an accessor, and with a task and what it starts.
+/// It follows the thread through an accessor, and a task to its child tasks.
 struct AccessContext: Sendable {
     @TaskLocal static var current = AccessContext()
 

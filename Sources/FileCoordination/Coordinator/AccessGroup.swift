@@ -4,22 +4,24 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// What one call of a coordinator wants: nearly always of one mount; if of several, one after the other, in the same order
-/// in every program, so that no two wait for each other.
+/// The accesses of one call of a coordinator, usually in one mount.
+///
+/// Accesses in several mounts are requested one after the other. The order is the same in every program, so that no two
+/// programs wait for each other.
 final class AccessGroup: Sendable {
     typealias GroupCompletion = @Sendable (Result<GrantedAccesses, any Error>) -> Void
 
-    /// All that was granted.
+    /// The granted accesses.
     struct GrantedAccesses: Sendable {
         var accesses: [HeldAccess] = []
-        /// Where the items are now, in the order in which they were asked for.
+        /// The present URLs of the items, in the order of the request.
         var urls: [URL]
 
         func end() {
             for access in accesses { access.end() }
         }
 
-        /// What was granted is lost when the daemon goes: whoever has not begun must not begin then.
+        /// Throws if the daemon ended meanwhile: the accessor must not begin without its access.
         func check() throws(FileCoordinationError) {
             guard let lost = accesses.first(where: { !$0.isHeld }) else { return }
             end()
@@ -30,7 +32,7 @@ final class AccessGroup: Sendable {
     private struct State {
         var isCancelled = false
         var currentAccess: PendingAccess?
-        /// What cannot be answered before all of it has ended.
+        /// Questions that cannot be answered before all of the accesses have ended.
         var deferredQuestions: [IncomingQuestion] = []
         var granted: GrantedAccesses
     }
@@ -40,7 +42,7 @@ final class AccessGroup: Sendable {
     private let accessContext: AccessContext
     private let state: Mutex<State>
 
-    /// Finds out where everything is; what is asked for is not sent yet.
+    /// Locates the items; it sends no request yet.
     init(
         _ items: [(url: URL, access: Access)], purpose: String, isBatch: Bool = false,
         within accessContext: AccessContext
@@ -74,7 +76,7 @@ final class AccessGroup: Sendable {
         begin(0, outcome)
     }
 
-    /// Stops waiting, unless all is granted.
+    /// Stops waiting, unless all accesses are granted.
     func cancel() {
         let currentAccess = state.withLock { state in
             state.isCancelled = true
@@ -111,7 +113,7 @@ final class AccessGroup: Sendable {
         access.begin()
     }
 
-    /// All that was granted; the first may be lost when the last one is granted.
+    /// Returns the granted accesses; earlier ones may be lost before the last is granted.
     private func result() -> Result<GrantedAccesses, any Error> {
         let granted = state.withLock { $0.granted }
         do throws(FileCoordinationError) {
@@ -122,7 +124,7 @@ final class AccessGroup: Sendable {
         }
     }
 
-    /// Blocks until it is granted or refused; what waits on the caller's queue meanwhile is taken care of.
+    /// Blocks until all is granted or refused; questions that wait on the caller's queue meanwhile are resolved.
     func wait() throws -> GrantedAccesses {
         let promise = BlockingPromise<Result<GrantedAccesses, any Error>>()
         return try BlockedQueueTable.shared.blocking(OperationQueue.current, by: self) {
@@ -131,7 +133,7 @@ final class AccessGroup: Sendable {
         }.get()
     }
 
-    /// A request to a presenter cannot be answered before this has ended.
+    /// Records that a question cannot be answered before these accesses have ended.
     func deferUntilEnd(_ question: IncomingQuestion) {
         let currentAccess = state.withLock { state in
             state.deferredQuestions.append(question)

@@ -3,9 +3,9 @@ import Coordination
 public import Foundation
 import Synchronization
 
-/// One item of an access with several, and what is to be done with it.
+/// One item of an access to several items, with the kind of access.
 ///
-/// Apple's `NSFileAccessIntent`, which is an alias here.
+/// It corresponds to Apple's `NSFileAccessIntent`, which is an alias here.
 public final class FileAccessIntent: NSObject, Sendable {
     let access: Access
     private let location: Mutex<URL>
@@ -28,26 +28,29 @@ public final class FileAccessIntent: NSObject, Sendable {
         FileAccessIntent(url, .write(options.coordinationOption))
     }
 
-    /// Where the item is. Use this one inside the accessor: the item may have been moved while the access waited.
+    /// The present URL of the item. Use it inside the accessor, since the item may have been moved while the access
+    /// waited.
     public var url: URL { location.withLock { $0 } }
 
     func move(to url: URL) { location.withLock { $0 = url } }
 }
 
 extension FileCoordinator {
-    /// How a read is done; raw values are Apple's.
+    /// Options of a read; raw values are Apple's.
     public struct ReadingOptions: OptionSet, Hashable, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
         /// Presenters are not asked to save.
         public static let withoutChanges = Self(rawValue: 1)
-        /// If the item is a symbolic link, what it leads to is read, and its URL given.
+        /// If the item is a symbolic link, its target is read, and the accessor receives the target's URL.
         public static let resolvesSymbolicLink = Self(rawValue: 2)
-        /// Nothing is fetched for it; on a local file system there is never anything to fetch.
+        /// Nothing is downloaded for the read; on a local file system there is never anything to download.
         public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
-        /// A copy is made, of a directory a zip archive, and given in place of the item; others need not wait once there
-        /// is one. It is removed when the accessor returns: open or move it.
+        /// The accessor receives a copy of the item; the copy of a directory is a zip archive.
+        ///
+        /// Other programs need not wait after the copy is made. The copy is removed when the accessor returns: open or
+        /// move it.
         public static let forUploading = Self(rawValue: 8)
 
         var coordinationOptions: Coordination.ReadingOptions {
@@ -55,20 +58,20 @@ extension FileCoordinator {
         }
     }
 
-    /// What a write is for, at most one at a time; raw values are Apple's.
+    /// The purpose of a write, at most one option at a time; raw values are Apple's.
     ///
-    /// Without any the item is updated, which includes saving it by way of another file.
+    /// Without an option the item is updated, which includes saving it by replacing the file.
     public struct WritingOptions: OptionSet, Hashable, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
         /// Presenters accommodate the deletion first.
         public static let forDeleting = Self(rawValue: 1)
-        /// Of a directory, concerns everything in it.
+        /// For a directory, the write concerns everything in it.
         public static let forMoving = Self(rawValue: 2)
         /// Presenters save first.
         public static let forMerging = Self(rawValue: 4)
-        /// Whatever is at the URL, if anything, goes; what is moved away from it while the access waits does not.
+        /// The item at the URL, if any, is replaced. An item that is moved away while the access waits is not replaced.
         public static let forReplacing = Self(rawValue: 8)
         /// Treated as an update.
         public static let contentIndependentMetadataOnly = Self(rawValue: 16)

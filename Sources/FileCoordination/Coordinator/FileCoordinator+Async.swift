@@ -2,11 +2,11 @@
 import Coordination
 public import Foundation
 
-/// The same without blocking a thread; a task that is cancelled stops waiting, with a `CancellationError`.
+/// Accesses without blocking a thread. A cancelled task stops waiting, with a `CancellationError`.
 ///
-/// What an accessor throws is thrown on. What it starts within the same task counts as done within the access.
+/// Errors of an accessor are rethrown. Accesses begun within the same task count as nested in the access.
 extension FileCoordinator {
-    /// Reads one item; the accessor is given the URL that it has now.
+    /// Reads one item; the accessor receives its present URL.
     public func read<Value: Sendable>(
         _ url: URL, options: ReadingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
@@ -20,7 +20,7 @@ extension FileCoordinator {
         try await perform([(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
     }
 
-    /// Accesses several items, all granted at once; use the intents' own URLs inside.
+    /// Accesses several items, all granted at once; use the URLs of the intents inside the accessor.
     public func access<Value: Sendable>(
         _ intents: [FileAccessIntent], by accessor: () async throws -> Value
     ) async throws -> Value {
@@ -30,7 +30,9 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks presenters about many items at once; nothing is held, and they are not asked again until the accessor returns.
+    /// Asks presenters about many items at once.
+    ///
+    /// No claim is held. The presenters are not asked again until the accessor returns.
     public func prepare<Value: Sendable>(
         reading readingURLs: [URL], options readingOptions: ReadingOptions = [], writing writingURLs: [URL],
         options writingOptions: WritingOptions = [], by accessor: () async throws -> Value
@@ -62,7 +64,7 @@ extension FileCoordinator {
         }
         defer { uploadCopies?.remove() }
         let urls = uploadCopies?.urls ?? granted.urls
-        // Nobody has to wait for what is done with copies.
+        // Other programs need not wait while the accessor uses copies.
         if uploadCopies?.coversAll ?? false {
             try granted.check()
             granted.end()
@@ -90,7 +92,7 @@ extension FileCoordinator {
         }
     }
 
-    /// What may take its time must not keep a task's thread.
+    /// Runs slow work on a dispatch queue, so that it does not occupy a thread of the tasks.
     private static func offThread<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -2,11 +2,11 @@
 import Coordination
 public import Foundation
 
-/// Apple's methods, which block until their accessor has returned, or until it is clear that it will not be called.
+/// Apple's methods. They block until their accessor has returned or the access has failed, unless noted otherwise.
 extension FileCoordinator {
     /// Reads one item.
     ///
-    /// The accessor is called on this thread, with the URL that the item has now; if it was not, the error says why.
+    /// The accessor is called on this thread, with the item's present URL. If it was not called, the error says why.
     public func coordinate(
         readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
         byAccessor reader: (URL) -> Void
@@ -22,7 +22,7 @@ extension FileCoordinator {
         attempt(outError) { try perform([(url, .write(options.coordinationOption))]) { writer($0[0]) } }
     }
 
-    /// Reads one item and writes another, as to copy it; both are granted at once.
+    /// Reads one item and writes another, for example to copy it; both are granted at once.
     public func coordinate(
         readingItemAt readingURL: URL, options readingOptions: ReadingOptions = [],
         writingItemAt writingURL: URL, options writingOptions: WritingOptions = [],
@@ -36,7 +36,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Writes two items, as to move one to where the other is or will be: `.forMoving` and `.forReplacing`.
+    /// Writes two items, for example to move one to the place of the other: `.forMoving` and `.forReplacing`.
     public func coordinate(
         writingItemAt url1: URL, options options1: WritingOptions = [], writingItemAt url2: URL,
         options options2: WritingOptions = [], error outError: NSErrorPointer,
@@ -51,13 +51,13 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks the presenters of many items, and of all that is in them, before each is accessed.
+    /// Asks the presenters of many items, and of all items in them, before each is accessed.
     ///
-    /// Pass the items the user has chosen. Nothing is held: the batch accessor coordinates each access as usual, with this
-    /// coordinator, and nobody who has answered is asked about it again until the completion handler is called.
-    /// The batch accessor is called on this thread, with a completion handler to be called on any.
+    /// Pass the items that the user has selected. No claim is held. The batch accessor coordinates each access as
+    /// usual, with this coordinator. Presenters that have answered are not asked again until the completion handler is
+    /// called. The batch accessor is called on this thread, and may call its completion handler on any thread.
     ///
-    /// - Precondition: neither `.resolvesSymbolicLink` nor `.forReplacing`.
+    /// - Precondition: Neither `.resolvesSymbolicLink` nor `.forReplacing`.
     public func prepare(
         forReadingItemsAt readingURLs: [URL], options readingOptions: ReadingOptions = [],
         writingItemsAt writingURLs: [URL], options writingOptions: WritingOptions = [],
@@ -75,14 +75,15 @@ extension FileCoordinator {
         }
     }
 
-    /// Access to several items for an accessor that runs later, on a queue.
+    /// Accesses several items with an accessor that runs later, on a queue.
     ///
-    /// The accessor is called on the queue, with an error if there is no access. The access ends when it returns.
+    /// This method does not block. The accessor is called on the queue, with an error if there is no access. The access
+    /// ends when the accessor returns.
     public func coordinate(
         with intents: [FileAccessIntent], queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        // The queue's threads know nothing of what this one runs within.
+        // The queue's threads do not inherit this thread's task-local context.
         let accessContext = AccessContext.current
         let enqueue: QueueExecutor = { body in
             queue.addOperation { AccessContext.$current.withValue(accessContext) { body() } }
@@ -93,7 +94,7 @@ extension FileCoordinator {
         } catch {
             return enqueue { accessor(error) }
         }
-        // To connect may take a moment, and the caller wants to go on.
+        // Connecting may take a moment, and this method must not block.
         DispatchQueue.global().async { [self] in
             group.begin { result in
                 self.removeWaiting(group)
@@ -102,7 +103,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Has something done on a queue. That may be cancelled: then it is let go of and not done.
+    /// Runs a body on a queue. If its operation is cancelled, the body is released without a call.
     private typealias QueueExecutor = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     private func run(
@@ -118,7 +119,7 @@ extension FileCoordinator {
             for (intent, url) in zip(intents, granted.urls) { intent.move(to: url) }
             return enqueue { self.serve(granted, accessor) }
         }
-        // Copies are made where it may take its time.
+        // Copying is slow, so it runs outside the accessor's queue.
         DispatchQueue.global().async {
             do {
                 let uploadCopies = try UploadCopies(of: intents.map(\.access), endingOnFailure: granted)
@@ -136,7 +137,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Much may have happened since it was granted: the queue had other things to do.
+    /// Runs the accessor after checking the access again, since it may have been lost while the queue was busy.
     private func serve(_ granted: AccessGroup.GrantedAccesses, _ accessor: ((any Error)?) -> Void) {
         do {
             try run(granted) { accessor(nil) }

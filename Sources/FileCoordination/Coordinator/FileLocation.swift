@@ -3,12 +3,12 @@ import ControlClient
 import Foundation
 import LinuxSystem
 
-/// What a URL means to the daemon of the mount it is in.
+/// The mount of a URL, and the path in it.
 struct FileLocation: Sendable {
     let connection: MountConnection
-    /// Below the mount's root; empty for the root itself.
+    /// The path below the mount's root; empty for the root itself.
     let pathInMount: [UInt8]
-    /// How the caller spells it.
+    /// Whether the caller's URL denotes a directory.
     let isDirectory: Bool
 
     init(_ url: URL) throws(FileCoordinationError) {

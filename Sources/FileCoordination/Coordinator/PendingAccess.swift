@@ -4,12 +4,12 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// What is wanted of one mount, all at once.
+/// The request for all items of a call in one mount.
 struct MountAccessRequest: Sendable {
     let connection: MountConnection
     let intents: [IntentForm]
     let purpose: String
-    /// It is only asked about, and nothing held.
+    /// True if presenters are only asked, and no claim is held.
     let isBatch: Bool
 }
 
@@ -23,16 +23,16 @@ final class PendingAccess: Sendable {
     typealias AccessCompletion = @Sendable (Result<GrantedAccess, any Error>) -> Void
 
     private struct State {
-        /// The id of the request that is out.
+        /// The id of the request that is not answered yet.
         var request: Int64?
-        /// Nil once it was told: it holds on to whoever began this, and what that has to do.
+        /// Nil after it was called, since it retains the caller and its work.
         var outcome: AccessCompletion?
         var isSettled: Bool { outcome == nil }
-        /// What cannot be answered before the access has ended, because it runs on the same queue.
+        /// Questions that cannot be answered before the access has ended, because they wait on the same queue.
         var deferredQuestions: [IncomingQuestion] = []
-        /// The request was taken back, to be made again with what is in `deferredQuestions`.
+        /// The request was cancelled, to be sent again with `deferredQuestions`.
         var isRestarting = false
-        /// The presenters of which something was in `deferredQuestions`.
+        /// Presenters with a question that was ever in `deferredQuestions`.
         var deferredPresenters: Set<UInt64> = []
     }
 
@@ -41,7 +41,7 @@ final class PendingAccess: Sendable {
     private let began = ContinuousClock.now
     private let state: Mutex<State>
 
-    /// `outcome` is told once, on any thread, and must not block.
+    /// Creates an access. `outcome` is called once, on any thread, and must not block.
     init(
         _ accessRequest: MountAccessRequest, within accessContext: AccessContext,
         outcome: @escaping AccessCompletion
@@ -51,7 +51,7 @@ final class PendingAccess: Sendable {
         state = Mutex(State(outcome: outcome))
     }
 
-    /// The connection has to be there.
+    /// Sends the request; the connection must exist.
     func begin() {
         let (isSettled, deferredQuestions) = state.withLock { ($0.isSettled, $0.deferredQuestions) }
         if isSettled { return }
@@ -64,10 +64,10 @@ final class PendingAccess: Sendable {
         let request: ControlProtocol.ClientRequest =
             accessRequest.isBatch ? .prepareAccess(parameters) : .beginAccess(parameters)
         let id = accessRequest.connection.send(request) { self.receive($0) }
-        // It may have been answered, cancelled, or become another's turn meanwhile.
+        // Meanwhile the access may have been settled, or a further question deferred.
         let isUnwanted = state.withLock { state in
             guard !state.isSettled else { return true }
-            // The reply may have come already, and the access have been begun anew.
+            // The reply may have come already, and the request been sent again with a higher id.
             if id > state.request ?? 0 { state.request = id }
             if state.deferredQuestions.count > deferredQuestions.count { state.isRestarting = true }
             return state.isRestarting
@@ -75,7 +75,7 @@ final class PendingAccess: Sendable {
         if isUnwanted { accessRequest.connection.tell(.cancel(.number(id))) }
     }
 
-    /// Stops waiting, at once; nothing happens if the access was granted.
+    /// Stops waiting, at once; a granted access is not changed.
     func cancel() {
         guard complete(.failure(CocoaError(.userCancelled))) else { return }
         if let request = state.withLock({ $0.request }) {
@@ -83,10 +83,10 @@ final class PendingAccess: Sendable {
         }
     }
 
-    /// A request to a presenter cannot be answered before this access ends.
+    /// Records that a question cannot be answered before this access ends.
     ///
-    /// The access is begun anew once for each presenter: two that ask each other, each because the other has begun anew,
-    /// would never come to an end. Whatever else that presenter is asked it does later.
+    /// The request is sent again once for each presenter. Without this limit, two accesses that restart because of each
+    /// other would never end. Later questions of that presenter are declined.
     func deferUntilEnd(_ question: IncomingQuestion) {
         guard question.connection === accessRequest.connection else { return }
         let (isTooLate, request): (Bool, Int64?) = state.withLock { state in
@@ -115,7 +115,7 @@ final class PendingAccess: Sendable {
     private func granted(_ result: AccessBeginResult) {
         let access = HeldAccess(result.access, on: accessRequest.connection)
         let paths = zip(result.intents, accessRequest.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
-        // Nobody may want it any more.
+        // The access may have been cancelled meanwhile.
         if !complete(.success((access, paths))) { access.end() }
     }
 
@@ -127,7 +127,7 @@ final class PendingAccess: Sendable {
                 state.request = nil
                 return (true, [])
             }
-            // The daemon says that they cannot both be: everybody waits for everybody.
+            // The daemon reports a deadlock: the access and the deferred questions wait for each other.
             guard !state.deferredQuestions.isEmpty,
                 failure.code == ProtocolFailure.deadlock("", among: []).code
             else {
@@ -141,7 +141,7 @@ final class PendingAccess: Sendable {
         complete(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
     }
 
-    /// Whether it was not settled before.
+    /// Calls the outcome; returns false if it was called before.
     @discardableResult
     private func complete(_ result: Result<GrantedAccess, any Error>) -> Bool {
         let outcome = state.withLock { state in
@@ -152,7 +152,7 @@ final class PendingAccess: Sendable {
         return outcome != nil
     }
 
-    /// What a caller is told, as a presenter's own error if it is one.
+    /// Converts a failure for the caller, with the domain and code of a presenter's own error.
     private static func error(_ failure: ProtocolFailure, waited: Duration) -> any Error {
         if failure.code == ProtocolFailure.cancelled.code { return CocoaError(.userCancelled) }
         guard failure.code == ProtocolFailure.refused("", by: []).code, let origin = failure.data?.origin
@@ -165,7 +165,7 @@ final class PendingAccess: Sendable {
     }
 }
 
-/// An access that was granted, until it ends.
+/// An access from its grant to its end.
 final class HeldAccess: Sendable {
     let number: UInt64
     let connection: MountConnection
@@ -178,13 +178,13 @@ final class HeldAccess: Sendable {
         generation = connection.generation
     }
 
-    /// An accessor whose queue was cancelled does not run, and nobody is left who could end this.
+    /// Ends the access if the operation with the accessor was cancelled, since no other code can end it.
     deinit { end() }
 
-    /// A connection that is gone has ended it.
+    /// False after the end of the access or of its connection.
     var isHeld: Bool { held.withLock { $0 } && connection.isCurrent(generation) }
 
-    /// Others go on. Whatever this connection asks for next comes after it.
+    /// Ends the access. Later requests on this connection arrive after its end.
     func end() {
         let isFirst = held.withLock { held in
             defer { held = false }

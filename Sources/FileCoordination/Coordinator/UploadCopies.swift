@@ -4,16 +4,16 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// Copies for `.forUploading`, in a directory of their own; of a directory, one zip archive.
+/// Copies for `.forUploading` in a temporary directory of their own; a directory becomes one zip archive.
 final class UploadCopies: Sendable {
-    /// Those of the copies, and of whatever is not copied.
+    /// The URLs of the copies, and of the items that are not copied.
     let urls: [URL]
-    /// Whether nothing but copies is used.
+    /// Whether the accessor uses copies only.
     let coversAll: Bool
     private let directory: URL
     private let isThere = Mutex(true)
 
-    /// Nil if there is nothing to copy. Whoever gets no copies has no access either.
+    /// Returns nil if there is nothing to copy. If copying fails, the granted accesses end.
     init?(of accesses: [Access], endingOnFailure granted: AccessGroup.GrantedAccesses) throws {
         guard accesses.contains(where: \.isForUploading) else { return nil }
         let directory = FileManager.default.temporaryDirectory
@@ -35,7 +35,7 @@ final class UploadCopies: Sendable {
         coversAll = accesses.allSatisfy(\.isForUploading)
     }
 
-    /// Whoever wants to keep a copy has opened or moved it.
+    /// Removes the copies; the accessor has opened or moved those that it needs.
     func remove() {
         let isFirst = isThere.withLock { isThere in
             defer { isThere = false }
@@ -44,7 +44,7 @@ final class UploadCopies: Sendable {
         if isFirst { Self.remove(directory) }
     }
 
-    /// An accessor whose queue was cancelled does not run.
+    /// Removes the copies if the operation with the accessor was cancelled.
     deinit { remove() }
 
     private static func remove(_ directory: URL) {

@@ -2,66 +2,76 @@
 import Coordination
 public import Foundation
 
-/// Somebody who shows a file or a directory: asked before others use it, and told what they did.
+/// A program that shows a file or directory; it is asked before other programs use it, and notified of their changes.
 ///
-/// The names and their meaning are those of Apple's `NSFilePresenter`, which is an alias here. Everything but the two
-/// properties is optional: a default implementation says, when it is called first, that the message is not
-/// implemented; from then on it counts as consent and costs no time of the presenter's. What is optional is looked for in the class
-/// that declares the conformance: a subclass is asked only what that class implements and it overrides, and unlike on Apple's
-/// systems the compiler does not say so.
+/// The names and their meaning are those of Apple's `NSFilePresenter`, which is an alias here. All members except the
+/// first two properties are optional. The first call of a default implementation reports that the message is not
+/// implemented. From then on the message counts as consent, and the presenter is not called. Optional methods are
+/// looked up in the class that declares the conformance. A subclass receives a message only if that class implements
+/// it. Unlike on Apple's systems, the compiler does not warn about this.
 ///
-/// **Threads.** `presentedItemURL` is asked on any thread, at any time; everything else is called on
-/// `presentedItemOperationQueue`. A presenter has to answer in time (5 s, to save 10 s; ``FileCoordinator/reportProgress()``
-/// extends that): whoever waits goes on without it then, and errors that others get name it. While a coordinated access
-/// that was begun on a serial queue waits, nothing else can run there; what its presenters are asked meanwhile is answered
-/// for them where that is right, so that two who read in ``presentedItemDidChange()`` do not wait for each other.
+/// **Threads.** `presentedItemURL` is read on any thread, at any time. All other members are called on
+/// `presentedItemOperationQueue`.
+///
+/// **Limits.** A presenter has to answer within 5 s, or 10 s for a save. ``FileCoordinator/reportProgress()`` extends
+/// these limits. After the limit, the waiting program continues without the answer, and errors of other programs name
+/// the presenter.
+///
+/// **Blocked queues.** While a coordinated access that was begun on a serial queue waits, nothing else can run on that
+/// queue. The library answers the questions to its presenters for them where that is safe. So two presenters that read
+/// in ``presentedItemDidChange()`` do not wait for each other.
 @preconcurrency
 public protocol FilePresenter: NSObjectProtocol {
-    /// Nil for what does not exist yet. It is asked again when an access by a coordinator that is linked to the presenter
-    /// ends.
+    /// Nil for an item that does not exist yet. It is read again when an access by a coordinator linked to the
+    /// presenter ends.
     var presentedItemURL: URL? { get }
-    /// Where messages are delivered. Serial unless the presenter is ready for several at once.
+    /// The queue of the messages; serial unless the presenter supports several messages at once.
     var presentedItemOperationQueue: OperationQueue { get }
-    /// For compatibility; nothing asks for it.
+    /// For compatibility; it is never read.
     var primaryPresentedItemURL: URL? { get }
 
-    /// A process of the same user that saves for this one, as an editor's server does: what it does to the item is the
-    /// presenter's own. Asked for when the presenter is registered; nil for none. The presenter is not registered if that
-    /// process has ended or is another user's.
+    /// A process of the same user that saves for this one, such as an editor's server; nil for none.
+    ///
+    /// Its changes of the item count as the presenter's own. It is read when the presenter is registered. The
+    /// registration fails if that process has ended or belongs to another user.
     var presentedItemServerProcess: Int32? { get }
 
-    /// Somebody wants to read. Call `reader` when they may, with a block that is called when they have ended, or nil.
+    /// Another program wants to read. Call `reader` when it may read. Pass a block that is called after the read, or
+    /// nil.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
-    /// Somebody wants to write, move or delete. Call `writer` when they may, with a block that is called when they have
-    /// ended, or nil.
+    /// Another program wants to write, move or delete. Call `writer` when it may. Pass a block that is called
+    /// afterwards, or nil.
     func relinquishPresentedItem(toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
-    /// Somebody wants to read what is here: what is on the disk has to be up to date when the handler is called.
+    /// Another program wants to read the item. The file must be up to date when the handler is called.
     func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func savePresentedItemChanges() async throws
-    /// Somebody wants to delete the item, or put another in its place.
+    /// Another program wants to delete or replace the item.
     func accommodatePresentedItemDeletion(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedItemDeletion() async throws
 
     /// The item, or a directory above it, has another name.
     func presentedItemDidMove(to newURL: URL)
-    /// Contents or attributes of a file or package were written. Compare modification dates: it may be told once more
-    /// than needed, as when the daemon was started again and nobody knows what happened meanwhile.
+    /// Contents or attributes of a file or package were written.
+    ///
+    /// Compare modification dates, since the notice may come without a change. One such case is a restart of the
+    /// daemon.
     func presentedItemDidChange()
 
-    /// Somebody wants to delete something in the directory.
+    /// Another program wants to delete an item in the directory.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedSubitemDeletion(at url: URL) async throws
-    /// Something new is in the directory, at any depth.
+    /// A new item is in the directory, at any depth.
     func presentedSubitemDidAppear(at url: URL)
-    /// Something in the directory has another name, which may be outside.
+    /// An item in the directory has another name, which may be outside the directory.
     func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL)
-    /// Something in the directory was written, or is gone. With the directory's own URL: more happened than could be
-    /// told, so look through it.
+    /// An item in the directory was written, or is gone.
+    ///
+    /// The directory's own URL means that events were left out: read the whole directory again.
     func presentedSubitemDidChange(at url: URL)
 }
 
-/// What is not implemented. Of the two forms of a request, the one with a handler runs the other.
+/// Default implementations. The form of a request with a handler calls the `async` form.
 extension FilePresenter {
     public var primaryPresentedItemURL: URL? { nil }
     public var presentedItemServerProcess: Int32? { nil }
@@ -124,7 +134,7 @@ extension FilePresenter {
     }
 }
 
-/// What an `async` form throws that nobody implements.
+/// The error of an `async` request that is not implemented.
 struct NotImplemented: Error {
     let message: PresenterMessages
     let presenter: ObjectIdentifier
@@ -135,17 +145,17 @@ struct NotImplemented: Error {
     }
 }
 
-/// A presenter on its way to its own queue, which is where its documentation says it is used.
+/// Sends a presenter to its own queue, where its documentation says that it is used.
 struct UncheckedSendableBox<Value>: @unchecked Sendable {
-    // @unchecked: whoever made the value promised that it may be used where it is sent.
+    // @unchecked: the caller that made the value promised that it may be used where it is sent.
     let value: Value
     init(_ value: Value) { self.value = value }
 }
 
-/// The delivery of one message, for default implementations to say that they are none.
+/// The delivery of one message, so that default implementations can report that the message is not implemented.
 ///
-/// A presenter may pass on to others what it is told, or call another of its methods: what those leave to the defaults
-/// says nothing of the message that is delivered.
+/// A presenter may forward a message to another presenter, or call another of its own methods. Default implementations
+/// called there do not mean that the delivered message is not implemented.
 final class Delivery: Sendable {
     @TaskLocal static var current: Delivery?
 
@@ -170,7 +180,7 @@ final class Delivery: Sendable {
         if missing.presenter == presenter, missing.message == message { whenNotImplemented() }
     }
 
-    /// Runs the `async` form of a request, which may not be implemented either: then there is nothing to wait for.
+    /// Runs the `async` form of a request. If that is not implemented either, the request is answered at once.
     static func run(
         _ completionHandler: @escaping @Sendable ((any Error)?) -> Void,
         _ body: @escaping @Sendable () async throws -> Void

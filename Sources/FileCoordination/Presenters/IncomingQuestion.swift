@@ -4,14 +4,14 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// One request to a presenter: it is delivered once, and answered once, maybe before that in its place.
+/// One question to a presenter. It is delivered once and answered once, possibly by the library before its delivery.
 final class IncomingQuestion: Sendable {
     let request: PresenterRequest
     let id: MessageID
     let connection: MountConnection
-    /// As the daemon numbers it.
+    /// The number that the daemon gave it.
     let presenter: UInt64
-    /// Whoever wants to read may do so though it was not saved: what would have been saved is saved later.
+    /// True if a reader may continue without the save; the presenter saves later.
     private let mayAnswerLate: Bool
     private let generation: UInt64
     private let body: @Sendable (IncomingQuestion) -> Void
@@ -31,18 +31,18 @@ final class IncomingQuestion: Sendable {
         self.body = body
     }
 
-    /// Whether somebody waits for the answer.
+    /// Whether the daemon still waits for the answer.
     var isOpen: Bool { !isAnswered.withLock { $0 } && connection.isCurrent(generation) }
 
-    /// On the presenter's queue.
+    /// Delivers the question on the presenter's queue.
     ///
-    /// Also if it was answered in the presenter's place: then it relinquishes and saves later than others could wait for.
-    /// But what was not deleted on its account, or whose deleter is gone, it need not close.
+    /// A question that was answered in the presenter's place is delivered, too: the presenter then relinquishes or
+    /// saves late. But an answered deletion is not delivered, since the item need not be closed.
     func run() {
         if isOpen || !request.isDeletion { body(self) }
     }
 
-    /// Whether the presenter says for the first time that it has relinquished.
+    /// True at the presenter's first report that it has relinquished.
     func markRelinquished() -> Bool {
         isRelinquished.withLock { isRelinquished in
             defer { isRelinquished = true }
@@ -50,18 +50,18 @@ final class IncomingQuestion: Sendable {
         }
     }
 
-    /// Says in the presenter's place that it cannot do this in time, because its queue waits for access itself.
+    /// Answers for a presenter that cannot answer in time, because its queue waits for an access itself.
     ///
-    /// Whoever is about to write or delete must not take that for consent.
+    /// A writer or deleter must not take that for consent, so it receives an error.
     func declineForBlockedQueue() {
         let why = "the presenter waits for access itself, and cannot answer before it has that"
         answer(mayAnswerLate ? nil : FileCoordinationError(.failed, why).asNSError)
     }
 
-    /// Whether the connection on which it was asked is still there.
+    /// Whether the connection on which the question arrived still exists.
     var isConnected: Bool { connection.isCurrent(generation) }
 
-    /// Only the first answer counts.
+    /// Answers the question; only the first answer counts.
     func answer(_ error: (any Error)?) {
         let isFirst = isAnswered.withLock { isAnswered in
             defer { isAnswered = true }
@@ -71,13 +71,12 @@ final class IncomingQuestion: Sendable {
     }
 }
 
-/// Which serial queues are blocked by a coordinated access that was begun on them and waits, and what cannot run there
-/// for that long.
+/// Serial queues that are blocked by a waiting coordinated access, with the questions that cannot run on them.
 ///
-/// A presenter whose queue is blocked has nothing to let go of, since it waits for access itself: that it relinquishes is said
-/// in its place, and it is told when its queue goes on. What it may have to save is another matter: the access is begun
-/// anew as one without which that cannot be answered. Mostly it goes first then; and if the daemon says that everybody
-/// waits for everybody, the presenter saves later instead.
+/// A presenter with a blocked queue does not use the item, since it waits for an access itself. So the library answers
+/// that it relinquishes. The presenter is notified when its queue continues. A save needs its queue, so the access is
+/// begun again and names the question that waits for it. Mostly the daemon then grants that access first. If the daemon
+/// reports a deadlock, the presenter saves later instead.
 final class BlockedQueueTable: Sendable {
     static let shared = BlockedQueueTable()
 
@@ -88,7 +87,7 @@ final class BlockedQueueTable: Sendable {
 
     private let entries = Mutex<[ObjectIdentifier: QueueEntry]>([:])
 
-    /// Has a presenter asked on its queue.
+    /// Delivers a question on a presenter's queue.
     func enqueue(_ question: IncomingQuestion, on queue: OperationQueue) {
         let key = ObjectIdentifier(queue)
         let blocker = entries.withLock { entries in
@@ -103,7 +102,7 @@ final class BlockedQueueTable: Sendable {
         if let blocker { Self.resolveBlocked(question, blocker) }
     }
 
-    /// What waits on a queue cannot run until `body` returns, which waits for an access.
+    /// Records that a serial queue is blocked while `body` waits for an access.
     func blocking<Value>(_ queue: OperationQueue?, by access: AccessGroup, _ body: () -> Value) -> Value {
         guard let queue, queue.maxConcurrentOperationCount == 1 else { return body() }
         let key = ObjectIdentifier(queue)
@@ -121,7 +120,7 @@ final class BlockedQueueTable: Sendable {
         return body()
     }
 
-    /// Kept by what waits on the queue, which lets go of it if that is cancelled.
+    /// Held by the operation on the queue, and released if that operation is cancelled.
     private final class QueuedQuestionToken: Sendable {
         private let question: IncomingQuestion
         private let key: ObjectIdentifier

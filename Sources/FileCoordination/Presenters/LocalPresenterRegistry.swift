@@ -12,9 +12,8 @@ final class LocalPresenterRegistry: Sendable {
     }
 
     private struct State {
-        /// In the order in which they were added.
         var registrations: [Registration] = []
-        /// What presenters and the coordinators linked to them have in common, registered or not.
+        /// Purposes that presenters share with the coordinators linked to them, registered or not.
         var purposes: [ObjectIdentifier: PresenterPurpose] = [:]
         var sweepThreshold = 64
     }
@@ -44,7 +43,7 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// If `staysAfterFailure`, it stays among the presenters of this process although nobody can be told of it.
+    /// Adds a presenter. If `staysAfterFailure`, it stays in the list even when its registration fails.
     func add(_ presenter: any FilePresenter, staysAfterFailure: Bool) throws(FileCoordinationError) {
         let registration = Registration(of: presenter, purpose: purpose(of: presenter))
         state.withLock { $0.registrations.append(registration) }
@@ -52,7 +51,7 @@ final class LocalPresenterRegistry: Sendable {
             try registration.register()
         } catch {
             if staysAfterFailure {
-                // Whoever asked for that says so, and nobody else says it again.
+                // The caller logs this failure, so later attempts must not log it again.
                 _ = registration.takeFailureToLog()
             } else {
                 state.withLock { state in state.registrations.removeAll { $0 === registration } }
@@ -74,10 +73,10 @@ final class LocalPresenterRegistry: Sendable {
         state.withLock { state in state.registrations.contains { $0.isLost(on: connection) } }
     }
 
-    /// Presenters that have no URL yet, or had one below no mount.
+    /// True if presenters have no URL yet, or had one below no mount.
     var hasNew: Bool { state.withLock { state in state.registrations.contains { $0.isNew } } }
 
-    /// There is a new connection. Presenters that were below no mount may be below this one.
+    /// Registers presenters on a new connection. Presenters that were below no mount may be below this one.
     func registerAgain(on connection: MountConnection) {
         let lost = state.withLock { state in
             state.registrations.filter { $0.isLost(on: connection) || $0.isNew }
@@ -86,7 +85,7 @@ final class LocalPresenterRegistry: Sendable {
             do throws(FileCoordinationError) {
                 if try registration.register() { registration.deliverGap() }
             } catch {
-                // What cannot be registered now is tried again and again, and complained about once.
+                // A failed registration is repeated again and again, but logged once.
                 if registration.takeFailureToLog() {
                     Self.logRegistrationFailure(error, about: registration.presenter.value)
                 }
@@ -94,7 +93,7 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// For those who cannot be told: Apple's method to add a presenter gives nothing back.
+    /// Logs a failure, since Apple's method to add a presenter returns nothing.
     static func logRegistrationFailure(_ error: FileCoordinationError, about presenter: any FilePresenter) {
         let suggestion = error.suggestion.map { "; \($0)" } ?? ""
         NSLog("%@", "\(type(of: presenter)) is not a presenter of anything: \(error.message)\(suggestion)")

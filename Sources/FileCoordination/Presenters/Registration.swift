@@ -4,7 +4,7 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// A presenter from its registration to its removal: what the daemon sends is delivered on its queue.
+/// A presenter from its registration to its removal. Messages of the daemon are delivered on the presenter's queue.
 ///
 ///     without a URL ──its URL is known──▶ registered ──connection lost──▶ lost ──a new one──▶ registered
 ///          │ └──its URL is known, no daemon is there─────────────────────▶ │
@@ -20,26 +20,26 @@ final class Registration: Sendable {
 
     struct State {
         var registrationState = RegistrationState.new
-        /// Below the mount's root, as the daemon said last.
+        /// The item's last path that the daemon reported, below the mount's root.
         var path: [UInt8] = []
         var isDirectory = false
         var isPackage = false
-        /// That it cannot be registered was said since it was registered last.
+        /// A failed registration was logged since the last successful one.
         var hasLoggedFailure = false
-        /// It shows changes that are not on the disk.
+        /// The presenter has changes that are not on the disk.
         var isUnsaved = false
-        /// What it turned out not to implement.
+        /// Messages that the presenter does not implement.
         var missing: PresenterMessages = []
-        /// Moves that wait on the queue: what the presenter still takes for its URL, and what it is.
+        /// Moves that wait on the queue: the URL that the presenter still uses, and the present one.
         var moves: [(from: URL, to: URL)] = []
-        /// What was given when it relinquished, by turns.
+        /// Blocks to call when an access session ends, by the session's number.
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
-        /// How often it was asked to relinquish in a turn and has not done so yet.
+        /// Number of relinquish questions of each access session that the presenter has not answered yet.
         var relinquishing: [UInt64: Int] = [:]
-        /// Turns that are over before it has: it may go on as soon as it does.
+        /// Access sessions that ended before the presenter relinquished. It may reacquire the item as soon as it does.
         var endedTurns: Set<UInt64> = []
 
-        /// The connection is gone, and all that was asked over it.
+        /// Forgets the access sessions of a lost connection, and returns the blocks to call.
         mutating func forgetTurns() -> [@Sendable () -> Void] {
             defer { (reacquirers, relinquishing, endedTurns) = ([:], [:], []) }
             return Array(reacquirers.values.joined())
@@ -57,20 +57,20 @@ final class Registration: Sendable {
         queue = presenter.presentedItemOperationQueue
     }
 
-    /// Whether it has to be told to the daemon of a mount again.
+    /// Whether it must be registered again after the loss of this connection.
     func isLost(on connection: MountConnection) -> Bool {
         state.withLock {
             if case .lost(let former) = $0.registrationState { former === connection } else { false }
         }
     }
 
-    /// Whether it has no URL yet.
+    /// Whether it has not been registered yet, as without a URL.
     var isNew: Bool { state.withLock { if case .new = $0.registrationState { true } else { false } } }
 
-    /// Tells the daemon of the presenter, if it has a URL now. Returns whether it was this call that did.
+    /// Registers the presenter at the daemon, if it has a URL. Returns whether this call did it.
     @discardableResult
     func register() throws(FileCoordinationError) -> Bool {
-        // Before the URL: a move that it is told of in between is looked for in vain, and not left out.
+        // Read the moves before the URL. A move delivered in between then matches nothing, instead of being missed.
         let moves = state.withLock { $0.moves }
         guard let presented = presenter.value.presentedItemURL else { return false }
         let url = Self.followed(presented, moves)
@@ -89,7 +89,7 @@ final class Registration: Sendable {
             let found = try FileLocation(url)
             location = found
             state.withLock { $0.isDirectory = found.isDirectory }
-            // If there is no daemon now, the next one is told.
+            // If there is no daemon now, register at the next one.
             left = .lost(found.connection)
             try found.connection.connect()
             left = former
@@ -100,7 +100,7 @@ final class Registration: Sendable {
             )
             return true
         } catch {
-            // Or it went before it answered.
+            // The daemon may have ended before it answered.
             if let location, error.code == .disconnected { left = .lost(location.connection) }
             state.withLock { if case .registering = $0.registrationState { $0.registrationState = left } }
             if case .lost(let connection) = left { connection.reconnectLater() }
@@ -108,7 +108,7 @@ final class Registration: Sendable {
         }
     }
 
-    /// The daemon knows it. False if it was removed meanwhile.
+    /// Records the daemon's reply; returns false if the presenter was removed meanwhile.
     func registered(_ result: RegisterResult, on connection: MountConnection) -> Bool {
         let (isThere, isUnsaved): (Bool, Bool) = state.withLock { state in
             if case .removed = state.registrationState { return (false, false) }
@@ -122,7 +122,7 @@ final class Registration: Sendable {
         return isThere
     }
 
-    /// The presenter shows changes that are not on the disk, or none any more.
+    /// Records whether the presenter has changes that are not on the disk, and tells the daemon.
     func noteUnsaved(_ isUnsaved: Bool) {
         let registrationState: RegistrationState? = state.withLock { state in
             guard state.isUnsaved != isUnsaved else { return nil }
@@ -163,11 +163,11 @@ final class Registration: Sendable {
             }
             return state.forgetTurns()
         }
-        // Whoever it made way for has lost the access as well.
+        // The programs for which it relinquished have lost their accesses as well.
         for reacquirer in reacquirers { queue.addOperation(reacquirer) }
     }
 
-    /// The daemon was told anew. Nobody knows what happened meanwhile, so the presenter has to look.
+    /// Reports a change after a new registration: events in between are unknown, so the presenter has to read again.
     func deliverGap() {
         let (connection, path, isDirectory, isPackage) = state.withLock {
             state -> (MountConnection?, [UInt8], Bool, Bool) in
@@ -183,7 +183,7 @@ final class Registration: Sendable {
         deliver(.subitemDidChange) { $0.presentedSubitemDidChange(at: url) }
     }
 
-    /// What a URL stands for that the presenter itself uses and that was true until a move it has not been told of.
+    /// Returns the present URL for a URL that the presenter uses before it is notified of a move.
     func current(_ url: URL) -> URL {
         Self.followed(url, state.withLock { $0.moves })
     }
@@ -193,7 +193,7 @@ final class Registration: Sendable {
     }
 }
 
-// What is told.
+// Notices.
 extension Registration {
     func receive(_ noticeMessage: PresenterNoticeMessage, on connection: MountConnection) {
         let parameters = noticeMessage.parameters
@@ -221,7 +221,7 @@ extension Registration {
                 presenter.value.presentedItemDidMove(to: url)
             }
             state.withLock { state in
-                // The first: if it is moved to and fro, the same move may wait once more.
+                // Remove the first match: after moves to and fro the same move may wait twice.
                 let told = state.moves.firstIndex { $0.from == former && $0.to == url }
                 if let told { state.moves.remove(at: told) }
             }
@@ -240,7 +240,7 @@ extension Registration {
         case .subitemDidAppear:
             deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
         case .subitemDidMove:
-            // What it is called now is not known any more.
+            // The new name is unknown.
             guard let newPath = newSubitem?.bytes else { return receiveGap(on: connection) }
             let newURL = connection.url(newPath, isDirectory: false)
             deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
@@ -248,15 +248,16 @@ extension Registration {
         }
     }
 
-    /// Too much happened to tell: it has to look for itself.
+    /// Reports that events were left out, so that the presenter reads the directory again.
     private func receiveGap(on connection: MountConnection) {
         let url = state.withLock { connection.url($0.path, isDirectory: true) }
         deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
     }
 
-    /// Calls the presenter on its queue, unless it has turned out not to implement that.
-    /// If `orChange`, ``FilePresenter/presentedItemDidChange()`` takes the place of what is not implemented, if the item is
-    /// a package.
+    /// Calls the presenter on its queue, unless it does not implement the message.
+    ///
+    /// If `orChange` and the item is a package, ``FilePresenter/presentedItemDidChange()`` replaces a message that is
+    /// not implemented.
     private func deliver(
         _ message: PresenterMessages, orChange: Bool = false,
         _ body: @escaping @Sendable (any FilePresenter) -> Void
@@ -271,7 +272,7 @@ extension Registration {
         let presenter = presenter
         queue.addOperation { [self] in
             Delivery.$current.withValue(delivery(of: message)) { body(presenter.value) }
-            // It has just turned out.
+            // This delivery may have shown that the message is not implemented.
             guard fallsBack, state.withLock({ $0.missing.contains(message) }) else { return }
             Delivery.$current.withValue(delivery(of: .didChange)) { presenter.value.presentedItemDidChange() }
         }
@@ -284,7 +285,7 @@ extension Registration {
     }
 }
 
-// What is asked.
+// Questions.
 extension Registration {
     func receive(_ question: PresenterQuestion, _ id: MessageID, on connection: MountConnection) {
         let message = PresenterMessages(question.request)
@@ -326,13 +327,13 @@ extension Registration {
         }
     }
 
-    /// What is to be called afterwards is remembered before the answer is on its way.
+    /// Stores the reacquire block before it sends the answer, so that the end of the session finds it.
     private func relinquish(
         _ asked: IncomingQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
     ) {
         guard asked.markRelinquished() else { return }
         let isOver = state.withLock { state in
-            // What was asked over a connection that is gone was over with it.
+            // The loss of the connection ended the session.
             guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
             state.relinquishing[turn] = count > 1 ? count - 1 : nil
             if state.endedTurns.contains(turn) {
@@ -346,10 +347,10 @@ extension Registration {
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
     }
 
-    /// A turn ends once, however often it relinquished in it.
+    /// Ends an access session. It ends once, even if the presenter relinquished several times in it.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
-            // Of a turn in which it was asked nothing that it implements it knows nothing.
+            // Without an open question here, the presenter has nothing left to relinquish in this session.
             if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
             return state.reacquirers.removeValue(forKey: turn) ?? []
         }

@@ -2,9 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// Copies and moves what the user has selected, as a file manager does.
+/// Copies and moves the user's selection, as a file manager does.
 final class BatchCopier {
-    /// What became of one file.
+    /// The result for one file.
     struct CopyResult {
         let name: String
         let error: (any Error)?
@@ -12,8 +12,8 @@ final class BatchCopier {
 
     private let files = FileManager.default
 
-    /// All presenters of what is copied, at any depth, are asked to save at once and in advance; the access
-    /// to each file, one after the other, asks them nothing more.
+    /// Asks all presenters of the sources, at any depth, to save in advance. The accesses to each file that follow do
+    /// not ask them again.
     func copy(_ sources: [URL], into folder: URL) throws -> [CopyResult] {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?
@@ -26,14 +26,14 @@ final class BatchCopier {
                 let destination = folder.appendingPathComponent(source.lastPathComponent)
                 copied += copyItem(at: source, to: destination, coordinator)
             }
-            // The batch is over: any thread may say so.
+            // Any thread may end the batch.
             DispatchQueue.global(qos: .utility).async { completionHandler() }
         }
         if let coordinationError { throw coordinationError }
         return copied
     }
 
-    /// A folder is copied file by file, so that nobody has to wait for all of it.
+    /// Copies a folder file by file, so that other programs need not wait for all of it.
     private func copyItem(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator)
         -> [CopyResult]
     {
@@ -71,7 +71,7 @@ final class BatchCopier {
         return try result?.get() ?? []
     }
 
-    /// What is there is replaced, and whoever shows it is asked first.
+    /// Replaces the file at the destination; its presenters are asked first.
     private func copyFile(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> CopyResult
     {
         var coordinationError: NSError?
@@ -92,7 +92,7 @@ final class BatchCopier {
         return CopyResult(name: destination.lastPathComponent, error: coordinationError ?? copyError)
     }
 
-    /// Both writes in one call: two nested ones could wait for somebody who moves the other way.
+    /// Requests both writes in one call: two nested writes could deadlock with a move in the other direction.
     func move(_ source: URL, to destination: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?

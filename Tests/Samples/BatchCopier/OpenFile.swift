@@ -4,7 +4,7 @@ import Foundation
 
 /// A file that is open in an editor, with changes that are not on the disk yet.
 final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
-    // @unchecked: `state` is touched with `lock` locked only; everything else never changes.
+    // @unchecked: `state` is accessed only while `lock` is held; everything else never changes.
     private struct State {
         var url: URL
         var unsavedText: String?
@@ -31,7 +31,7 @@ final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
 
     var presentedItemURL: URL? { lock.withLock { state.url } }
 
-    /// How often it was asked to save, changed or not.
+    /// Number of requests to save, with or without changes.
     var saves: Int { lock.withLock { state.saves } }
 
     func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -55,7 +55,7 @@ final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
         completionHandler(coordinationError ?? writeError)
     }
 
-    /// In a batch it may be asked to save without being asked this before.
+    /// In a batch the presenter may be asked to save without this question before.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         reader { [report] in report("reacquired from a reader") }
     }

@@ -2,9 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// Shows what is in a folder, or in a package, and keeps up with what others do there.
+/// Shows the contents of a folder or package, and follows the changes of other programs.
 final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
-    // @unchecked: the two variables are touched with `lock` locked only; everything else never changes.
+    // @unchecked: the two variables are accessed only while `lock` is held; everything else never changes.
     let presentedItemOperationQueue: OperationQueue
     private let report: @Sendable (String) -> Void
     private let lock = NSLock()
@@ -22,12 +22,12 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
 
     var presentedItemURL: URL? { lock.withLock { folder } }
 
-    /// What the browser shows, at any depth, in the order of names.
+    /// The names that the browser shows, at any depth, sorted.
     var contents: [String] { lock.withLock { names.sorted() } }
 
     // MARK: - Reading the folder
 
-    /// The folder is read and presented in one access: what appears in it later is told.
+    /// Reads and presents the folder in one access, so that every later item is reported.
     func start() throws {
         try readFolder { NSFileCoordinator.addFilePresenter(self) }
     }
@@ -65,13 +65,13 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         try Set(FileManager.default.subpathsOfDirectory(atPath: folder.path))
     }
 
-    /// The name of something in the folder, as the user reads it.
+    /// The name of an item in the folder, as the user reads it.
     private func name(of url: URL) -> String {
         let base = lock.withLock { folder.path } + "/"
         return url.path.hasPrefix(base) ? String(url.path.dropFirst(base.count)) : url.lastPathComponent
     }
 
-    // MARK: - What others do in it
+    // MARK: - Changes in the folder
 
     func presentedSubitemDidAppear(at url: URL) {
         let name = name(of: url)
@@ -88,7 +88,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         report("moved: \(oldName) to \(newName)")
     }
 
-    /// There is no message for what was deleted: it is one that has changed, and is not there.
+    /// There is no message for a deleted item: it is reported as changed, and does not exist.
     func presentedSubitemDidChange(at url: URL) {
         let name = name(of: url)
         if FileManager.default.fileExists(atPath: url.path) {
@@ -99,7 +99,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         }
     }
 
-    /// Sent to presenters of packages; whoever shows a plain folder need not agree to what is deleted in it.
+    /// Sent to presenters of packages. Presenters of plain folders need not agree to deletions in them.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -107,7 +107,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         completionHandler(nil)
     }
 
-    // MARK: - What others do to it
+    // MARK: - Changes of the folder
 
     func presentedItemDidMove(to newURL: URL) {
         lock.withLock { folder = newURL }
@@ -121,8 +121,8 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
     }
 }
 
-/// Shows a package as one thing, and does not care which of its files is changed: for each message about a
-/// part of it that it does not implement it gets `presentedItemDidChange`.
+/// Shows a package as one item, whichever of its files is changed. Messages about its parts that it does not implement
+/// arrive as `presentedItemDidChange`.
 final class PackageIcon: NSObject, NSFilePresenter {
     let presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()

@@ -2,9 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// What a browser shows of files without opening them.
+/// The details of files that a browser shows without opening them.
 enum Preview {
-    /// The first line as it is on the disk: a preview is no reason for anybody to save.
+    /// The first line as it is on the disk: presenters need not save for a preview.
     static func firstLine(of url: URL) throws -> String {
         try read(url, .withoutChanges) { url in
             let handle = try FileHandle(forReadingFrom: url)
@@ -15,7 +15,7 @@ enum Preview {
         }
     }
 
-    /// Size and kind, from what is known here: nothing is downloaded for it.
+    /// Size and kind from local metadata: nothing is downloaded for it.
     static func details(of url: URL) throws -> (size: Int, isFolder: Bool) {
         try read(url, .immediatelyAvailableMetadataOnly) { url in
             let values = try url.resourceValues(forKeys: [.fileSizeKey, .isDirectoryKey])
@@ -23,14 +23,14 @@ enum Preview {
         }
     }
 
-    /// The file that a link leads to, and how it begins.
+    /// The target of a link, and its text.
     static func target(of link: URL) throws -> (name: String, text: String) {
         try read(link, .resolvesSymbolicLink) { url in
             (url.lastPathComponent, try String(contentsOf: url, encoding: .utf8))
         }
     }
 
-    /// The link itself.
+    /// The path in the link itself.
     static func destination(of link: URL) throws -> String {
         try read(link, []) { try FileManager.default.destinationOfSymbolicLink(atPath: $0.path) }
     }
@@ -51,7 +51,7 @@ enum Preview {
     }
 }
 
-/// Subtitles beside a film: the user chose the film, and this file comes with it.
+/// Subtitles beside a film: the user chose the film, and this file belongs to it.
 final class Subtitles: NSObject, NSFilePresenter {
     let primaryPresentedItemURL: URL?
     let presentedItemURL: URL?
@@ -63,7 +63,7 @@ final class Subtitles: NSObject, NSFilePresenter {
         super.init()
     }
 
-    /// Registered as long as it reads: that is what makes the second file accessible in a sandbox.
+    /// Stays registered while it reads: this makes the second file accessible in a sandbox.
     func text() throws -> String {
         NSFileCoordinator.addFilePresenter(self)
         defer { NSFileCoordinator.removeFilePresenter(self) }
@@ -82,7 +82,7 @@ final class Subtitles: NSObject, NSFilePresenter {
 
 /// A document that is open elsewhere and has changes that are not on the disk yet.
 final class OpenDocument: NSObject, NSFilePresenter, @unchecked Sendable {
-    // @unchecked: `unsaved` is touched with `lock` locked only; everything else never changes.
+    // @unchecked: `unsaved` is accessed only while `lock` is held; everything else never changes.
     let presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()
     private let lock = NSLock()

@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// A folder is browsed while a neighbour, who stands for all other programs, works in it.
+/// A program browses a folder while a neighbour, which represents all other programs, works in it.
 struct Rehearsal {
     let journal: RunJournal
     let shelf: URL

@@ -2,14 +2,15 @@
 import FileCoordination
 import Foundation
 
-/// What the File menu offers.
+/// The operations of the File menu.
 extension NoteDocument {
-    /// A note that shows what is there now has to go before it is replaced: hence `.forReplacing`.
+    /// Saves the note at another URL. A note that shows the present file there must close before it is replaced: hence
+    /// `.forReplacing`.
     func saveAs(_ url: URL) throws {
         try write(to: url, options: .forReplacing) { newURL in
             let isUntitled = withState { $0.fileURL == nil }
-            // A presenter without a file is asked for its URL again when this access is over. One that has a
-            // file keeps it, so it presents the new one as a new presenter.
+            // The library reads the URL of a presenter without a file again when this access ends. A presenter with a
+            // file stays registered for that file, so it is registered again for the new one.
             if !isUntitled { NSFileCoordinator.removeFilePresenter(self) }
             withState { $0.fileURL = newURL }
             if !isUntitled { NSFileCoordinator.addFilePresenter(self) }
@@ -29,7 +30,7 @@ extension NoteDocument {
             do {
                 coordinator.item(at: newSource, willMoveTo: newDestination)
                 try FileManager.default.moveItem(at: newSource, to: newDestination)
-                // The note itself is not told of its own doing.
+                // The note gets no notice of its own move.
                 withState { $0.fileURL = newDestination }
                 coordinator.item(at: newSource, didMoveTo: newDestination)
             } catch {
@@ -39,7 +40,7 @@ extension NoteDocument {
         if let error = coordinationError ?? moveError { throw error }
     }
 
-    /// Whether the note is read-only is nothing that its contents depend on.
+    /// Changes whether the note is read-only, which its contents do not depend on.
     func setReadOnly(_ isReadOnly: Bool) throws {
         try change(.contentIndependentMetadataOnly) { newURL in
             let permissions = isReadOnly ? 0o400 : 0o600
@@ -68,9 +69,9 @@ extension NoteDocument {
     }
 }
 
-/// A read that may have to wait for others, until the user loses patience.
+/// A read that may wait for other programs until the user cancels it.
 final class PatientRead: @unchecked Sendable {
-    // @unchecked: one thread coordinates, and the coordinator may be cancelled from any other.
+    // @unchecked: one thread coordinates, and any other may cancel the coordinator.
     private let coordinator: NSFileCoordinator
     private let url: URL
 

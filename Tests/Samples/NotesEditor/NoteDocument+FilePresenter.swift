@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// What others ask of the note, and tell it; all but the first on its own queue.
+/// The questions and notices of the note. All members except the first are called on its own queue.
 extension NoteDocument: NSFilePresenter {
     var presentedItemURL: URL? { withState { $0.fileURL } }
 
@@ -56,7 +56,7 @@ extension NoteDocument: NSFilePresenter {
     }
 
     func presentedItemDidChange() {
-        // While somebody else writes, what is there is looked at when they have finished.
+        // While another program writes, wait: the note reads the file after that write.
         guard withState({ $0.relinquishments == 0 }) else { return }
         readAgainIfChanged()
     }

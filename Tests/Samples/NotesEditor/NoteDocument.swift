@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// What a file was like when it was last read or written by a document.
+/// Date and size of a file when a document last read or wrote it.
 struct FileStamp: Equatable {
     let modificationDate: Date?
     let size: Int?
@@ -16,9 +16,9 @@ struct FileStamp: Equatable {
     }
 }
 
-/// A plain-text note that saves itself, in a file that others may read, write, move and delete meanwhile.
+/// A plain-text note that saves itself, in a file that other programs may read, write, move and delete.
 final class NoteDocument: NSObject, @unchecked Sendable {
-    // @unchecked: `state` is touched with `lock` locked only; everything else never changes.
+    // @unchecked: `state` is accessed only while `lock` is held; everything else never changes.
     struct State {
         /// Nil for a note that was never saved.
         var fileURL: URL?
@@ -26,7 +26,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         var editCount = 0
         var savedEditCount = 0
         var stamp: FileStamp?
-        /// Others have the file now; what saves itself has to wait.
+        /// Number of accesses of other programs for which the note relinquished; autosave waits for them.
         var relinquishments = 0
         var hasConflict = false
         var isPresenting = false
@@ -43,7 +43,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     private let lock = NSLock()
     private var state = State()
-    /// Coordinators of one presenter do not exclude each other; a note is saved by its timer and when asked.
+    /// Serializes saves by the timer and by request, since coordinators of one presenter do not exclude each other.
     private let writing = NSLock()
     private let autosaveDelay: TimeInterval
     private let autosaveQueue = DispatchQueue(label: "org.example.NotesEditor.autosave")
@@ -67,12 +67,12 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     // MARK: - Opening and closing
 
-    /// A new note: it is a presenter at once, of a file that does not exist yet.
+    /// Starts a new note: it is a presenter at once, without a file.
     func openUntitled() {
         startPresenting()
     }
 
-    /// Registers within the access that reads the file, so that nobody can change it unnoticed in between.
+    /// Registers within the access that reads the file, so that no change in between is missed.
     func open(_ url: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: self)
         var coordinationError: NSError?
@@ -103,7 +103,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         NSFileCoordinator.addFilePresenter(self)
     }
 
-    /// Inside a coordinated access only.
+    /// Call it inside a coordinated access only.
     private func load(_ url: URL) throws {
         let text = try String(contentsOf: url, encoding: .utf8)
         let stamp = try FileStamp(of: url)
@@ -131,7 +131,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         try write(to: url, options: []) { _ in }
     }
 
-    /// One coordinator for each save. What is edited during the save remains unsaved.
+    /// Saves with a new coordinator. Edits during the save remain unsaved.
     func write(
         to url: URL, options: NSFileCoordinator.WritingOptions, adopting adopt: (URL) -> Void
     ) throws {
@@ -178,9 +178,10 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: - What others did
+    // MARK: - Changes by other programs
 
-    /// Somebody may have written the file, or only touched it, or it was the note itself: its date tells.
+    /// Reads the file again if its stamp differs. The notice may come from a write, a changed attribute, or the note's
+    /// own save.
     func readAgainIfChanged() {
         guard let url = withState({ $0.isPresenting ? $0.fileURL : nil }) else { return }
         var coordinationError: NSError?

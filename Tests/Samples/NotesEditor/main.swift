@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// One scene after the other; a note and a neighbour, who stands for all other programs.
+/// The scenes of a note and a neighbour, which represents all other programs.
 struct Rehearsal {
     static let never: TimeInterval = 3600
 
@@ -26,7 +26,7 @@ struct Rehearsal {
         return note
     }
 
-    /// A writer comes and goes, and the note has noticed both.
+    /// Expects that the note relinquished to a writer and reacquired afterwards.
     func expectWriter(_ name: String) throws {
         try journal.expect("\(name): relinquished to a writer")
         try journal.expect("\(name): reacquired from a writer")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The result of something that runs on another thread.
+/// The result of work on another thread.
 public final class EventualResult<Value: Sendable>: @unchecked Sendable {
-    // @unchecked: `result` is touched with `lock` locked only; everything else never changes.
+    // @unchecked: `result` is accessed only while `lock` is held; everything else never changes.
     private let what: String
     private let lock = NSLock()
     private let settled = DispatchSemaphore(value: 0)
@@ -18,7 +18,7 @@ public final class EventualResult<Value: Sendable>: @unchecked Sendable {
         settled.signal()
     }
 
-    /// Waits for it, and says what it was if that takes too long.
+    /// Waits for the result; the error names the work if it takes too long.
     public func value(within seconds: Double = 30) throws -> Value {
         guard settled.wait(timeout: .now() + seconds) == .success, let result = lock.withLock({ result })
         else { throw TimeoutError(what: what, seconds: seconds) }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-/// What happens in a run, noted by those it happens to and told in the order in which the run asks for it.
+/// The events of a run, recorded by the participants and printed in the order in which the run expects them.
 ///
-/// Messages arrive on other threads, and some of them more often than once; what is printed is what was
-/// waited for, so that every run prints the same lines.
+/// Messages arrive on other threads, and some of them repeatedly. Only expected events are printed, so that every run
+/// prints the same lines.
 public final class RunJournal: @unchecked Sendable {
-    // @unchecked: the two variables are touched with `condition` locked only.
+    // @unchecked: the two variables are accessed only while `condition` is held.
     private let condition = NSCondition()
     private var events: [String] = []
     private var lastLine = "the start"
@@ -15,7 +15,7 @@ public final class RunJournal: @unchecked Sendable {
 
     public func say(_ line: String) {
         condition.withLock { lastLine = line }
-        // What print prints stays in a buffer, and is lost when a run that hangs is ended from outside.
+        // Output of `print` stays in a buffer, and is lost when a hanging run is killed.
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 
@@ -26,8 +26,7 @@ public final class RunJournal: @unchecked Sendable {
         }
     }
 
-    /// Waits until something has happened, and tells of it. It counts as told: what happens twice is expected
-    /// twice.
+    /// Waits for an event, prints it, and removes it: an event that happens twice is expected twice.
     public func expect(_ event: String, within seconds: Double = 30) throws {
         let limit = Date(timeIntervalSinceNow: seconds)
         try condition.withLock {
@@ -44,12 +43,12 @@ public final class RunJournal: @unchecked Sendable {
         say("  \(event)")
     }
 
-    /// Fails if something has happened that should not have.
+    /// Fails if an unwanted event has happened.
     public func refute(_ event: String) throws {
         if condition.withLock({ events.contains(event) }) { throw UnexpectedEvent(what: event) }
     }
 
-    /// Runs what blocks on a thread of its own, and fails if it takes too long.
+    /// Runs a blocking body on a thread of its own, and fails if it takes too long.
     public func finish<Value: Sendable>(
         _ what: String, within seconds: Double = 30, _ body: @escaping @Sendable () throws -> Value
     ) throws -> Value {
@@ -58,7 +57,7 @@ public final class RunJournal: @unchecked Sendable {
         return try eventual.value(within: seconds)
     }
 
-    /// Ends the program if it waits in vain where nothing else has a bound.
+    /// Ends the program after a time, for waits that have no limit of their own.
     private func end(after seconds: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
             let lastLine = condition.withLock { self.lastLine }
@@ -67,7 +66,7 @@ public final class RunJournal: @unchecked Sendable {
         }
     }
 
-    /// Runs a whole sample on the directory that is its only argument, and ends the program.
+    /// Runs a sample on the directory that is its only argument, and ends the program.
     public static func run(_ sample: String, _ body: (RunJournal, URL) throws -> Void) -> Never {
         let journal = RunJournal()
         journal.end(after: 300)
@@ -75,7 +74,7 @@ public final class RunJournal: @unchecked Sendable {
             journal.say("usage: \(sample) DIRECTORY")
             exit(64)
         }
-        // What the system calls the directory may differ from what the user typed, and messages use its name.
+        // Messages use the resolved path of the directory, which may differ from the user's.
         let directory = URL(fileURLWithPath: CommandLine.arguments[1], isDirectory: true)
             .resolvingSymlinksInPath().appendingPathComponent(sample, isDirectory: true)
         do {
@@ -93,7 +92,7 @@ public final class RunJournal: @unchecked Sendable {
     }
 }
 
-/// Something that was waited for in vain.
+/// An event that did not happen in time.
 public struct TimeoutError: Error, CustomStringConvertible {
     let what: String
     let seconds: Double

@@ -2,8 +2,8 @@
 import FileCoordination
 import Foundation
 
-/// The coordinating methods report through a pointer that they gave up waiting, and give no value back; these
-/// do both as Swift expects.
+/// The coordinating methods report errors through a pointer and return no value. These methods throw and return, as
+/// Swift expects.
 extension NSFileCoordinator {
     func reading<Value>(
         _ url: URL, _ options: ReadingOptions = [], _ body: (URL) throws -> Value

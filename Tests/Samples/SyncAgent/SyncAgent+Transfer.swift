@@ -2,10 +2,10 @@
 import FileCoordination
 import Foundation
 
-/// Whole files, in and out.
+/// Transfers of whole files.
 extension SyncAgent {
-    /// Puts files that were downloaded in the place of others, all of them in one access: many calls with one
-    /// file each could wait for another process that does the same.
+    /// Replaces files by downloaded ones, all in one access. Many calls with one file each could wait for another
+    /// process that does the same.
     func replace(
         _ files: [(url: URL, download: URL)],
         completion: @escaping @Sendable (Result<[String], any Error>) -> Void
@@ -14,7 +14,7 @@ extension SyncAgent {
         let targets = files.map { NSFileAccessIntent.writingIntent(with: $0.url, options: .forReplacing) }
         makeCoordinator().coordinate(with: sources + targets, queue: queue) { error in
             if let error { return completion(.failure(error)) }
-            // The files may be elsewhere by now: the intents know.
+            // The files may have been moved: use the URLs of the intents.
             completion(
                 Result {
                     try zip(sources, targets).map { source, target in
@@ -28,11 +28,11 @@ extension SyncAgent {
         }
     }
 
-    /// Takes a file as it is now into the outbox. While it is there nobody waits for its being sent.
+    /// Moves a snapshot of a file into the outbox. Other programs need not wait until it is sent.
     func upload(_ url: URL, to outbox: URL) throws -> URL {
         try withCoordinator { coordinator in
             try coordinator.reading(url, .forUploading) { snapshot in
-                // The snapshot goes away when this returns, so it is moved, not remembered.
+                // The snapshot is removed when this accessor returns, so move it.
                 let destination = outbox.appendingPathComponent(url.lastPathComponent)
                 try FileManager.default.moveItem(at: snapshot, to: destination)
                 return destination
@@ -40,7 +40,7 @@ extension SyncAgent {
         }
     }
 
-    /// A folder is one file in the outbox, too.
+    /// Writes a folder to the outbox as one file.
     func uploadArchive(
         of folder: URL, to outbox: URL, completion: @escaping @Sendable (Result<URL, any Error>) -> Void
     ) {
@@ -49,7 +49,7 @@ extension SyncAgent {
             if let error { return completion(.failure(error)) }
             completion(
                 Result {
-                    // An open file stays readable when its name is gone.
+                    // An open file stays readable after its name is removed.
                     let snapshot = try FileHandle(forReadingFrom: intent.url)
                     defer { snapshot.closeFile() }
                     guard let data = try snapshot.readToEnd() else { throw CocoaError(.fileReadUnknown) }

@@ -2,23 +2,23 @@
 import FileCoordination
 import Foundation
 
-/// What the server says of one file.
+/// The server's report about one file.
 enum Change: Sendable {
-    /// These lines, beside what is there.
+    /// Add these lines to the present ones.
     case lines([String])
-    /// The file is deleted, unless somebody has written in it since it had these lines.
+    /// Delete the file, unless its lines differ from these last known ones.
     case deletion(last: [String])
 }
 
-/// What became of a change.
+/// The result of a change.
 enum Outcome: Sendable, CustomStringConvertible {
     case merged(added: Int)
     case deleted
-    /// Deleted there and changed here: what was changed stays.
+    /// The file was deleted on the server and changed here: the changed file stays.
     case kept
-    /// The user paused the agent; it is tried again later, and no failure.
+    /// The user paused the agent, which tries the change again later; this is no failure.
     case postponed
-    /// Somebody who shows the file could not do what was asked of them, or the file cannot be written.
+    /// A presenter failed to do what it was asked, or the file cannot be written.
     case failed(domain: String, code: Int)
 
     init(_ error: any Error) {
@@ -41,11 +41,11 @@ enum Outcome: Sendable, CustomStringConvertible {
     }
 }
 
-/// Brings what happened elsewhere into a folder, and sends what happened here.
+/// Applies the server's changes to a folder, and sends the folder's changes.
 final class SyncAgent: @unchecked Sendable {
-    // @unchecked: `coordinators` and `isPaused` are touched with `lock` locked only; the rest never changes.
+    // @unchecked: `coordinators` and `isPaused` are accessed only while `lock` is held; the rest never changes.
 
-    /// All coordinators of the agent are one party, whichever process they are in: none waits for another.
+    /// All coordinators of the agent share this purpose in all processes, so none waits for another.
     static let purpose = "org.example.SyncAgent"
 
     let queue: OperationQueue
@@ -68,7 +68,7 @@ final class SyncAgent: @unchecked Sendable {
         return coordinator
     }
 
-    /// What waits for others stops waiting, and what comes later does not begin.
+    /// Cancels waiting accesses, and prevents later ones.
     func pause() {
         let waiting = lock.withLock {
             isPaused = true
@@ -81,7 +81,7 @@ final class SyncAgent: @unchecked Sendable {
         lock.withLock { isPaused = false }
     }
 
-    /// A coordinator for one operation of the user's, which `pause` can reach.
+    /// Runs one operation of the user with a coordinator that `pause` can cancel.
     func withCoordinator<Value>(_ body: (NSFileCoordinator) throws -> Value) throws -> Value {
         let coordinator = makeCoordinator()
         let isPaused = lock.withLock {
@@ -95,7 +95,7 @@ final class SyncAgent: @unchecked Sendable {
 
     // MARK: - Merging
 
-    /// In the background; the completion handler is called on the agent's queue.
+    /// Applies a change in the background; the completion handler is called on the agent's queue.
     func apply(_ change: Change, to url: URL, completion: @escaping @Sendable (Outcome) -> Void) {
         queue.addOperation { [self] in
             do {
@@ -106,7 +106,7 @@ final class SyncAgent: @unchecked Sendable {
         }
     }
 
-    /// Whoever shows the file saves first, since what they have is part of what is merged.
+    /// Presenters of the file save first, so that the merge includes their changes.
     private func apply(_ change: Change, to url: URL, _ coordinator: NSFileCoordinator) throws -> Outcome {
         try coordinator.writing(url, .forMerging) { newURL in
             let present = try lines(of: newURL)
@@ -119,8 +119,8 @@ final class SyncAgent: @unchecked Sendable {
                 return .merged(added: missing.count)
             case .deletion(let last):
                 guard present == last else { return .kept }
-                // One access has one option. A coordinator does not wait for itself, so a second one may be
-                // nested in the first: those who show the file are asked whether it may go.
+                // One access has one option. A coordinator does not wait for itself, so a second access may be nested.
+                // The presenters of the file are then asked about its deletion.
                 return try coordinator.writing(newURL, .forDeleting) { newURL in
                     try FileManager.default.removeItem(at: newURL)
                     return .deleted
@@ -129,8 +129,8 @@ final class SyncAgent: @unchecked Sendable {
         }
     }
 
-    /// With a coordinator of its own: called within a merge as well, where one with another purpose would
-    /// wait for that for ever.
+    /// Reads with a coordinator of its own. It has the agent's purpose, since another coordinator would wait for ever
+    /// within a merge.
     func lines(of url: URL) throws -> [String] {
         try makeCoordinator().reading(url, .withoutChanges) { newURL in
             guard FileManager.default.fileExists(atPath: newURL.path) else { return [] }

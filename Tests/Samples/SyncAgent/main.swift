@@ -3,9 +3,9 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// An editor that has a list open, and may not be able to save it.
+/// An editor that has a list open, and may be unable to save it.
 final class OpenList: NSObject, NSFilePresenter, @unchecked Sendable {
-    // @unchecked: the two variables are touched with `lock` locked only; everything else never changes.
+    // @unchecked: the two variables are accessed only while `lock` is held; everything else never changes.
     static let full = NSError(
         domain: "org.example.OpenList", code: 28, userInfo: [NSLocalizedDescriptionKey: "No room."])
 

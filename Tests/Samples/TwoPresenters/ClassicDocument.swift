@@ -2,9 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// A document as it was written before there was `async`: completion handlers, all on its own queue.
+/// A document in the style before `async`: completion handlers, all on its own queue.
 final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
-    // @unchecked: the three variables are touched with `lock` locked only; everything else never changes.
+    // @unchecked: the three variables are accessed only while `lock` is held; everything else never changes.
     let presentedItemOperationQueue: OperationQueue
     private let report: @Sendable (String) -> Void
     private let lock = NSLock()
@@ -17,7 +17,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         self.report = report
         presentedItemOperationQueue = OperationQueue()
         presentedItemOperationQueue.name = "org.example.TwoPresenters.classic"
-        // Serial: what arrives while the document reads waits until it has read.
+        // Serial: messages that arrive while the document reads wait until it has read.
         presentedItemOperationQueue.maxConcurrentOperationCount = 1
         super.init()
     }
@@ -49,7 +49,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         lock.withLock { unsavedText = text }
     }
 
-    /// Through a coordinator that is linked to the document, so that it is not told of its own doing.
+    /// Saves by a coordinator that is linked to the document, so that the document gets no notice of its own save.
     func save() throws {
         guard let text = lock.withLock({ unsavedText }) else { return }
         var coordinationError: NSError?
@@ -100,8 +100,8 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         lock.withLock { fileURL = newURL }
     }
 
-    /// The trap: this read asks the other document to let go of the file, on a queue on which that one does
-    /// the same at this moment. Each of them can only answer when it has read.
+    /// The trap: this read makes the daemon ask the other document to relinquish the file. That document reads on its
+    /// own queue at this moment, too. Each can answer only after its read.
     func presentedItemDidChange() {
         var coordinationError: NSError?
         var result: Result<String, any Error>?

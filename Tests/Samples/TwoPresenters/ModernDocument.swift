@@ -2,8 +2,8 @@
 import FileCoordination
 import Foundation
 
-/// The same with `async` methods in place of completion handlers. What blocks runs on a queue of its own,
-/// since tasks must not.
+/// A document with `async` methods instead of completion handlers. Blocking work runs on its own queue, since tasks
+/// must not block.
 final class ModernDocument: NSObject, NSFilePresenter, Sendable {
     private struct State {
         var fileURL: URL
@@ -120,9 +120,9 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
     }
 }
 
-/// A value that one thread at a time may touch.
+/// A value that one thread at a time may access.
 final class LockProtected<Value>: @unchecked Sendable {
-    // @unchecked: `value` is touched with `lock` locked only.
+    // @unchecked: `value` is accessed only while `lock` is held.
     private let lock = NSLock()
     private var value: Value
 

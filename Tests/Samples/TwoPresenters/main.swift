@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// Two documents of one program show one file, and a neighbour stands for all other programs.
+/// Two documents of one program show one file; a neighbour represents all other programs.
 struct Rehearsal {
     static let rounds = 20
 
@@ -24,7 +24,7 @@ struct Rehearsal {
         journal.say("presenters: \(NSFileCoordinator.filePresenters.count)")
     }
 
-    /// Both read when they are told, each of them on the queue on which the other wants to be answered.
+    /// Both documents read when they are notified, each on the queue on which it must answer the other.
     func trap() throws {
         journal.say("a neighbour writes, and both documents read at once")
         for round in 1...Self.rounds {
@@ -52,7 +52,7 @@ struct Rehearsal {
         journal.say("  and is not told of it")
     }
 
-    /// The other document saves in another thread than the one on which it was asked.
+    /// The other document saves on another thread than the one on which it was asked.
     func askedToSave() throws {
         journal.say("the other one is asked to save by a reader")
         modern.edit("by the modern one")
