@@ -133,7 +133,7 @@ private struct RuleReader {
 
 /// The name of a program, as it is written in a file and as the kernel has it.
 private enum ProgramName {
-    /// What is wrong with a name, and what to do.
+    /// The fault of a name and its remedy, or nil.
     static func fault(of name: String) -> String? {
         if name.isEmpty { return "it is empty; take it out" }
         if name.contains("/") { return "it is a path; write its last part only" }

@@ -12,7 +12,7 @@ struct CitationTests {
     @Test("each link, article and decision that is cited is there")
     func everyCitationResolves() {
         let citations = Citations(in: Repository.files)
-        // What is planted below leads nowhere.
+        // The citations that this file plants lead nowhere.
         let files = Repository.files.filter { $0.path != "Tests/TidyTests/CitationTests.swift" }
         #expect(files.flatMap { citations.findings(in: $0) } == [])
     }

@@ -125,13 +125,13 @@ struct RetryTableTests {
         let later = now + .seconds(2)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!retries.takeRetryMark(thread, at: later))
-        // Who has found nothing does what it is about to do at once.
+        // A thread that has found nothing makes its request at once.
         retries.noteRetryRequest(caller(), at: now)
         retries.expectRetrySoon(by: thread, at: now)
         #expect(look() == .traversal)
         let soon = now + .milliseconds(500)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: soon) == .first)
-        // Who has come back to a name waits there as others do.
+        // A thread that has come back to a name waits there like any other thread.
         retries.noteRetryArrival(of: caller(), at: now)
         #expect(look() == .first)
     }

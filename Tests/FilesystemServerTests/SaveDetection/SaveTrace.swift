@@ -57,7 +57,7 @@ struct SaveTrace {
         if let node = node(name) { saveDetector.noteClosed(node, at: now) }
     }
 
-    /// Who must live for an operation of an actor on a document to be a save.
+    /// The processes that must live, so that an operation of the saver on a document is a save.
     func makers(_ name: String, _ saver: SavingProcess) -> Set<ProcessID> {
         saveDetector.makers(ofHelperFilesOf: Array(name.utf8), in: Self.folder, for: saver)
     }
