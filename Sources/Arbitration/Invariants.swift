@@ -48,11 +48,11 @@ extension Arbiter {
             let isAsking =
                 waitersToIdentify.contains(claim.id) && !claim.isIdentified
                 || registry.consultations[claim.id] != nil
-            return assert(isAsking && !registry.isSettled(claim.id), "I2: watches nobody")
+            return assert(isAsking && !registry.isSettled(claim.id), "I2: watches no claim")
         }
         assert(watchers[watched]?.contains(claim.id) ?? false, "I2: is not among the watchers")
         assert(findBlocker(of: claim) != nil, "I2: could be granted")
-        assert(claims[watched] != nil, "I2: watches nobody who lives")
+        assert(claims[watched] != nil, "I2: watches a claim that has ended")
     }
 
     private func checkCounts() {
@@ -61,8 +61,8 @@ extension Arbiter {
             sum + lockQueue.held.readers.count + lockQueue.held.writers.count
                 + lockQueue.waiting.readers.count + lockQueue.waiting.writers.count
         }
-        assert(requiredLocks == places, "I4: dockets")
-        assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty docket")
+        assert(requiredLocks == places, "I4: lock queues")
+        assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty lock queue")
         assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
         assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
         assert(
@@ -94,17 +94,17 @@ extension Arbiter {
             claim.forEachRequiredLock { lock in
                 if lock.resource.isContents, lock.isWrite { counted[lock.resource.item, default: 0] += 1 }
                 let isIdle = lock.resource.isContents && subtreeLocks[lock.resource.item] == nil
-                assert(!isIdle, "I4: stakes in contents that nobody disputes")
+                assert(!isIdle, "I4: locks of contents without a subtree lock")
             }
         }
-        assert(counted == subtreeLocks.mapValues(\.claims), "I4: disputes")
+        assert(counted == subtreeLocks.mapValues(\.claims), "I4: subtree locks")
     }
 
     private func checkDesk() {
         let listed = registry.records.values.flatMap(\.accessSessions)
         assert(
             Set(listed) == Set(registry.accessSessions.keys) && listed.count == registry.accessSessions.count,
-            "I5: turns")
+            "I5: access sessions")
         for accessSession in registry.accessSessions.values {
             assert(
                 accessSession.members.allSatisfy {
@@ -112,17 +112,17 @@ extension Arbiter {
                 }, "I5: member"
             )
             assert(
-                accessSession.end == nil || accessSession.members.isEmpty, "I5: ends while somebody is there")
+                accessSession.end == nil || accessSession.members.isEmpty, "I5: ends while it has members")
             assert(
                 !accessSession.members.isEmpty || accessSession.end != nil || accessSession.question != nil,
                 "I5: never ends")
         }
         for (claim, consultation) in registry.consultations {
-            assert(claims[claim] != nil, "I5: inquiry of nobody")
+            assert(claims[claim] != nil, "I5: consultation without a claim")
             assert(
                 consultation.accessSessions.allSatisfy {
                     registry.accessSessions[$0]?.members.contains(claim) ?? false
-                }, "I5: inquiry")
+                }, "I5: consultation")
         }
         assert(registry.questions.values.allSatisfy { registry.records[$0.presenter] != nil }, "I5: question")
         let owed = registry.questions.values.reduce(0) { $0 + registry.processes(of: $1.presenter).count }
@@ -137,7 +137,9 @@ extension Arbiter {
         let speaking = registry.records.values.filter {
             $0.mute != nil && $0.item != nil && $0.answersWriters
         }
-        assert(Set(speaking.compactMap(\.item)).count == registry.mutedRepresentatives.count, "I5: spokesmen")
+        assert(
+            Set(speaking.compactMap(\.item)).count == registry.mutedRepresentatives.count,
+            "I5: representatives")
         let asked = registry.records.values.flatMap(\.questions)
         assert(
             Set(asked) == Set(registry.questions.keys) && asked.count == registry.questions.count,

@@ -24,7 +24,9 @@ package struct MountSocket: ~Copyable {
         guard mayServe else {
             let place = mount.mountpoint.printable
             throw ClientFailure(
-                .denied, "the mount at '\(place)' is served by user \(peer.user), whom you need not trust")
+                .denied,
+                "the mount at '\(place)' is served by user \(peer.user), which is neither you nor root; it is not trusted"
+            )
         }
         self.socket = socket
         self.peer = peer

@@ -203,7 +203,9 @@ final class ClientResources: Sendable {
                 // A user that may only read a file is suspended for writers, but this access is not.
                 let isPlanned = intent.access.isWrite || plan.isReadOnlyGuest || rights.contains(.write)
                 guard !rights.isEmpty, isPlanned else {
-                    throw .denied("'\(intent.path.path.excerpt)' is not what it was, and not yours to use so")
+                    throw .denied(
+                        "'\(intent.path.path.excerpt)' was replaced, and you may not access the present file so"
+                    )
                 }
                 return path
             }
@@ -270,13 +272,14 @@ final class ClientResources: Sendable {
             plan.writtenDocument(at: path.bytes ?? []).map { (id, $0.item) }
         }
         guard !writing.isEmpty else {
-            throw .denied("you hold no access that writes '\(path.path.excerpt)': begin one first")
+            throw .denied("you hold no access that writes '\(path.path.excerpt)': begin such an access first")
         }
         let isTaken = state.withLock { state in
             writing.contains { id, item in state.accesses[id]?.preservedItems.insert(item).inserted ?? false }
         }
         guard isTaken else {
-            throw .denied("'\(path.path.excerpt)' was kept within this access: begin another one first")
+            throw .denied(
+                "'\(path.path.excerpt)' was already preserved within this access: begin another access first")
         }
     }
 

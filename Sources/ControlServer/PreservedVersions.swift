@@ -36,15 +36,15 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
 
     var failure: ProtocolFailure {
         switch self {
-        case .notFound: .notFound("nothing was kept under this id")
-        case .denied: .denied("you may not read this content")
+        case .notFound: .notFound("there is no version with this ID")
+        case .denied: .denied("you may not read this version")
         case .system(let errno): .internalError("the store could not be read: \(errno)")
         case .otherPath(let path, let wanted):
             .notFound(
-                "this content was kept of \(Self.name(path)), not of \(Self.name(wanted)) or of anything below it"
+                "this is a version of \(Self.name(path)), not of \(Self.name(wanted)) or of a file below it"
             )
         case .notAFile: .notFound("there is no file at this path")
-        case .notPreserved(let why): .internalError("what the file holds could not be kept: \(why)")
+        case .notPreserved(let why): .internalError("the contents of the file could not be preserved: \(why)")
         }
     }
 

@@ -139,7 +139,8 @@ final class CoordinatedFilesystem: Filesystem {
 
     func noteSlowRequest(_ nanoseconds: UInt64) {
         let milliseconds = nanoseconds / 1_000_000
-        engine.log("the file system below took \(milliseconds) ms for one request; others waited for it")
+        engine.log(
+            "the file system below took \(milliseconds) ms for a request; other requests waited for it")
     }
 
     /// The daemon's own directory at the root of the source is hidden from programs.

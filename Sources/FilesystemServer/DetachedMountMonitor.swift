@@ -62,7 +62,8 @@ struct DetachedMountMonitor: Sendable {
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.engine.log(
-                "unmounted here and used by nobody: the daemon ends, though the mount is kept elsewhere")
+                "unmounted here and unused: the daemon ends, though another mount namespace has a copy of the mount"
+            )
             return end.trigger()
         }
         look(end, after: Self.interval)

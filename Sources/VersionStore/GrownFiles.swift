@@ -70,7 +70,7 @@ extension VersionFiles {
             } catch {
                 // Another caller may have removed either copy.
                 if error != .noSuchEntry {
-                    report("kept/\(former) was not let go of, though kept/\(pair.later) holds it (\(error))")
+                    report("kept/\(former) was not removed, though kept/\(pair.later) holds it (\(error))")
                 }
                 return nil
             }

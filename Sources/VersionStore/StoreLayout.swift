@@ -63,7 +63,7 @@ package struct StoreLayout: ~Copyable {
             }
             try StoreDirectory.open(".", in: root).remove(Self.home, isDirectory: true)
         } catch {
-            log("the store of kept contents could not be taken away: \(error)")
+            log("the store of versions could not be removed: \(error)")
         }
     }
 
@@ -145,7 +145,7 @@ package struct StoreLayout: ~Copyable {
                 try move(from: home)
             } catch {
                 if case .foreign = error { throw error }
-                report("what is kept stays where an earlier release has put it (\(error))")
+                report("the versions stay where an earlier release has put them (\(error))")
             }
         }
         return try furnished(
@@ -261,10 +261,11 @@ package struct StoreLayout: ~Copyable {
         let known = Set(NoticeFile.all.flatMap { [$0.name, $0.newName] } + [inner])
         guard names.allSatisfy(known.contains) else { throw .foreign("it has no file \(inner)/\(marker)") }
         for notice in NoticeFile.all where names.contains(notice.name) {
+            let longest = notice.texts.map(\.utf8.count).max() ?? 0
             let text = try withStoreErrors { () throws(Errno) in
-                try home.open(notice.name).read(at: 0, count: notice.text.utf8.count + 1)
+                try home.open(notice.name).read(at: 0, count: longest + 1)
             }
-            guard text == Array(notice.text.utf8) else {
+            guard notice.texts.contains(where: { text == Array($0.utf8) }) else {
                 throw .foreign("its file \(notice.name) is of another kind")
             }
         }
@@ -352,7 +353,7 @@ package struct StoreLayout: ~Copyable {
         } catch {
             switch error {
             case .notADirectory, .linkLoop: throw .foreign("it is not a directory")
-            case .noAccess: throw .foreign("it belongs to somebody else")
+            case .noAccess: throw .foreign("it belongs to another user")
             default: throw StoreError(error)
             }
         }
@@ -404,21 +405,30 @@ package struct StoreLayout: ~Copyable {
 private struct NoticeFile {
     let name: String
     let text: String
+    /// The text of earlier releases, which a store may still have.
+    var formerText: String?
     var newName: String { name + ".new" }
+    var texts: [String] { [text, formerText].compactMap(\.self) }
 
     static let all = [
         NoticeFile(name: ".gitignore", text: "*\n"),
         NoticeFile(
-            name: "CACHEDIR.TAG",
-            text: """
-                Signature: 8a477f597d28d172789f06886806bc55
-                # Truce keeps contents here that other programs went over; see README.
-                # For the form of this file see https://bford.info/cachedir/
-
-                """),
+            name: "CACHEDIR.TAG", text: cacheTag("Truce preserves contents of files here; see README."),
+            formerText: cacheTag("Truce keeps contents here that other programs went over; see README.")),
         NoticeFile(
             name: "README",
             text: """
+                Truce preserves contents of files here before a program destroys them while another program uses the file.
+
+                While this folder's parent is mounted by truce:
+                    truce kept PATH                    lists the versions of a file or of the files in a folder
+                    truce kept PATH --restore ID -     writes a version to standard output
+
+                Truce removes a version when it is 30 days old, or when versions take too much room. Only the daemon uses
+                "store". While nothing is mounted here, you may remove this folder, with all versions.
+
+                """,
+            formerText: """
                 Truce keeps contents here that a program went over while another program used the file.
 
                 While this folder's parent is mounted by truce:
@@ -431,4 +441,13 @@ private struct NoticeFile {
 
                 """),
     ]
+
+    private static func cacheTag(_ sentence: String) -> String {
+        """
+        Signature: 8a477f597d28d172789f06886806bc55
+        # \(sentence)
+        # For the form of this file see https://bford.info/cachedir/
+
+        """
+    }
 }

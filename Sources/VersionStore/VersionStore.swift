@@ -63,7 +63,7 @@ package final class VersionStore: Sendable {
             guard error == .readOnly || error == .noRight else { throw error }
             files = nil
             absence = error
-            log("nothing will be kept: the source cannot be written")
+            log("no versions will be preserved: the source cannot be written")
         }
     }
 

@@ -178,9 +178,9 @@ extension ScenarioCatalogue {
             let why = try TruceCommand.run("why", stage.root + "/f").text
             for line in [
                 "Participant (pid \(b.pid)) has waited for",
-                "\(b.shown) waits for \(a.shown) to let go of f, asked",
+                "\(b.shown) waits for \(a.shown) to relinquish f, asked",
                 "Participant (pid \(c.pid)) has waited for", "\(c.shown) waits behind \(b.shown) for f",
-                "Participant (pid \(a.pid)) presents 'f', asked for a writer's turn",
+                "Participant (pid \(a.pid)) presents 'f', asked to relinquish it to a writer",
             ] { try check(why.contains(line), "'\(line)' in \(why)") }
             try a.say("on P relinquishToWriter answer")
             try b.began("w")

@@ -218,7 +218,7 @@ extension ScenarioCatalogue {
             a.program.send(19)
             let (_, took) = try timed {
                 try b.begin("r", "read f")
-                try stage.waits(b, for: "f", "r", because: "waits for \(a.shown) to let go of f")
+                try stage.waits(b, for: "f", "r", because: "waits for \(a.shown) to relinquish f")
                 try b.began("r")
             }
             a.program.send(18)
@@ -295,7 +295,7 @@ extension ScenarioCatalogue {
             print("who waited for a blocked presenter was told after \(took) ms (bound 1000 ms): \(reason)")
             try check(took >= 1000 && took < 11_000, "\(took) ms")
             try check(reason.hasPrefix("timedOut:"), reason)
-            try check(reason.contains("waits for \(a.shown) to let go of f"), reason)
+            try check(reason.contains("waits for \(a.shown) to relinquish f"), reason)
             try check(reason.hasSuffix("[Participant(\(a.pid))]"), reason)
             try a.say("tell P answer")
             try a.expect("P", "relinquishToWriter", "reacquired")

@@ -17,7 +17,7 @@ import func TestSupport.eventually
         let (make, cat) = (StandInClaimant("make", 31), StandInClaimant("cat", 32))
         let held = stage.claim(.handle, (Self.write, 1), by: make)
         let waits = stage.claim(.handle, (.read(), 1), by: cat)
-        #expect(stage.reasons(of: waits) == ["cat (32) waits for make (31), who is writing file1"])
+        #expect(stage.reasons(of: waits) == ["cat (32) waits for make (31), which is writing file1"])
         #expect(stage.reasons(of: held) == [])
         stage.engine.end(held)
         #expect(cat.isGranted)
@@ -37,7 +37,7 @@ import func TestSupport.eventually
         )
         let held = stage.claim(.aware, (access, 1), by: one)
         let waits = stage.claim(.aware, (Self.write, 1), by: other)
-        #expect(stage.reasons(of: waits) == ["other (32) waits for one (31), who is \(verb) file1"])
+        #expect(stage.reasons(of: waits) == ["other (32) waits for one (31), which is \(verb) file1"])
         stage.engine.end(held)
         stage.engine.end(waits)
     }
@@ -83,7 +83,7 @@ import func TestSupport.eventually
                 IntentReport(.write(.forReplacing), StandInClaimant.name(of: 2)),
             ])
         // Of the two, the one that both are about.
-        #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), who is replacing file2"])
+        #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), which is replacing file2"])
         stage.engine.end(held)
         stage.engine.end(waits)
     }
@@ -99,7 +99,7 @@ import func TestSupport.eventually
         let held = stage.claim(.aware, (Self.write, 1), by: one)
         stage.claim(.aware, (Self.write, 1), by: other)
         try eventually(within: .seconds(10), "the refusal") { other.refusal == .busy }
-        #expect(other.explanation?.sentences == ["other (32) waits for one (31), who is writing file1"])
+        #expect(other.explanation?.sentences == ["other (32) waits for one (31), which is writing file1"])
         #expect(other.explanation?.actors.map(\.pid) == [31])
         stage.engine.end(held)
     }
@@ -113,10 +113,10 @@ import func TestSupport.eventually
         let a2 = StandInClaimant("a", 712, purpose: "a")
         let b2 = StandInClaimant("b", 640, purpose: "b")
         let second = stage.claim(.aware, (Self.write, 2), by: a2, within: [x])
-        #expect(stage.reasons(of: second) == ["a (712) waits for b (640), who is writing file2"])
+        #expect(stage.reasons(of: second) == ["a (712) waits for b (640), which is writing file2"])
         stage.claim(.aware, (Self.write, 1), by: b2, within: [y])
         #expect(b2.refusal == .deadlock)
-        let cycle = "a (712) holds file1 and waits for b (640), who holds file2 and waits for a (712)"
+        let cycle = "a (712) holds file1 and waits for b (640), which holds file2 and waits for a (712)"
         #expect(b2.explanation?.sentences == [cycle])
         try eventually(within: .seconds(10), "the line in the log") {
             stage.log.all == ["deadlock: \(cycle); b (640) is refused"]
@@ -144,9 +144,9 @@ import func TestSupport.eventually
         let waits = stage.claim(.aware, (.read(), 1), by: cat)
         #expect(
             stage.reasons(of: waits) == [
-                "cat (34) waits for make (31), who is writing file1",
-                "make (31) keeps file1 until gcc (32) has file2",
-                "gcc (32) waits for sed (33), who is writing file2",
+                "cat (34) waits for make (31), which is writing file1",
+                "make (31) holds file1 until gcc (32) has file2",
+                "gcc (32) waits for sed (33), which is writing file2",
             ])
         for claim in [waits, nested, other, outer] { stage.engine.end(claim) }
     }
@@ -163,18 +163,19 @@ import func TestSupport.eventually
         let sibling = stage.claim(.aware, (.read(), 2), by: other, in: 51)
         #expect(
             stage.reasons(of: sibling) == [
-                "other (32) waits for one (31), who is writing file1 in the same package"
+                "other (32) waits for one (31), which is writing file1 in the same package"
             ])
         stage.engine.end(sibling)
         let mover = StandInClaimant("mover", 33, purpose: "3")
         let moves = stage.claim(.aware, (.write(.forMoving), 50), by: mover)
-        #expect(stage.reasons(of: moves) == ["mover (33) waits for one (31), who is writing file1 below it"])
+        #expect(
+            stage.reasons(of: moves) == ["mover (33) waits for one (31), which is writing file1 below it"])
         stage.engine.end(part)
         #expect(mover.isGranted)
         let late = stage.claim(.aware, (.read(), 3), by: other, in: 50)
         #expect(
             stage.reasons(of: late) == [
-                "other (32) waits for mover (33), who is moving file50, which it is in"
+                "other (32) waits for mover (33), which is moving file50, which it is in"
             ])
         stage.engine.end(late)
         stage.engine.end(moves)
@@ -193,20 +194,20 @@ import func TestSupport.eventually
         }
         #expect(
             text((a, true), (b, false), (b, true), (a, false)) == [
-                "a (712) holds file1 and waits for b (640), who holds file2 and waits for a (712)"
+                "a (712) holds file1 and waits for b (640), which holds file2 and waits for a (712)"
             ])
         #expect(
             text((a, true), (b, false), (child, true), (a, false)) == [
                 "a (712) holds file1 and waits for b (640), "
-                    + "who holds file2 until gcc (641) is done, who waits for a (712)"
+                    + "which holds file2 until gcc (641) is done, which waits for a (712)"
             ])
         #expect(
             text((a, true), (b, true), (child, true)) == [
-                "a (712) waits for b (640), who waits for gcc (641), who waits for a (712)"
+                "a (712) waits for b (640), which waits for gcc (641), which waits for a (712)"
             ])
         #expect(
             text((child, true), (a, false), (a, true), (b, false)) == [
-                "gcc (641) waits for a (712), who holds file1 and waits for b (640), "
+                "gcc (641) waits for a (712), which holds file1 and waits for b (640), "
                     + "who holds file2 until gcc (641) is done"
             ])
     }

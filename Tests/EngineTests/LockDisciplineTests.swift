@@ -73,7 +73,7 @@ import func TestSupport.eventually
             claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)
         }
         try eventually(within: .seconds(10), "two lines, of which there were \(stage.log.all)") {
-            ["kept others out", "was refused"].allSatisfy { words in
+            ["others waited for it for", "was refused"].allSatisfy { words in
                 stage.log.all.contains { $0.contains(words) }
             }
         }

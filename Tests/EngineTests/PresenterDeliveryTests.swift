@@ -21,7 +21,7 @@ import func TestSupport.eventually
         let reasons = stage.reasons(of: batch)
         #expect(reasons.count == 1)
         #expect(
-            reasons.first?.hasPrefix("sync (31) waits for nvim (640) to let go of file1, asked 0.") == true)
+            reasons.first?.hasPrefix("sync (31) waits for nvim (640) to relinquish file1, asked 0.") == true)
         // Nobody waits for it.
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)

@@ -34,7 +34,9 @@ struct SystemLogTests {
             log.finish(within: .zero)
         }
         log.finish(within: .seconds(10))
-        let expected = ["at once", "0", "10 lines of this log were lost: nobody took them in time"]
+        let expected = [
+            "at once", "0", "10 lines of this log were lost: the system log did not take them in time",
+        ]
         #expect(reader.taken.count == SystemLog.capacity + 2)
         #expect(Array(reader.taken.prefix(3)) == expected)
         #expect(reader.taken.last == "\(SystemLog.capacity - 1)")

@@ -458,19 +458,23 @@ struct VersionRenewalTests {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
         #expect(try small.keep(0, in: store) == first)
-        store.dropVersions(of: [first], reason: "three later ones are kept")
+        store.dropVersions(of: [first], reason: "the same suspended writer has three later versions")
         #expect(try small.ids(store) == [first])
         let other = try small.keep(1, in: store)
-        store.dropVersions(of: [other], reason: "three later ones are kept")
+        store.dropVersions(of: [other], reason: "the same suspended writer has three later versions")
         #expect(try small.ids(store) == [first])
         let last = try small.keep(2, in: store)
         small.clock.pass(seconds: 1)
         let moment = store.moment()
         #expect(store.renewIfRecent(last))
-        store.dropVersions(of: [last], reason: "three later ones are kept", unlessNeededSince: moment)
+        store.dropVersions(
+            of: [last], reason: "the same suspended writer has three later versions",
+            unlessNeededSince: moment)
         #expect(try small.ids(store) == [first, last])
         small.clock.pass(seconds: 1)
-        store.dropVersions(of: [last], reason: "three later ones are kept", unlessNeededSince: store.moment())
+        store.dropVersions(
+            of: [last], reason: "the same suspended writer has three later versions",
+            unlessNeededSince: store.moment())
         #expect(try small.ids(store) == [first])
     }
 

@@ -64,7 +64,7 @@ struct LimitTests {
         #expect(try ids(store) == Array(kept[2...]) + [large])
         #expect(
             sandbox.log == [
-                "let go of kept/\(kept[0]) and 1 more of user \(geteuid()): the limit of 20480 bytes is reached"
+                "removed kept/\(kept[0]) and 1 more of user \(geteuid()): the limit of 20480 bytes is reached"
             ])
         #expect(try sandbox.kept() == (kept[2...] + [large]).map(\.description))
         #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, kept[0]) }
@@ -113,7 +113,7 @@ struct LimitTests {
         #expect(try ids(store) == others + [last])
         #expect(
             sandbox.log.last
-                == "let go of kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
+                == "removed kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
         )
         // The plain one goes before the others in conflict.
         clock.pass(hours: 2)

@@ -286,7 +286,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
         offset = try container.decode(Int64.self, forKey: .offset)
         length = try container.decode(Int.self, forKey: .length)
         guard VersionIDFormat.isValid(id) else {
-            throw ProtocolFailure.invalidParameters("'id' is not the id of a kept content")
+            throw ProtocolFailure.invalidParameters("'id' is not the ID of a version")
         }
         guard offset >= 0, (1...ProtocolLimits.readBytes).contains(length) else {
             throw ProtocolFailure.invalidParameters(

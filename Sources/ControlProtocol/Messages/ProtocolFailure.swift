@@ -131,7 +131,7 @@ extension ProtocolFailure {
         ProtocolFailure(
             .timedOut, why,
             data: Details(
-                holders: holders, suggestion: "try again later; 'truce why' tells who is in the way"))
+                holders: holders, suggestion: "try again later; 'truce why' names the programs in the way"))
     }
     package static func refused(
         _ why: String, by holders: [ProcessDescriptionForm], origin: OriginForm? = nil

@@ -44,7 +44,8 @@ final class ConnectionAccesses {
     ) {
         guard accesses.count < ProtocolLimits.accesses else {
             return connection.answer(
-                id, .tooMany("a connection has at most \(ProtocolLimits.accesses) accesses; end one first"))
+                id,
+                .tooMany("a connection has at most \(ProtocolLimits.accesses) accesses; end an access first"))
         }
         let claim = services.engine.makeClaimID()
         let accessRequest: ClientResources.AccessRequest
@@ -87,13 +88,13 @@ final class ConnectionAccesses {
         let user = connection.peer.user
         guard services.itemsOfGuests.take(items, of: user) else {
             throw .tooMany(
-                "accesses of a user who is a guest have at most \(ProtocolLimits.itemsOfGuest) items; end one first"
+                "the accesses of a guest have at most \(ProtocolLimits.itemsOfGuest) items; end an access first"
             )
         }
         guard services.waitsOfGuests.take(items, of: user) else {
             services.itemsOfGuests.release(items, of: user)
             throw .tooMany(
-                "accesses of a user who is a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
+                "the accesses of a guest wait for at most \(ProtocolLimits.intentsOfGuest) items at once"
             )
         }
     }

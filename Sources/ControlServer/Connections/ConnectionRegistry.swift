@@ -60,7 +60,8 @@ final class ConnectionRegistry {
         guard own.count >= ProtocolLimits.connectionsPerUser else { return nil }
         // A user's connections that sent nothing must not lock out a further connection of that user.
         guard let silent = own.first(where: { !$0.isInitialized }) else {
-            return .tooMany("you have \(ProtocolLimits.connectionsPerUser) connections; close one first")
+            return .tooMany(
+                "you have \(ProtocolLimits.connectionsPerUser) connections; close a connection first")
         }
         silent.close(because: "it said nothing, and another connection of its user needs its place")
         leave(silent)

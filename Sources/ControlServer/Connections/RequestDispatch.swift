@@ -64,7 +64,7 @@ extension SharedServices {
     }
 
     fileprivate func store() throws(ProtocolFailure) -> any PreservedVersions {
-        guard let preservedVersions else { throw .notFound("this mount keeps nothing") }
+        guard let preservedVersions else { throw .notFound("this mount preserves no versions") }
         return preservedVersions
     }
 

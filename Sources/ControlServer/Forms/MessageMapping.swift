@@ -16,7 +16,7 @@ extension CauseForm {
 extension ProcessDescriptionForm {
     /// `cat (712)`.
     var shown: String {
-        pid == 0 ? "somebody unknown" : "\(program.isEmpty ? "a program" : program) (\(pid))"
+        pid == 0 ? "an unknown program" : "\(program.isEmpty ? "a program" : program) (\(pid))"
     }
 }
 
@@ -32,7 +32,7 @@ extension ProtocolFailure {
     init(_ fault: FramingFault) {
         switch fault {
         case .oversized(let limit): self = .invalidRequest("a message may have at most \(limit) bytes")
-        case .malformedHeader: self = .invalidRequest("the header tells no Content-Length")
+        case .malformedHeader: self = .invalidRequest("the header has no Content-Length")
         }
     }
 

@@ -85,7 +85,7 @@ final class ConnectionPresenters {
         guard reserveSlots() else {
             return connection.answer(
                 id,
-                .tooMany("a user who is a guest has at most \(ProtocolLimits.presentersOfGuest) presenters"))
+                .tooMany("a guest has at most \(ProtocolLimits.presentersOfGuest) presenters"))
         }
         let purpose =
             parameters.purpose.map { connection.peer.purpose(named: $0) }
@@ -158,7 +158,7 @@ final class ConnectionPresenters {
     /// An answer without a question and a second or very late answer change nothing.
     func take(_ answer: ClientAnswer) {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
-            return connection.logOnce(.strayAnswer, "it answered a question nobody asked")
+            return connection.logOnce(.strayAnswer, "it answered a question that it was not asked")
         }
         if let words = answer.refusal {
             services.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
@@ -170,7 +170,8 @@ final class ConnectionPresenters {
 
     func progress(_ id: MessageID) {
         guard let question = questions.question(id) else {
-            return connection.logOnce(.strayAnswer, "it is at work on a question nobody asked")
+            return connection.logOnce(
+                .strayAnswer, "it reported progress on a question that it was not asked")
         }
         // A guest cannot extend its deadline.
         guard services.guest(connection.peer) == nil else { return }
@@ -183,7 +184,7 @@ final class ConnectionPresenters {
         guard presented[presenter] != nil else {
             return connection.logOnce(
                 .strayNotice,
-                "it has unsaved changes of presenter \(presenter.rawValue), which is none of its own")
+                "it reported unsaved changes of presenter \(presenter.rawValue), which is not its own")
         }
         services.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
     }

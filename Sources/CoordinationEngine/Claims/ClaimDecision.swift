@@ -99,19 +99,19 @@ extension Engine {
 extension Engine {
     func words(for suspension: Suspension) -> String {
         switch suspension {
-        case .yielded: "let others pass"
-        case .unchanged: "has changed nothing yet and was passed by readers"
-        case .readerStalled: "stood still for \(bounds.readerIdle) and was passed"
-        case .idle: "changed nothing for \(bounds.idle) and was passed by readers"
-        case .held: "kept others out for \(bounds.hold) and was passed"
-        case .deadlocked: "waited for somebody who waited for it, and was passed"
+        case .yielded: "yielded to others"
+        case .unchanged: "is suspended for readers, since it has changed nothing yet"
+        case .readerStalled: "is suspended, since it read nothing for \(bounds.readerIdle)"
+        case .idle: "is suspended for readers, since it changed nothing for \(bounds.idle)"
+        case .held: "is suspended, since others waited for it for \(bounds.hold)"
+        case .deadlocked: "is suspended, since it waited for a program that waited for it"
         }
     }
 
     func words(for resolution: Deadlock.Resolution, _ name: String) -> String {
         switch resolution {
-        case .overtakes: "\(name) goes before those who wait"
-        case .suspends: "\(name) lets the others pass"
+        case .overtakes: "\(name) goes before the waiting programs"
+        case .suspends: "\(name) is suspended"
         case .refuses: "\(name) is refused"
         case .proceeds: "\(name) goes ahead"
         }
@@ -124,6 +124,6 @@ extension Engine {
 
     package static func name(of attribution: Attribution) -> String {
         let (process, program) = attribution.identity
-        return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "somebody gone") (\(process))"
+        return "\(program.map { String(decoding: $0, as: UTF8.self) } ?? "an ended process") (\(process))"
     }
 }

@@ -232,7 +232,7 @@ extension Engine {
         note(.forfeited, at: now, by: entry, what, in: &state)
         guard let entry else { return nil }
         let after =
-            (isDemoted ? "; it is told, and not asked any more, until it answers" : "")
+            (isDemoted ? "; until it answers it gets events, but no questions" : "")
             + noteSilence(of: entry, at: now)
         return .logAction(
             DeferredLogLine(
@@ -257,7 +257,7 @@ extension Engine {
             workers.run { [self] in logAction(logLine.what, logLine.subject.attribution) }
         case .logDeadlock(let explanation, let resolution, let subject):
             workers.run { [self] in
-                let whom = subject.map { Self.name(of: $0.attribution) } ?? "somebody gone"
+                let whom = subject.map { Self.name(of: $0.attribution) } ?? "an ended process"
                 let cycle = explanation.sentences.joined(separator: "; ")
                 let user = subject?.attribution.user ?? Self.unknownUser
                 guard let more = deadlockLogLimiter.withLock({ $0.note(user, at: Self.now) }) else { return }

@@ -260,6 +260,7 @@ extension Engine {
         guard let guest = entry.party.user, delays.isGuest(guest) else { return "" }
         entry.mailbox.noteSilence(at: now)
         guard delays.noteSilence(of: guest, at: now) else { return "" }
-        return "; programs of user \(guest) are waited for \(Self.shortWait) only, until one of them answers"
+        return
+            "; programs of user \(guest) are waited for \(Self.shortWait) only, until a presenter of that user answers"
     }
 }

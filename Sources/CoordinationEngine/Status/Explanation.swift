@@ -87,7 +87,7 @@ package struct Explanation: Sendable {
         switch link {
         case .holder(let waiting, let holder, let overlap):
             let met = holder.intent(beside: waiting)
-            return "\(waiting.name) waits for \(holder.name), who is \(met.access.activity) "
+            return "\(waiting.name) waits for \(holder.name), which is \(met.access.activity) "
                 + Self.place(of: met, met: waiting, overlap)
         case .queued(let waiting, let earlier, let overlap):
             let met = earlier.intent(beside: waiting)
@@ -95,11 +95,11 @@ package struct Explanation: Sendable {
                 + Self.place(of: met, met: waiting, overlap)
         case .dependency(let holder, let waiting):
             let whose = holder.name == waiting.name ? "it" : waiting.name
-            return "\(holder.name) keeps \(holder.allPaths) until \(whose) has \(waiting.allPaths)"
+            return "\(holder.name) holds \(holder.allPaths) until \(whose) has \(waiting.allPaths)"
         case .presenter(let waiting, let presenter, let question):
             let verb: String =
                 switch question.request {
-                case .relinquishToReader, .relinquishToWriter: "to let go of"
+                case .relinquishToReader, .relinquishToWriter: "to relinquish"
                 case .save: "to save"
                 case .accommodateDeletion: "to agree to the deletion of"
                 case .accommodateSubitemDeletion: "to agree to a deletion in"
@@ -136,12 +136,12 @@ package struct Explanation: Sendable {
             let next = (index + 1) % cycle.count
             let isEnd = next == 0 || (isRound && next == last)
             if step.isWaiting {
-                text += " waits for \(names[next])" + (isEnd ? "" : ", who")
+                text += " waits for \(names[next])" + (isEnd ? "" : ", which")
             } else if names[next] == names[index] {
                 text += " holds \(step.claimant.allPaths) and"
             } else {
                 text +=
-                    " holds \(step.claimant.allPaths) until \(names[next]) is done" + (isEnd ? "" : ", who")
+                    " holds \(step.claimant.allPaths) until \(names[next]) is done" + (isEnd ? "" : ", which")
             }
         }
         return text

@@ -84,7 +84,9 @@ extension FileCoordinator {
             case .forMerging: .forMerging
             case .forReplacing: .forReplacing
             case .contentIndependentMetadataOnly: .contentIndependentMetadataOnly
-            default: preconditionFailure("a write has at most one option; nest one access in another for two")
+            default:
+                preconditionFailure(
+                    "a write has at most one option; for two options, nest an access in another access")
             }
         }
     }

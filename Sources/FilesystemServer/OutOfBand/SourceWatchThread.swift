@@ -43,7 +43,7 @@ final class SourceWatchThread: Sendable {
                 seen = tell(of: seen)
             }
         } catch {
-            sourceWatcher.report("they are told no more: \(error)")
+            sourceWatcher.report("the kernel reports no more of them: \(error)")
         }
     }
 
@@ -66,7 +66,7 @@ final class SourceWatchThread: Sendable {
         if changes.hasOverflowed {
             sourceWatcher.losses.add(1, ordering: .relaxed)
             filesystem.engine.log(
-                "more happened around the mount than the kernel kept: all is looked at again")
+                "the kernel lost changes around the mount: everything is checked again")
             seen.overflow()
             filesystem.invalidateAll()
         }

@@ -50,7 +50,7 @@ final class ContentPreserver: Sendable {
         if let id = last, countsOn(id, of: node, from: origin, for: writers) {
             let attribution = subject?.attribution ?? Attribution { node.path }
             engine.logAction(
-                "went over contents that were kept as \(id) before (\(cause.rawValue))", attribution)
+                "endangered contents that are already preserved as \(id) (\(cause.rawValue))", attribution)
             return id
         }
         let closed = Self.closedDirectories(above: node)
@@ -96,7 +96,7 @@ final class ContentPreserver: Sendable {
             enter(id, of: node, from: .writer, for: writers)
         } catch {
             engine.logAction(
-                "went over what was written last and is not kept (\(error))", Attribution { node.path })
+                "overwrote the latest changes, which are not preserved (\(error))", Attribution { node.path })
         }
     }
 
@@ -162,7 +162,7 @@ final class ContentPreserver: Sendable {
             return try preserve(node, because: .suspendedWriter, by: subject, from: origin)
         } catch {
             let attribution = subject?.attribution ?? Attribution { node.path }
-            engine.logAction("left contents that could not be kept (\(error))", attribution)
+            engine.logAction("left contents that could not be preserved (\(error))", attribution)
             return nil
         }
     }
@@ -180,7 +180,8 @@ final class ContentPreserver: Sendable {
             try preserveContents(of: handle.node, because: .orphan, by: handle)
         } catch {
             engine.logAction(
-                "wrote to a file that was replaced, and it could not be kept (\(error))", handle.attribution)
+                "wrote to a replaced file, whose contents could not be preserved (\(error))",
+                handle.attribution)
         }
     }
 
@@ -205,7 +206,7 @@ final class ContentPreserver: Sendable {
                     return try preserveCopies(of: node, for: strangers, because: cause, by: subject)
                 } catch {
                     engine.logAction(
-                        "replaced or removed a file that is kept by a link only (\(error))",
+                        "replaced or removed a file that is preserved only by a link (\(error))",
                         subject.attribution)
                 }
             }
@@ -225,7 +226,7 @@ final class ContentPreserver: Sendable {
             for writer in writers { noteWriter(writer, of: file) }
         } catch {
             engine.logAction(
-                "replaced or removed a file that could not be kept (\(error))", subject.attribution)
+                "replaced or removed a file that could not be preserved (\(error))", subject.attribution)
         }
     }
 
@@ -236,7 +237,7 @@ final class ContentPreserver: Sendable {
             try preserveContents(of: node, because: cause, by: subject)
         } catch {
             engine.logAction(
-                "put contents aside that are kept by a link only (\(error))", subject.attribution)
+                "renamed a file that is preserved only by a link (\(error))", subject.attribution)
             preserveFile(node, for: [], mustStay: true, because: cause, by: subject)
         }
     }
@@ -281,7 +282,8 @@ final class ContentPreserver: Sendable {
             try store?.drop(file.id, reason: "nothing was written to it")
             engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
         } catch {
-            engine.logAction("kept a file that need not be kept (\(error))", handle.attribution)
+            engine.logAction(
+                "has a version that is not needed and could not be removed (\(error))", handle.attribution)
         }
     }
 
@@ -316,7 +318,8 @@ final class ContentPreserver: Sendable {
             } catch {
                 let attribution = Attribution { node.path }
                 engine.logAction(
-                    "is kept as \(file.id) by a link that has no contents of its own (\(error))", attribution)
+                    "is preserved as \(file.id) by a link without contents of its own (\(error))", attribution
+                )
                 // This will not change, and no program is refused its file for ever.
                 guard error.isForGood else { throw error }
                 node.state.withLock { state in state.linkedVersions.removeAll { $0 === file } }
@@ -342,7 +345,7 @@ final class ContentPreserver: Sendable {
         engine.counters.preserved.count()
         engine.journal.note(.preserved, at: Engine.now, by: subject, "\(id)")
         let attribution = subject?.attribution ?? Attribution { node.path }
-        engine.logAction("went over contents that are kept as \(id) (\(cause.rawValue))", attribution)
+        engine.logAction("endangered contents that are preserved as \(id) (\(cause.rawValue))", attribution)
     }
 
     /// The rights of the directories above a file that some users may not enter.

@@ -52,7 +52,7 @@ extension ContentPreserver {
     func preserve(_ left: ProvisionalCopy, in node: Node, by subject: any JournalSubject) {
         if let failure = left.failure {
             engine.logAction(
-                "may have gone over contents that could not be kept (\(failure))", subject.attribution)
+                "may have overwritten contents that could not be preserved (\(failure))", subject.attribution)
         }
         guard let store, let copy = left.take() else { return }
         do throws(StoreError) {
@@ -62,7 +62,7 @@ extension ContentPreserver {
             note(id, .suspendedWriter, of: node, by: subject)
         } catch {
             engine.logAction(
-                "may have gone over contents that could not be kept (\(error))", subject.attribution)
+                "may have overwritten contents that could not be preserved (\(error))", subject.attribution)
         }
     }
 }

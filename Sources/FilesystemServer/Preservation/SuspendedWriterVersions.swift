@@ -231,7 +231,7 @@ extension ContentPreserver {
         // On a worker, because no program waits for this.
         engine.workers.run { [engine] in
             store.dropVersions(
-                of: gone, reason: "three later ones are kept for the same suspended writer",
+                of: gone, reason: "the same suspended writer has three later versions",
                 unlessNeededSince: moment)
             for id in gone { engine.journal.note(.dropped, at: Engine.now, by: nil, "\(id)") }
         }

@@ -22,7 +22,7 @@ struct SleepInhibitor: Sendable {
 
     init(_ parkedRequests: ParkedRequests, of mountpoint: String, log: @escaping @Sendable (String) -> Void) {
         self.parkedRequests = parkedRequests
-        reason = "programs may wait for their turn in \(mountpoint)"
+        reason = "programs may wait for files in \(mountpoint)"
         self.log = log
     }
 

@@ -62,7 +62,7 @@ package final class SystemLog: Sendable {
             defer { state.lost = 0 }
             return state.lost
         }
-        if lost > 0 { sink("\(lost) lines of this log were lost: nobody took them in time") }
+        if lost > 0 { sink("\(lost) lines of this log were lost: the system log did not take them in time") }
     }
 
     /// Waits until all lines are written, or until `span` is over.

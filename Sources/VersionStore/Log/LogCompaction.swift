@@ -37,7 +37,7 @@ extension VersionFiles {
             } catch {
                 // The log is as good as before. The next attempt comes when it is twice as long.
                 (state.linesCompacted, state.bytesCompacted) = (state.lines, size)
-                report("kept.log could not be written anew (\(error))")
+                report("kept.log could not be rewritten (\(error))")
             }
         }
     }
@@ -66,7 +66,7 @@ extension VersionFiles {
             try home.synchronize(by: synchronize)
         } catch {
             state.logName = .pending
-            report("kept.log was written anew, and may not outlive a power cut (\(error))")
+            report("kept.log was rewritten, and may not outlive a power cut (\(error))")
         }
     }
 

@@ -110,7 +110,7 @@ extension VersionFiles {
             let version = version(entry, status, bornAt: moment)
             state.withLock { state in state.ledger.insert(entry.id, version) }
         } catch {
-            report("kept/\(entry.id) could not be looked at (\(error))")
+            report("kept/\(entry.id) could not be examined (\(error))")
         }
     }
 

@@ -259,7 +259,7 @@ extension VersionFiles {
                 }
             }
         } catch {
-            report("what is kept was not held to its limit (\(error))")
+            report("the limit of versions could not be enforced (\(error))")
         }
         compactLogIfLong()
     }
@@ -273,7 +273,7 @@ extension VersionFiles {
             for id in gone { state.ledger.remove(id) }
             return gone
         }
-        reportAndDrop(of: gone, because: "more than \(limits.versions) versions of the document are kept")
+        reportAndDrop(of: gone, because: "the document has more than \(limits.versions) versions")
     }
 
     /// Reports and removes versions that the ledger has already forgotten. The next opening finds a version that could not be
@@ -281,7 +281,7 @@ extension VersionFiles {
     private func reportAndDrop(of ids: [VersionID], because reason: String, _ whose: String = "") {
         guard let first = ids.first else { return }
         let others = ids.count > 1 ? " and \(ids.count - 1) more" : ""
-        report("let go of kept/\(first)\(others)\(whose.isEmpty ? "" : " ")\(whose): \(reason)")
+        report("removed kept/\(first)\(others)\(whose.isEmpty ? "" : " ")\(whose): \(reason)")
         drop(ids, because: reason)
     }
 
@@ -304,7 +304,7 @@ extension VersionFiles {
         do throws(StoreError) {
             try dropAll(ids, because: reason)
         } catch {
-            report("kept/\(first) could not be let go of in order (\(error))")
+            report("kept/\(first) could not be removed in order (\(error))")
         }
         compactLogIfLong()
     }

@@ -10,7 +10,8 @@ struct ReadCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "read",
-            abstract: "Runs a command while nobody writes a file; programs that show it save it first.",
+            abstract:
+                "Runs a command while no other program writes a file. Presenters of the file save it first.",
             usage: "truce read PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
     }
 
@@ -24,7 +25,7 @@ struct WriteCommand: ParsableCommand {
         CommandConfiguration(
             commandName: "write",
             abstract:
-                "Runs a command while nobody else reads or writes a file; programs that show it save it first.",
+                "Runs a command while no other program reads or writes a file. Presenters of the file save it first.",
             usage: "truce write PATH [--purpose TEXT] -- COMMAND...", discussion: AccessArguments.codes)
     }
 

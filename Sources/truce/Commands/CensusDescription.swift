@@ -13,7 +13,7 @@ func durationText(_ milliseconds: UInt64) -> String {
 
 extension ProcessDescriptionForm {
     /// The program and its process; process ID 0 stands for an unknown program.
-    var text: String { pid == 0 ? "somebody who cannot be named" : "\(program.printable) (pid \(pid))" }
+    var text: String { pid == 0 ? "an unknown program" : "\(program.printable) (pid \(pid))" }
 }
 
 extension CoordinationSnapshotForm {
@@ -25,7 +25,7 @@ extension CoordinationSnapshotForm {
         lines += others.map(\.holdingLine)
         lines += presenters.map(\.line)
         lines += (delays ?? []).map(\.text)
-        if lines.isEmpty { lines = ["Nobody uses '\(path)' or waits for it."] }
+        if lines.isEmpty { lines = ["No program uses '\(path)' or waits for it."] }
         if isTruncated { lines.append("(more; these are the oldest)") }
         return lines
     }
@@ -58,7 +58,7 @@ extension ClaimForm {
     }
 
     fileprivate var holdingLine: String {
-        let how = suspension.map { " and lets others pass (\($0.printable))" } ?? ""
+        let how = suspension.map { " and is suspended (\($0.printable))" } ?? ""
         let what = others == nil ? "it" : "them"
         let why = exceeded.map { ": " + $0.reason } ?? ""
         return "\(actor.text) has had \(items) for \(durationText(age)) to \(purpose) \(what)\(how)\(why)"
@@ -71,22 +71,22 @@ extension PresenterForm {
         if isUnsaved ?? false { line += " with unsaved changes" }
         if let last = owed.min(by: { $0.age < $1.age }) {
             line +=
-                ", asked for \(last.requestText) \(durationText(last.age)) ago because of \(last.actor.text), "
+                ", asked \(last.requestText) \(durationText(last.age)) ago because of \(last.actor.text), "
             line += "\(durationText(last.left)) left to answer"
         }
-        return line + (isDemoted ? "; it did not answer, and is not asked until it does" : "")
+        return line + (isDemoted ? "; it did not answer, and is not asked again until it answers" : "")
     }
 }
 
 extension UnansweredQuestionForm {
     fileprivate var requestText: String {
         switch request {
-        case "save": "a save"
-        case "accommodateDeletion": "leave to delete it"
-        case "accommodateSubitemDeletion": "leave to delete something in it"
-        case "relinquishToReader": "a reader's turn"
-        case "relinquishToWriter": "a writer's turn"
-        default: request.printable
+        case "save": "to save"
+        case "accommodateDeletion": "to agree to its deletion"
+        case "accommodateSubitemDeletion": "to agree to a deletion in it"
+        case "relinquishToReader": "to relinquish it to a reader"
+        case "relinquishToWriter": "to relinquish it to a writer"
+        default: "for \(request.printable)"
         }
     }
 }

@@ -12,10 +12,10 @@ struct DoctorCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "doctor",
-            abstract: "Says what is odd about a mount: dead daemons, ways around it, and wrong rules.",
+            abstract: "Reports problems of a mount: dead daemons, bypasses and wrong rules.",
             discussion: """
-                Exit code 5 if anything is. What goes around a mount in place is older than it, or is reached by \
-                another mount of the same directory: its changes take no turns, and nobody is told of them.
+                Exit code 5 if there is a problem. A bypass is a file opened before an in-place mount was made, or another \
+                mount of the same directory. Changes through a bypass wait for no program, and no presenter learns of them.
                 """)
     }
 
@@ -153,7 +153,7 @@ private struct Examination: Encodable {
             do throws(Errno) {
                 return try MountBypasses(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
             } catch {
-                throw CommandFailure(.failed, "the ways around '\(place)' cannot be looked for: \(error)")
+                throw CommandFailure(.failed, "bypasses of '\(place)' cannot be found: \(error)")
             }
         }
         opened = found.earlierUses.map { opened in
@@ -188,8 +188,8 @@ extension Examination {
             return "may not ask its daemon whether changes around the mount are noticed; root can"
         }
         guard hidden > 0 || unlisted else { return nil }
-        let processes = unlisted ? "what others run" : "\(hidden) processes of others"
-        return "could not look at \(processes), nor at mounts that only they see; root can"
+        let processes = unlisted ? "processes of other users" : "\(hidden) processes of other users"
+        return "could not examine \(processes) and mounts that only they see; root can"
     }
 
     /// The findings, a sentence each.
@@ -197,7 +197,7 @@ extension Examination {
         var findings: [String] = []
         if dead {
             findings.append(
-                "its daemon has died: 'truce mount' puts a new one in its place, 'truce unmount' takes it away"
+                "its daemon has died: 'truce mount' starts a new daemon, 'truce unmount' removes the mount"
             )
         }
         findings += rules
@@ -217,13 +217,13 @@ extension Examination.EarlierUseForm {
         let who = "\(program.printable) (pid \(pid)\(user.map { ", user \($0)" } ?? ""))"
         let isFile = use == "open" || use == "mapped"
         let what = isFile ? "\(use) to \(writes ? "write" : "read")" : "as its \(use)"
-        return "\(who) has \(path.printable) \(what), and goes around the mount"
+        return "\(who) has \(path.printable) \(what), and bypasses the mount"
     }
 }
 
 extension Examination.OtherMountForm {
     fileprivate var sentence: String {
         let place = pid.map { " where \((program ?? "").printable) (pid \($0)) runs" } ?? ""
-        return "the files are reached at \(path.printable)\(place), too, and that goes around the mount"
+        return "the files can also be reached at \(path.printable)\(place), which bypasses the mount"
     }
 }

@@ -10,28 +10,28 @@ struct KeptCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "kept",
-            abstract: "Lists contents that were kept before something went over them, or copies one back.",
+            abstract: "Lists the preserved versions of files, or restores a version.",
             usage: "truce kept PATH [--json]\ntruce kept PATH --restore ID TO [--force]",
             discussion: """
-                ID must have been kept of PATH, or of something below it. TO may be - for standard output. With \
-                --force a file of a mount that is TO is written over: it keeps its owner, rights and attributes, \
-                and what it holds is kept first.
+                ID must be a version of PATH, or of a file below it. TO may be - for standard output. With --force, a \
+                file TO in a mount is overwritten in place: its owner, rights and attributes stay, and its former \
+                contents are preserved first.
                 """)
     }
 
     @Flag(help: "Print the list as one line of JSON.")
     var json = false
 
-    @Option(help: "Copy the content with this id to TO; - is standard output.", completion: .none)
+    @Option(help: "Copy the version with this ID to TO; - is standard output.", completion: .none)
     var restore: String?
 
-    @Flag(help: "Replace what TO holds if it exists.")
+    @Flag(help: "Replace TO if it exists.")
     var force = false
 
-    @Argument(help: "A path in the mount; what was kept of it and below it is listed.")
+    @Argument(help: "A path in the mount; versions of it and of files below it are listed.")
     var path: String
 
-    @Argument(help: "Where the restored content goes; only with --restore.")
+    @Argument(help: "The file to write the version to; only with --restore.")
     var to: String?
 
     func validate() throws {
@@ -39,7 +39,7 @@ struct KeptCommand: ParsableCommand {
         case (nil, nil): break
         case (let id?, _?):
             guard VersionIDFormat.isValid(id) else {
-                throw ValidationError("'\(id)' is not an id that truce gave")
+                throw ValidationError("'\(id)' is not the ID of a version; 'truce kept PATH' lists them")
             }
         case (nil, _?): throw ValidationError("a second path makes sense only with --restore ID")
         case (_?, nil): throw ValidationError("--restore needs the PATH of the mount and the file TO write")
@@ -102,7 +102,7 @@ struct KeptCommand: ParsableCommand {
         while true {
             let piece = try client.read(id, of: path, at: offset)
             guard let bytes = piece.bytes else {
-                throw CommandFailure(.failed, "the daemon sent something that is not base64")
+                throw CommandFailure(.failed, "the daemon sent contents that are not base64")
             }
             try handOn(bytes)
             offset += Int64(bytes.count)

@@ -43,7 +43,8 @@ struct RestoredDocument {
             try overwrite(absolute, with: contents)
             if let id = former.id {
                 LineOutput.say(
-                    "truce: what '\(absolute.printable)' held before is kept as \(id)", to: STDERR_FILENO)
+                    "truce: the former contents of '\(absolute.printable)' are preserved as \(id)",
+                    to: STDERR_FILENO)
             }
             let _: EmptyResult = try wire.ask(.endAccess(AccessEndParameters(access: access.access)))
         } catch let failure as CommandFailure {

@@ -16,7 +16,7 @@ struct SocketCommand: ParsableCommand {
 
     @Flag(
         help:
-            "Print the socket for all whom the mount serves, also for root and the owner, who have one of their own."
+            "Print the socket for all users of the mount, also to root and the owner, which have another socket."
     )
     var shared = false
 

@@ -49,7 +49,7 @@ extension StatusForm {
         for step in journal.suffix(10) {
             let who = step.actor.map { " \($0.text)" } ?? ""
             lines.append(
-                "  \(step.sequence) \(step.milliseconds) ms \(step.step)\(who) \(step.path.printable) \(step.detail.printable)"
+                "  \(step.sequence) \(step.milliseconds) ms \(step.word)\(who) \(step.path.printable) \(step.detail.printable)"
             )
         }
         return lines
@@ -76,12 +76,23 @@ extension StatusForm {
             ("forfeited", counters.forfeited), ("proceeded", counters.proceeded),
             ("yielded", counters.yielded), ("suspended", counters.suspended),
             ("deadlocks", counters.deadlocks),
-            ("bounced", counters.bounced), ("parked under lock", counters.parkedUnderLock),
+            ("retried", counters.bounced), ("parked under lock", counters.parkedUnderLock),
             ("ESTALE", counters.estale), ("interrupted", counters.interrupted),
-            ("identified", counters.identified), ("kept", counters.kept),
+            ("identified", counters.identified), ("preserved", counters.kept),
             ("READ", counters.read), ("WRITE", counters.write), ("listed", counters.listed),
         ]
         return ["counters: " + all.map { "\($0) \($1)" }.joined(separator: ", ")]
+    }
+}
+
+extension JournalStepForm {
+    /// The step in the terms of the Glossary; JSON has the names of the protocol.
+    fileprivate var word: String {
+        switch step {
+        case "bounced": "retried"
+        case "kept": "preserved"
+        default: step
+        }
     }
 }
 
@@ -122,7 +133,7 @@ extension SourceWatchForm {
     /// `changes around the mount: noticed by fanotify, 12 so far`.
     var text: String {
         let how = watch == "none" ? "not noticed" : "noticed by \(watch)"
-        let lost = losses == 0 ? "" : "; \(losses) times more than the kernel keeps"
+        let lost = losses == 0 ? "" : "; the kernel lost some \(losses) times"
         let reason = shortage.map { "; not all: \($0)" } ?? ""
         return "changes around the mount: \(how), \(changes) so far\(lost)\(reason)"
     }

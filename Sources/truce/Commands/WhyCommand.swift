@@ -9,7 +9,7 @@ struct WhyCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "why",
-            abstract: "Says who waits for a file and why, who has it, and who presents it.")
+            abstract: "Shows the programs that wait for a file and why, and those that have or present it.")
     }
 
     @Flag(help: "Print everything as one line of JSON.")
@@ -33,7 +33,8 @@ struct PsCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "ps",
-            abstract: "Lists who uses, waits for and presents what: in all your mounts, or in that of a path."
+            abstract:
+                "Lists the programs that use, wait for or present files: in all your mounts, or in that of a path."
         )
     }
 

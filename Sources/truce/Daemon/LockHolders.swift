@@ -23,9 +23,9 @@ struct LockHolders {
             return "'\(source)' is already mounted by truce by pid \(pid) at '\(place)'"
         }
         return """
-            '\(source)' is already mounted by truce by pid \(pid), whose mount is not to be seen, and which did not end \
-            within \(SourceLock.timeout.components.seconds) s: it is being made, was taken away while files are open, or \
-            is in another mount namespace
+            '\(source)' is already mounted by truce by pid \(pid), but its mount is not visible, and the daemon did not \
+            end within \(SourceLock.timeout.components.seconds) s: the mount is being made, was removed while files are \
+            open, or is in another mount namespace
             """
     }
 

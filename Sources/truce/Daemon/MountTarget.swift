@@ -68,12 +68,12 @@ extension MountPlan.Target {
             throw CommandFailure(
                 .failed, "'\(name)' is already mounted by truce: its store is in use\(by)")
         } catch .noSpace {
-            throw CommandFailure(.failed, "'\(name)' has no room for the store of kept contents")
+            throw CommandFailure(.failed, "'\(name)' has no room for the store of versions")
         } catch .io(let errno) {
             throw CommandFailure(
-                .failed, "the store of kept contents in '\(name)' cannot be opened: \(errno)")
+                .failed, "the store of versions in '\(name)' cannot be opened: \(errno)")
         } catch {
-            throw CommandFailure(.failed, "the store of kept contents cannot be opened: \(error)")
+            throw CommandFailure(.failed, "the store of versions cannot be opened: \(error)")
         }
     }
 

@@ -17,7 +17,7 @@ struct ServeCommand: ParsableCommand {
     @Option(name: .customShort("o"))
     var options: [String] = []
 
-    @Flag(help: "The mount takes the place of a dead one.")
+    @Flag(help: "The mount replaces a dead mount.")
     var replacing = false
 
     @Argument var source: String
@@ -26,7 +26,7 @@ struct ServeCommand: ParsableCommand {
     func run() throws {
         for number in [Self.sourceNumber, Self.lockNumber, Self.readinessNumber] {
             guard fcntl(number, F_SETFD, FD_CLOEXEC) == 0 else {
-                throw CommandFailure(.usage, "'serve' is for 'truce mount' to run, not for people")
+                throw CommandFailure(.usage, "only 'truce mount' may run 'serve'; use 'truce mount'")
             }
         }
         let log = SystemLog.openSystemLog()
@@ -69,7 +69,9 @@ final class ReadinessPipe: Sendable {
     ///
     /// If the command was interrupted, the pipe has no reader: the mount is not wanted any more.
     func announce() throws {
-        guard isHeard else { throw CommandFailure(.failed, "whoever asked for this mount is gone") }
+        guard isHeard else {
+            throw CommandFailure(.failed, "the program that asked for this mount has ended")
+        }
         LineOutput.writeExactly([0], to: pipe.rawValue)
         for number in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, pipe.rawValue] {
             guard dup2(nothing.rawValue, number) >= 0 else { throw Errno.last }

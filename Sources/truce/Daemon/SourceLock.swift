@@ -39,7 +39,7 @@ struct SourceLock {
         case .taken: return
         case .heldByForeignProcess(let foreignHolder):
             log.write(
-                "'\(path.printable)' is locked by \(foreignHolder), which keeps nobody from mounting it")
+                "'\(path.printable)' is locked by \(foreignHolder); it is mounted all the same")
         case .refused:
             let holders = LockHolders(of: root)
             throw CommandFailure(.failed, holders.sentence(on: path, mounts.first(by: holders.users)))

@@ -10,7 +10,7 @@ struct MountCommand: ParsableCommand {
             abstract: "Mounts a folder, so that the programs that use it take turns.",
             discussion: """
                 Options for -o, separated by commas: wait=, hold=, hold-aware=, idle=, lockwait=, \
-                relinquish=, save=, deletion=, ask-again=, ask-again-stat=, guest-delay= (times such as 15s or 250ms), keep-room=, keep-share=, keep-age=, keep-certain=, keep-versions= (how much is kept), policy=proceed|fail, data=auto|daemon, allow_other, ro, nosuid, \
+                relinquish=, save=, deletion=, ask-again=, ask-again-stat=, guest-delay= (times such as 15s or 250ms), keep-room=, keep-share=, keep-age=, keep-certain=, keep-versions= (limits of versions), policy=proceed|fail, data=auto|daemon, allow_other, ro, nosuid, \
                 nodev, noexec.
                 """)
     }

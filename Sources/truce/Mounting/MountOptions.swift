@@ -127,7 +127,7 @@ package struct MountOptions: Hashable, Sendable {
         case "remount":
             throw CommandFailure(
                 .usage,
-                "a mount keeps the options it was made with: unmount it, and mount it with the new ones")
+                "the options of a mount cannot be changed: unmount it, and mount it with the new options")
         default:
             throw CommandFailure(.usage, "unknown option '\(name)'; known are \(Self.known)")
         }

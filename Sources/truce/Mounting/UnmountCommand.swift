@@ -7,10 +7,10 @@ import LinuxSystem
 struct UnmountCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
-            commandName: "unmount", abstract: "Unmounts a folder, and names who keeps it busy.")
+            commandName: "unmount", abstract: "Unmounts a folder, and names the programs that keep it busy.")
     }
 
-    @Flag(help: "Take the mount away now; files that are still open are served until they are closed.")
+    @Flag(help: "Unmount now; open files are served until they are closed.")
     var lazy = false
 
     @Argument(help: "Where it is mounted.", completion: .directory)

@@ -14,16 +14,16 @@ struct PresentCommand: ParsableCommand {
             discussion: """
                 Commands are run by /bin/sh, one after the other, with TRUCE_PATH, TRUCE_NEW_PATH, TRUCE_MESSAGE, \
                 TRUCE_CAUSE_PID, TRUCE_CAUSE_PROGRAM and TRUCE_CAUSE_OPERATION; for something in a directory that \
-                is presented, at any depth, with TRUCE_SUBITEM and TRUCE_NEW_SUBITEM. One that fails, or does not \
-                end in time and is ended, is an error to whoever asked.
+                is presented, at any depth, with TRUCE_SUBITEM and TRUCE_NEW_SUBITEM. A command that fails, or is ended \
+                because its time is over, answers the question with an error.
 
-                The command of --unsaved is run once a second, beside the others. As long as it ends with code 0, programs \
-                that look at the size or the times of the file by its path have it saved first.
+                The command of --unsaved is run once a second, beside the others. While it ends with code 0, the file \
+                is saved before a program reads its size or times by path.
                 """)
     }
 
     @Option(
-        help: ArgumentHelp("Run when somebody wants to read: write what is unsaved.", valueName: "command"))
+        help: ArgumentHelp("Run before another program reads: saves unsaved changes.", valueName: "command"))
     var onSave: String?
 
     @Option(
@@ -40,13 +40,15 @@ struct PresentCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Run when the file has another name, TRUCE_NEW_PATH.", valueName: "command"))
     var onMove: String?
 
-    @Option(help: ArgumentHelp("Run when somebody wants a turn: keep off the file.", valueName: "command"))
+    @Option(
+        help: ArgumentHelp("Run before another program's access: stops using the file.", valueName: "command")
+    )
     var onRelinquish: String?
 
-    @Option(help: ArgumentHelp("Run when that turn is over.", valueName: "command"))
+    @Option(help: ArgumentHelp("Run when that access is over.", valueName: "command"))
     var onReacquire: String?
 
-    @Option(help: ArgumentHelp("Run when somebody wants to delete the file.", valueName: "command"))
+    @Option(help: ArgumentHelp("Run before another program deletes the file.", valueName: "command"))
     var onDelete: String?
 
     @Option(
@@ -58,7 +60,7 @@ struct PresentCommand: ParsableCommand {
     @Flag(help: "Print each message as a line of JSON, as it came; without a command, all of them.")
     var json = false
 
-    @Argument(help: "A path in a mount; what appears there may come later.", completion: .file())
+    @Argument(help: "A path in a mount; the file may be created later.", completion: .file())
     var path: String
 
     var hooks: PresenterHooks {

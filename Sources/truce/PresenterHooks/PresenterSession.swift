@@ -206,7 +206,7 @@ package final class PresenterSession {
         }
         try unsaved?.enforceDeadline(now)
         for invocation in queue where invocation.isOverdue(now) {
-            try answer(invocation, "could not begin in time: another one still ran")
+            try answer(invocation, "could not begin in time: another command was still running")
         }
         queue.removeAll { $0.isOverdue(now) }
     }

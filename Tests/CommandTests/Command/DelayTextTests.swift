@@ -18,7 +18,7 @@ import Testing
         let snapshot = CoordinationSnapshotForm(claims: [claim], presenters: [], delays: [spent])
         #expect(
             snapshot.explanation(of: "notes") == [
-                "cat (pid 712) has had 'notes' for 3.2 s to read it and lets others pass (yielded): "
+                "cat (pid 712) has had 'notes' for 3.2 s to read it and is suspended (yielded): "
                     + "it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour",
                 "user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment "
                     + "only, for 3 minutes more",

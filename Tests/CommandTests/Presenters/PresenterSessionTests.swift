@@ -77,7 +77,8 @@ struct PresenterSessionTests {
         try stage.tell(.didChange)
         try stage.ask(.save, id: 1, deadline: 500)
         try stage.ask(.relinquishToWriter, id: 2, deadline: 60_000)
-        let late = ProtocolFailure.of("the command for 'save' could not begin in time: another one still ran")
+        let late = ProtocolFailure.of(
+            "the command for 'save' could not begin in time: another command was still running")
         // A request for a turn does not wait for a command that may want one itself.
         #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)

@@ -29,7 +29,7 @@ extension MountTests {
         ]
         /// The reasons for closed connections, as they appear in the log.
         static let reasons = [
-            "a message may have at most 1048576 bytes", "the header tells no Content-Length",
+            "a message may have at most 1048576 bytes", "the header has no Content-Length",
             "the last message is cut off",
         ]
         /// In kB: the number of pages that the allocator keeps for the next burst varies from round to round.

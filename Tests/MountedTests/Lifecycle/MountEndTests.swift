@@ -91,7 +91,7 @@ extension MountTests {
             try holder.must("open", "h", directory + "/document", "O_WRONLY|O_TRUNC")
             try other.must("open", "r", directory + "/document", "O_RDONLY")
             try eventually(within: .seconds(10), "two lines of the log") {
-                daemon.errorText.contains(" was passed: document")
+                daemon.errorText.contains(#/ is suspended[^:]*: document/#)
                     && daemon.errorText.contains(" for python3 (\(holder.pid)): document")
             }
             let waits = daemon.errorText.split(separator: "\n").filter {

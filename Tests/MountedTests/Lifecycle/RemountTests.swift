@@ -40,7 +40,7 @@ extension MountTests {
             try Self.unmount(mount.path)
             let (refused, took) = try timed { try TruceCommand.attempt("mount", mount.path) }
             print("refused after \(took.milliseconds) ms")
-            let says = "by pid \(former), whose mount is not to be seen, and which did not end within 2 s"
+            let says = "by pid \(former), but its mount is not visible, and the daemon did not end within 2 s"
             try WrongCommandLine("mount", code: 1, says).check(refused, in: mount.path)
             #expect(took < Self.patience + Self.margin)
             kill(former, SIGCONT)

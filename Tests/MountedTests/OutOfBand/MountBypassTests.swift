@@ -21,8 +21,8 @@ extension MountTests {
             print(found.text)
             #expect(found.ending == .exited(5), "\(found.text)\(found.errorText)")
             let who = "bash (pid \(writer.pid), user \(geteuid())) has \(mount.path)"
-            #expect(found.text.contains("\(who)/document open to write, and goes around the mount"))
-            #expect(found.text.contains("\(who)/folder as its working directory, and goes around the mount"))
+            #expect(found.text.contains("\(who)/document open to write, and bypasses the mount"))
+            #expect(found.text.contains("\(who)/folder as its working directory, and bypasses the mount"))
             let json = try TruceCommand.attempt("doctor", "--json", mount.path)
             #expect(json.ending == .exited(5))
             #expect(json.text.contains("\"pid\":\(writer.pid)") && json.text.contains("\"writes\":true"))
@@ -31,7 +31,7 @@ extension MountTests {
             // The test itself has had the directory open since before the mount.
             let own = try TruceCommand.attempt("doctor", mount.path)
             let lines = own.text.split(separator: "\n").filter {
-                $0.contains("goes around the mount") && !$0.contains(" runs, too")
+                $0.contains("bypasses the mount") && !$0.contains(" runs, which")
             }
             #expect(lines.count == 1 && lines.allSatisfy { $0.contains("(pid \(getpid()),") }, "\(own.text)")
             try mount.unmount()
@@ -81,7 +81,7 @@ extension MountTests {
                 let who = "TestWorker (pid \(worker.program.pid), user \(geteuid()))"
                 let use = habit == "shared" ? "mapped to write" : "mapped to read"
                 #expect(
-                    found.text.contains("\(who) has \(mount.path)/\(habit) \(use), and goes around"),
+                    found.text.contains("\(who) has \(mount.path)/\(habit) \(use), and bypasses"),
                     "\(habit)")
             }
             try mount.unmount()
@@ -118,8 +118,8 @@ extension MountTests {
             let found = try TruceCommand.attempt("doctor", mount.path)
             print(found.text)
             let who = "python3 (pid \(before.pid), user \(geteuid())) has \(mount.path)"
-            #expect(found.text.contains("\(who)/document open to read, and goes around the mount"))
-            #expect(found.text.contains("\(who) as its working directory, and goes around the mount"))
+            #expect(found.text.contains("\(who)/document open to read, and bypasses the mount"))
+            #expect(found.text.contains("\(who) as its working directory, and bypasses the mount"))
             #expect(!found.text.contains("(pid \(after.pid),"))
             let refused = try TruceCommand.attempt("unmount", mount.path)
             print(refused.errorText)
@@ -193,15 +193,15 @@ extension MountTests {
             print(own.text)
             #expect(own.ending == .exited(5), "\(own.text)\(own.errorText)")
             let who = "shell (pid \(users.pid), user 12345) has \(mount.path)"
-            #expect(own.text.contains("\(who)/document open to read, and goes around the mount"))
-            #expect(own.text.contains("\(who)/shell mapped to read, and goes around the mount"))
+            #expect(own.text.contains("\(who)/document open to read, and bypasses the mount"))
+            #expect(own.text.contains("\(who)/shell mapped to read, and bypasses the mount"))
             let other = try Self.asUser.attempt("12346", binary, mount.path)
             #expect(
                 other.ending == .exited(0) && other.text.contains("nothing odd can be seen"), "\(other.text)")
             let hidden = try Self.withoutOthers.attempt("12346", binary, mount.path)
-            #expect(hidden.text.contains("could not look at what others run, "), "\(hidden.text)")
+            #expect(hidden.text.contains("could not examine processes of other users "), "\(hidden.text)")
             for outcome in [own, other] {
-                #expect(outcome.text.contains(#/could not look at [1-9][0-9]* processes of others, /#))
+                #expect(outcome.text.contains(#/could not examine [1-9][0-9]* processes of other users /#))
                 #expect(!outcome.text.contains("(pid \(roots.pid),"), "\(outcome.text)")
             }
             #expect(!other.text.contains("(pid \(users.pid),"), "\(other.text)")
@@ -253,7 +253,7 @@ extension MountTests {
             #expect(lines.count == 3)
             #expect(lines.first == "  nothing is odd")
             #expect(
-                lines.dropFirst().first?.hasSuffix("/elsewhere/folder, too, and that goes around the mount")
+                lines.dropFirst().first?.hasSuffix("/elsewhere/folder, which bypasses the mount")
                     == true)
             #expect(lines.last?.hasPrefix("  its daemon has died: ") == true)
         }

@@ -41,7 +41,8 @@ extension MountTests {
                 try other.must("close", "r")
                 #expect(try Program("cat").run(document).text == "new\n")
                 #expect(
-                    try TruceCommand.run("why", document).text == "Nobody uses 'document' or waits for it.\n")
+                    try TruceCommand.run("why", document).text
+                        == "No program uses 'document' or waits for it.\n")
                 checkForcedSteps(try mount.status())
             }
         }
@@ -75,7 +76,7 @@ extension MountTests {
                 let late = try TruceCommand.attempt("write", document, "--", "true")
                 #expect(late.ending == .exited(124))
                 #expect(
-                    late.errorText.contains("waits for truce (\(writer.pid)), who is writing document"),
+                    late.errorText.contains("waits for truce (\(writer.pid)), which is writing document"),
                     "\(late.errorText)")
 
                 let interrupted = try TruceCommand.start("write", document, "--", "true")
@@ -165,7 +166,7 @@ extension MountTests {
                 #expect(
                     last.dropFirst().prefix(2) == [
                         "  cat (\(reader.pid)) waits behind truce (\(second.pid)) for document",
-                        "    truce (\(second.pid)) waits for truce (\(writer.pid)), who is writing document",
+                        "    truce (\(second.pid)) waits for truce (\(writer.pid)), which is writing document",
                     ], "\(why)")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).requireSuccess()
@@ -305,7 +306,7 @@ extension MountTests {
                 let why = try TruceCommand.run("why", mount.path + "/a").text
                 #expect(
                     why.contains(
-                        "mv (\(mover.pid)) waits for truce (\(writer.pid)), who is writing a/b/notes below it"
+                        "mv (\(mover.pid)) waits for truce (\(writer.pid)), which is writing a/b/notes below it"
                     ),
                     "\(why)")
                 try writer.type("\n")
@@ -352,7 +353,7 @@ extension MountTests {
                 let reader = try Program("cat").start(mount.path + "/a.rtfd/one")
                 try mount.waitUntilParked(reader.pid)
                 let why = try TruceCommand.run("why", mount.path + "/a.rtfd").text
-                #expect(why.contains("who is writing a.rtfd/two in the same package"), "\(why)")
+                #expect(why.contains("which is writing a.rtfd/two in the same package"), "\(why)")
                 try writer.type("\n")
                 try writer.wait(within: .seconds(10)).requireSuccess()
                 #expect(try reader.wait(within: .seconds(10)).text == "text\n")

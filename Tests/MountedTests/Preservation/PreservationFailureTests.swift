@@ -28,7 +28,8 @@ extension MountTests {
                 try other.must("rename", small.source + "/new", small.source + "/two")
                 try other.must("unlink", small.source + "/one")
                 #expect(
-                    small.log.split(separator: "\n").filter { $0.contains("could not be kept") }.count == 2,
+                    small.log.split(separator: "\n").filter { $0.contains("could not be preserved") }.count
+                        == 2,
                     "\(small.log)")
                 #expect(try other.ask("read", small.source + "/one") == "ENOENT")
             }

@@ -97,7 +97,7 @@ extension MountTests {
                 try holder.must("open", "t", small.source + "/two", "O_WRONLY")
                 try holder.must("write", "t", "x")
                 try other.must("unlink", small.source + "/two")
-                let lines = small.log.split(separator: "\n").filter { $0.contains("could not be kept") }
+                let lines = small.log.split(separator: "\n").filter { $0.contains("could not be preserved") }
                 #expect(lines.count == 1 && lines[0].contains("overLimit"), "\(small.log)")
             }
         }
@@ -154,7 +154,7 @@ extension MountTests {
                         "kept", document, "--restore", foreign, target, "--force")
                     #expect(
                         !refused.isSuccess && refused.text.isEmpty
-                            && refused.errorText.contains("was kept of 'other', not of 'document'"),
+                            && refused.errorText.contains("is a version of 'other', not of 'document'"),
                         "\(refused.errorText)")
                 }
                 #expect(try FileContents.text(of: document) == "former!")

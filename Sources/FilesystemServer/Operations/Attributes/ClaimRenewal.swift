@@ -90,7 +90,8 @@ extension CoordinatedFilesystem {
             } catch {
                 guard case .reading = loss else { return refuse(parked) }
                 engine.logAction(
-                    "cut what others read, which could not be kept (\(error))", handle.attribution)
+                    "truncated a file that others read; its contents could not be preserved (\(error))",
+                    handle.attribution)
                 step()
             }
         }
