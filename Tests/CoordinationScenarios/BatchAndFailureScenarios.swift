@@ -5,7 +5,8 @@ extension ScenarioCatalogue {
     static let others: [ClientScenario] = batches + failures
 
     private static let batches: [ClientScenario] = [
-        ClientScenario(61, "a batch asks everybody below once, and what is done in it asks nobody", .mount) {
+        ClientScenario(61, "a batch asks each presenter below once, and accesses within it ask none", .mount)
+        {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "d/x")
@@ -57,7 +58,8 @@ extension ScenarioCatalogue {
             try check(reason.hasPrefix("notAFile:"), reason)
         },
         ClientScenario(
-            65, "a daemon that is killed fails those who wait at once; presenters go on with the next one",
+            65,
+            "waits end with an error at once when the daemon is killed; presenters go on with the next daemon",
             .mount
         ) {
             stage in
@@ -66,7 +68,9 @@ extension ScenarioCatalogue {
             try a.present("F", "d")
             for _ in 1...2 { try survive(stage, a) }
         },
-        ClientScenario(65, "who makes way only after the daemon was killed has the file back", .mount) {
+        ClientScenario(
+            65, "a presenter that relinquishes only after the daemon was killed has the file back", .mount
+        ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
@@ -84,7 +88,7 @@ extension ScenarioCatalogue {
             try a.expect("P", "relinquishToWriter", "reacquired")
         },
         ClientScenario(
-            65, "who is added while no daemon is there is one of the next one's presenters", .mount
+            65, "a presenter added while no daemon runs is registered with the next daemon", .mount
         ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -102,7 +106,8 @@ extension ScenarioCatalogue {
             try stage.silence(a, "P")
         },
         ClientScenario(
-            65, "who is added deep in a mount whose daemon is dead is one of the next one's", .mount
+            65, "a presenter added deep in a mount with a dead daemon is registered with the next daemon",
+            .mount
         ) {
             stage in
             let a = try stage.player("A")
@@ -113,7 +118,7 @@ extension ScenarioCatalogue {
             try a.expect("P", "didChange")
         },
         ClientScenario(
-            65, "who is added where nothing is mounted is presented once the program connects", .mount
+            65, "a presenter added where nothing is mounted is registered once the program connects", .mount
         ) {
             stage in
             let a = try stage.player("A")
@@ -141,7 +146,9 @@ extension ScenarioCatalogue {
             try stage.mount?.mount()
         },
         ClientScenario(
-            65, "who has not yet heard of a move is told to the next daemon by the new name", .mount
+            65,
+            "a presenter that has not heard of a move is registered with the next daemon under the new name",
+            .mount
         ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -165,7 +172,9 @@ extension ScenarioCatalogue {
             try a.expect("P", "relinquishToWriter", "reacquired")
         },
         ClientScenario(
-            69, "who holds, who waits, who presents, and what is owed since when, the command tells", .mount
+            69,
+            "the command shows holders, waiting programs, presenters, and unanswered questions with their age",
+            .mount
         ) {
             stage in
             let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
@@ -201,7 +210,8 @@ extension ScenarioCatalogue {
             try mount.kill()
             return try b.failure("w").reason
         }
-        print("65. who waited was told \(took.milliseconds) ms after the daemon was killed: \(reason)")
+        print(
+            "65. the waiting program was told \(took.milliseconds) ms after the daemon was killed: \(reason)")
         try check(took < .seconds(10), "\(took)")
         try check(reason.hasPrefix("disconnected:"), reason)
         try a.expect("P", "reacquired")

@@ -55,7 +55,7 @@ extension ScenarioCatalogue {
             try check(try a.failure("w").reason == "Participant 7: thrown by the accessor", "it throws")
             try b.began("w")
         },
-        ClientScenario(7, "a writer that is killed keeps nobody waiting") { stage in
+        ClientScenario(7, "a killed writer blocks no program") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.hold("w", "write f")
             try b.begin("w", "write f")
@@ -75,10 +75,10 @@ extension ScenarioCatalogue {
         ClientScenario(9, "a package in a package belongs to the outer one", .mount) {
             try $0.excludes("read k.rtfd/in.rtfd/a", "write k.rtfd/b", at: "k.rtfd/b")
         },
-        ClientScenario(10, "who reads a folder does not delay writers in it", .mount) {
+        ClientScenario(10, "a reader of a folder does not delay writers in it", .mount) {
             try $0.admits("read d", "write d/x")
         },
-        ClientScenario(11, "nor does who updates it", .mount) { try $0.admits("write d", "write d/x") },
+        ClientScenario(11, "nor does an update of it", .mount) { try $0.admits("write d", "write d/x") },
         ClientScenario(
             12, "a folder is not deleted under a reader, nor read while it waits to be deleted", .mount
         ) {
@@ -86,7 +86,7 @@ extension ScenarioCatalogue {
         },
         ClientScenario(13, "nor is it moved", .mount) { try structural("forMoving", $0) },
         ClientScenario(13, "nor is it replaced", .mount) { try structural("forReplacing", $0) },
-        ClientScenario(14, "who lists a folder does not delay a deletion in it", .mount) {
+        ClientScenario(14, "a program that lists a folder does not delay a deletion in it", .mount) {
             try $0.admits("read d", "write d/x,forDeleting")
         },
         ClientScenario(15, "to move a file waits as to update it") {
@@ -165,7 +165,8 @@ extension ScenarioCatalogue {
 
     private static let forms: [ClientScenario] = [
         ClientScenario(
-            21, "two files are written in either order 10,000 times, and nobody waits for ever", .unmounted
+            21, "two files are written in either order 10,000 times, and no program waits for ever",
+            .unmounted
         ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -189,7 +190,7 @@ extension ScenarioCatalogue {
             try a.expect("i", "let go")
             try check(try stage.text("f2") == "new", "what was written is there")
         },
-        ClientScenario(22, "an accessor whose queue is cancelled keeps nobody waiting") { stage in
+        ClientScenario(22, "an accessor with a cancelled queue blocks no program") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.queue("i", "read f1,forUploading write f2")
             try b.begin("w", "write f2")
@@ -202,7 +203,8 @@ extension ScenarioCatalogue {
             try a.expect("i", "let go")
             try b.end("w")
         },
-        ClientScenario(23, "nobody waits for an upload, which goes on with what there was") { stage in
+        ClientScenario(23, "no program waits for an upload, which goes on with the former contents") {
+            stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             let copy = try a.hold("r", "read f,forUploading")
             try b.once("w", "write f", "put f new")

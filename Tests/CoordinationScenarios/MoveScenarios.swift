@@ -79,12 +79,12 @@ extension ScenarioCatalogue {
             let place = try stage.place(of: "read f", waitingFor: "f", whileMoving: "f", to: "g")
             try check(place == "g", place)
         },
-        ClientScenario(27, "who waits to delete follows as well", .mount) { stage in
+        ClientScenario(27, "a waiting deletion follows as well", .mount) { stage in
             let place = try stage.place(of: "write f,forDeleting", waitingFor: "f", whileMoving: "f", to: "g")
             try check(place == "g", place)
         },
         ClientScenario(
-            28, "who waits to replace stays with the name, and asks nobody about what is gone", .mount
+            28, "a waiting replacement stays with the name, and asks no presenter of the moved file", .mount
         ) { stage in
             let shower = try stage.player("S")
             try shower.present("P", "f")
@@ -95,7 +95,7 @@ extension ScenarioCatalogue {
             try stage.silence(shower, "P")
         },
         ClientScenario(
-            nil, "who puts aside itself what it is to replace has the name until it is done", .mount
+            nil, "a program that moves the file it will replace holds the name until it is done", .mount
         ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -109,7 +109,7 @@ extension ScenarioCatalogue {
             try check(try b.act("r", "get f") == "new", "with what was put there")
             try b.end("r")
         },
-        ClientScenario(29, "who waits for what is deleted finds nothing", .mount) { stage in
+        ClientScenario(29, "an access that waited for a deletion finds nothing", .mount) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.hold("d", "write f,forDeleting")
             try b.begin("w", "write f")
@@ -119,7 +119,8 @@ extension ScenarioCatalogue {
             try check(try b.began("w") == "f", "it begins with the name that it knew")
             try check(try b.act("w", "get f") == "nothing", "and nothing is there")
         },
-        ClientScenario(30, "who waits for something in a folder follows the folder", .mount) { stage in
+        ClientScenario(30, "an access that waits for a file in a folder follows the folder", .mount) {
+            stage in
             let place = try stage.place(of: "read d/x", waitingFor: "d/x", whileMoving: "d", to: "e")
             try check(place == "e/x", place)
         },

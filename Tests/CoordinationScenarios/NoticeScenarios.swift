@@ -22,7 +22,9 @@ extension ScenarioCatalogue {
             let wrong = heard.indices.first { heard[$0] != round[$0 % 3] } ?? heard.count
             try check(wrong == 3000, "in round \(wrong / 3): \(heard.dropFirst(wrong - wrong % 3).prefix(9))")
         },
-        ClientScenario(52, "a move is told once, to who shows the file and to who shows the folder", .mount) {
+        ClientScenario(
+            52, "a move is told once to a presenter of the file and to a presenter of the folder", .mount
+        ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "d/x")
@@ -68,7 +70,7 @@ extension ScenarioCatalogue {
     ]
 
     private static let folders: [ClientScenario] = [
-        ClientScenario(53, "who shows a folder hears of what is in it after it was moved, too", .mount) {
+        ClientScenario(53, "a presenter of a folder hears of changes in it after it was moved, too", .mount) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("F", "d")
@@ -81,7 +83,9 @@ extension ScenarioCatalogue {
             try a.expect("F", "changed e/deep/y")
             try stage.silence(a, "F")
         },
-        ClientScenario(54, "who shows a folder hears of what appears and goes, by whomever", .mount) {
+        ClientScenario(
+            54, "a presenter of a folder hears of names that appear and go, by any program", .mount
+        ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("F", "d")
@@ -107,7 +111,9 @@ extension ScenarioCatalogue {
             try a.expect("F", "subitemDeletion d/new", "changed d/new")
         },
         ClientScenario(
-            55, "who knows only changes hears of one of its package, and of nothing in a plain folder", .mount
+            55,
+            "a presenter that implements only changes hears of its package, and of nothing in a plain folder",
+            .mount
         ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))

@@ -16,7 +16,7 @@ extension ScenarioCatalogue {
     static let asking: [ClientScenario] = asked + saved + silent
 
     private static let asked: [ClientScenario] = [
-        ClientScenario(34, "who shows a file saves it before it is read") { stage in
+        ClientScenario(34, "a presenter of a file saves it before it is read") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
             try a.say("coordinator C linked P")
@@ -27,13 +27,13 @@ extension ScenarioCatalogue {
             try a.expect("P", "relinquishToReader", "save", "reacquired")
             try stage.silence(a, "P")
         },
-        ClientScenario(35, "who reads without changes asks nobody to save") {
+        ClientScenario(35, "a reader without changes asks no presenter to save") {
             try $0.asks("read f,withoutChanges", "f", "relinquishToReader", "reacquired")
         },
-        ClientScenario(36, "nor does who writes") {
+        ClientScenario(36, "nor does a writer") {
             try $0.asks("write f", "f", "relinquishToWriter", "reacquired")
         },
-        ClientScenario(37, "but who merges does") {
+        ClientScenario(37, "but a merging writer does") {
             try $0.asks("write f,forMerging", "f", "relinquishToWriter", "save", "reacquired")
         },
         ClientScenario(38, "a deletion is to be accommodated") {
@@ -45,12 +45,12 @@ extension ScenarioCatalogue {
         ClientScenario(40, "a move of the folder is not", .mount) {
             try $0.asks("write d,forMoving", "d/x", "relinquishToWriter", "reacquired")
         },
-        ClientScenario(41, "who shows a package accommodates deletions in it", .mount) {
+        ClientScenario(41, "a presenter of a package accommodates deletions in it", .mount) {
             try $0.asks(
                 "write k.rtfd/a,forDeleting", "k.rtfd", "relinquishToWriter", "subitemDeletion k.rtfd/a",
                 "reacquired")
         },
-        ClientScenario(42, "who shows a plain folder is not asked about what is written in it", .mount) {
+        ClientScenario(42, "a presenter of a plain folder is not asked about writes in it", .mount) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "d")
@@ -58,7 +58,8 @@ extension ScenarioCatalogue {
             try a.expect("P", "changed d/x")
             try stage.silence(a, "P")
         },
-        ClientScenario(49, "who writes for a presenter does not ask it, but others of its process") { stage in
+        ClientScenario(49, "a write for a presenter does not ask it, but asks others of its process") {
+            stage in
             let a = try stage.player("A")
             try a.present("Q", "f")
             try a.present("P", "f")
@@ -68,7 +69,7 @@ extension ScenarioCatalogue {
             try a.expect("P", "relinquishToWriter", "reacquired")
             try stage.silence(a, "P", "Q")
         },
-        ClientScenario(50, "a presenter that implements nothing delays nobody") { stage in
+        ClientScenario(50, "a presenter that implements nothing delays no program") { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f", "nothing")
             for access in ["read f", "write f", "write f,forMerging", "write f,forDeleting"] {
@@ -89,7 +90,8 @@ extension ScenarioCatalogue {
     ]
 
     private static let saved: [ClientScenario] = [
-        ClientScenario(43, "who cannot save fails the reader, and others get the file back") { stage in
+        ClientScenario(43, "a presenter that cannot save fails the reader, and others get the file back") {
+            stage in
             let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
             try a.present("P", "f")
             try c.present("P", "f")
@@ -120,7 +122,7 @@ extension ScenarioCatalogue {
             try saving("save C", "linked P", $0)
         },
         ClientScenario(44, "or on another thread") { try saving("save-elsewhere C", "linked P", $0) },
-        ClientScenario(45, "or by a coordinator of nobody's, while it answers") {
+        ClientScenario(45, "or by a coordinator without a presenter, while it answers") {
             try saving("save C", "", $0)
         },
         ClientScenario(45, "or within an access on a queue, which reports progress as well") { stage in
@@ -145,8 +147,9 @@ extension ScenarioCatalogue {
             try a.say("on P save answer")
             try b.began("r")
         },
-        ClientScenario(45, "a save that needs what the one who asked holds is a deadlock, and fails at once")
-        {
+        ClientScenario(
+            45, "a save that needs a file held by the asking program is a deadlock, and fails at once"
+        ) {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
@@ -261,7 +264,7 @@ extension ScenarioCatalogue {
             try a.expect("P", "relinquishToWriter", "reacquired")
         },
         ClientScenario(
-            nil, "who waits for the one that deletes its file has not consented to that", .mount
+            nil, "a presenter that waits for the deleting program has not consented to the deletion", .mount
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("P", "f")
@@ -284,7 +287,7 @@ extension ScenarioCatalogue {
             try check(!heard.contains("deletion"), "\(heard)")
         },
         ClientScenario(
-            nil, "the error of who waited in vain for a presenter names its program and process",
+            nil, "the error of a wait in vain for a presenter names its program and process",
             options: "wait=1s,policy=fail"
         ) { stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
@@ -292,7 +295,9 @@ extension ScenarioCatalogue {
             try a.say("on P relinquishToWriter obey")
             try b.begin("w", "write f")
             let (reason, took) = try b.failure("w")
-            print("who waited for a blocked presenter was told after \(took) ms (bound 1000 ms): \(reason)")
+            print(
+                "the program that waited for a blocked presenter was told after \(took) ms (bound 1000 ms): \(reason)"
+            )
             try check(took >= 1000 && took < 11_000, "\(took) ms")
             try check(reason.hasPrefix("timedOut:"), reason)
             try check(reason.contains("waits for \(a.shown) to relinquish f"), reason)

@@ -49,7 +49,7 @@ final class Participant: Sendable {
         case "on": presenter(name).react(to: order[2], by: Array(order.dropFirst(3)))
         case "tell": presenter(name).orderQueue.put(Array(order.dropFirst(2)))
         case "settle": settle(name)
-        default: preconditionFailure("nobody can '\(order[0])'")
+        default: preconditionFailure("no participant can '\(order[0])'")
         }
     }
 

@@ -24,13 +24,13 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
     static let all = ofNotices + ofPresenters + ofWaiting + ofGrants
 
     private static let ofNotices = [
-        ArbiterFault("nobody hears of changes", "NoticeChecker", "is let in before it is told") {
+        ArbiterFault("no presenter hears of changes", "NoticeChecker", "is let in before it is told") {
             if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] }
         },
-        ArbiterFault("nobody hears of what is in a folder", "NameViewChecker", "does not know that") {
+        ArbiterFault("no presenter hears of changes in a folder", "NameViewChecker", "does not know that") {
             if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] }
         },
-        ArbiterFault("nobody hears that something in a folder is gone", "NameViewChecker", "believes that") {
+        ArbiterFault("no presenter hears of a deletion in a folder", "NameViewChecker", "believes that") {
             if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
                 notice.cause.access == .write(.forDeleting)
             {
@@ -40,7 +40,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
             }
         },
         ArbiterFault(
-            "nobody hears that something in a folder has changed", "NameViewChecker", "has other contents"
+            "no presenter hears of a write in a folder", "NameViewChecker", "has other contents"
         ) {
             if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
                 notice.cause.access != .write(.forDeleting)
@@ -59,13 +59,13 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
             ]
         },
-        ArbiterFault("nobody hears of moves", "NoticeChecker", "is let in before it is told: moved") {
+        ArbiterFault("no presenter hears of moves", "NoticeChecker", "is let in before it is told: moved") {
             if case .tell(let notice) = $0, notice.kind == .didMove { [] } else { [$0] }
         },
         ArbiterFault("a change is told of again and again", "NoticeChecker", "which did not happen") {
             if case .tell = $0 { [$0, $0] } else { [$0] }
         },
-        ArbiterFault("somebody else is named as the cause", "NoticeChecker", "which did not happen") {
+        ArbiterFault("another program is named as the cause", "NoticeChecker", "which did not happen") {
             effect in
             guard case .tell(let told) = effect, told.kind != .reacquire else { return [effect] }
             let cause = Cause(.nobody, told.cause.access)
@@ -76,7 +76,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
         ArbiterFault("all is told twice", "AccessSessionChecker", "is told twice in") {
             if case .tell = $0 { [$0, $0] } else { [$0] }
         },
-        ArbiterFault("nobody is let in again", "AccessSessionChecker", "was never let in again") {
+        ArbiterFault("no presenter may reacquire", "AccessSessionChecker", "was never let in again") {
             if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
         },
     ]
@@ -95,12 +95,13 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 deadline: question.deadline)
             return [effect, .ask(again)]
         },
-        ArbiterFault("whoever is asked about is granted unasked", "ConsentChecker", "was not asked") {
+        ArbiterFault("a claim is granted without the answers it waits for", "ConsentChecker", "was not asked")
+        {
             effect in
             guard case .identify(let claim) = effect else { return [effect] }
             return [effect, .grant(claim, Grant(basis: .waited))]
         },
-        ArbiterFault("who did not agree is not listed", "ConsentChecker", "does not list") { effect in
+        ArbiterFault("a refusing presenter is not listed", "ConsentChecker", "does not list") { effect in
             guard case .grant(let claim, let grant) = effect else { return [effect] }
             return [.grant(claim, Grant(basis: grant.basis, preempted: grant.preempted))]
         },
@@ -110,10 +111,10 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
         ArbiterFault("waits do not run out", "WaitChecker", "waits beyond its bound") {
             if case .refuse(_, .busy) = $0 { [] } else { [$0] }
         },
-        ArbiterFault("those who wait are forgotten", "QueueChecker", "waits for nobody") {
+        ArbiterFault("waiting claims are forgotten", "QueueChecker", "waits for nobody") {
             if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] }
         },
-        ArbiterFault("nobody is suspended by time", "ContentionChecker", "keeps others out for longer") {
+        ArbiterFault("no claim is suspended by time", "ContentionChecker", "keeps others out for longer") {
             if case .suspend(_, .held) = $0 { [] } else { [$0] }
         },
         ArbiterFault("everybody is asked about twice", "ContentionChecker", "is asked about twice") {
@@ -129,11 +130,11 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
     ]
 
     private static let ofGrants = [
-        ArbiterFault("who is gone over is not listed", "GrantChecker", "does not list") { effect in
+        ArbiterFault("a preempted claim is not listed", "GrantChecker", "does not list") { effect in
             guard case .grant(let claim, let grant) = effect else { return [effect] }
             return [.grant(claim, Grant(basis: grant.basis, unanswered: grant.unanswered))]
         },
-        ArbiterFault("whoever waits is granted", "GrantChecker", "stands in its way") { effect in
+        ArbiterFault("every waiting claim is granted", "GrantChecker", "stands in its way") { effect in
             guard case .identify(let claim) = effect else { return [effect] }
             return [effect, .grant(claim, Grant(basis: .waited))]
         },

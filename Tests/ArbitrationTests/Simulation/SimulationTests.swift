@@ -80,7 +80,7 @@ struct SimulationTests {
         Party(process: ProcessID(number: number, started: 1), ancestors: [])
     }
 
-    @Test("a presenter that is let in while somebody is at work is complained of")
+    @Test("a presenter that reacquires during an access is reported")
     func checkerReportsEarlyReacquire() {
         var simulationRun = relinquished { effect in
             guard case .observe(ClaimID(1)) = effect else { return [effect] }

@@ -32,7 +32,7 @@ struct SuppressionTests {
         harness.effects.compactMap { if case .tell(let notice) = $0 { notice } else { nil } }
     }
 
-    @Test("who is paused hears no names, and once afterwards that there were some")
+    @Test("a paused presenter hears no names, and once afterwards that there were some")
     func pausedPresenterHearsOneGap() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1)]))
@@ -45,7 +45,7 @@ struct SuppressionTests {
         #expect(Self.make(22, in: 10, &harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
     }
 
-    @Test("who missed nothing hears of no gap, but who is behind does, and who was told does not")
+    @Test("a gap is told to a presenter that is behind, not to a presenter that missed nothing or was told")
     func noGapIfNothingMissed() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1), PresenterID(2)]))

@@ -57,7 +57,7 @@ extension Menu {
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             depth: 7),
         Menu(
-            name: "X1, X2, X3, Q3: who is who is told at any time",
+            name: "X1, X2, X3, Q3: processes are identified at any time",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             parties: [TestParties.parent, TestParties.stranger], depth: 6),
         Menu(
@@ -100,7 +100,7 @@ extension Menu {
             ],
             spans: [.milliseconds(30), .milliseconds(40)], depth: 6),
         Menu(
-            name: "X6, X4, Q2: who appends, reads and writes",
+            name: "X6, X4, Q2: appending, reading and writing programs",
             claims: [
                 ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write),
                 ClaimTemplate(.handle, TestParts.write, accessPattern: .appends),
@@ -171,7 +171,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.parent),
             ], depth: 5),
         Menu(
-            name: "D2, D3: an answer waits for a claim, and that for the one who asks",
+            name: "D2, D3: an answer waits for a claim, and the claim for the asking program",
             setup: [.presented(Presenter(PresenterID(1), of: ItemID(1), by: TestParties.editor, .all))],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),

@@ -15,7 +15,7 @@ extension Menu {
 
     static let presenters = [
         Menu(
-            name: "P1, P2, P3, N1, N3: readers, writers and one who is asked", setup: [editor],
+            name: "P1, P2, P3, N1, N3: readers, writers and an asked presenter", setup: [editor],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.other),
@@ -46,7 +46,7 @@ extension Menu {
             ], answers: [.done, .failed], canForce: true, removals: [PresenterID(1), PresenterID(2)],
             spans: [.milliseconds(40)], bounds: failing, depth: 5),
         Menu(
-            name: "P5, P6, Q3: the presenter and those who work for it", setup: [editor],
+            name: "P5, P6, Q3: the presenter and the programs that work for it", setup: [editor],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.editor),
@@ -55,7 +55,7 @@ extension Menu {
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a", TestParties.editor)),
             ], answers: [.done], stamps: [1], depth: 5),
         Menu(
-            name: "P9, P10: who may ask to save", setup: [viewer],
+            name: "P9, P10: readers that may ask to save", setup: [viewer],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.other),

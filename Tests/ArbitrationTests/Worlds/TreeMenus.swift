@@ -35,7 +35,7 @@ extension Menu {
             ], parties: [TestParties.stranger, TestParties.other, TestParties.parent],
             isIdentifiedAtOnce: true, depth: 5),
         Menu(
-            name: "S3, S4: who deletes a folder, and who is at work below it", setup: tree,
+            name: "S3, S4: the deletion of a folder, and programs that work below it", setup: tree,
             claims: [
                 ClaimTemplate(
                     .aware, TestParts.writing(11, in: 10, .forDeleting), by: TestParties.aware("a")),

@@ -25,7 +25,7 @@ enum ContentionMeasurement {
                 for program in programs { wait(for: item, program, in: world, ended) }
             }
             arriving.add(arrival, for: waiters)
-            precondition(ended.count == 0, "nobody has had a turn")
+            precondition(ended.count == 0, "no access has begun")
             handingOver.add(RoundTimings.cost { world.engine.end(holder) }, for: waiters)
             precondition(ended.count == waiters, "everybody has had a turn")
         }
@@ -41,7 +41,7 @@ enum ContentionMeasurement {
         let claim = engine.makeClaimID()
         let part = ClaimRequest.Part(item, .write(.updating), at: world.place)
         guard case .waiting = engine.claim(ClaimRequest(claim, .handle, part), by: program) else {
-            preconditionFailure("somebody holds the item")
+            preconditionFailure("another claim holds the item")
         }
         engine.onDecision(claim) { _ in
             engine.end(claim)

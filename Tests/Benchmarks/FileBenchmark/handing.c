@@ -80,7 +80,7 @@ static pid_t hold(const char *name, int locks, int *release) {
     }
     close(ends[0]);
     close(ready[1]);
-    if (read(ready[0], &byte, 1) != 1) complain("nobody could open", name);
+    if (read(ready[0], &byte, 1) != 1) complain("no program could open", name);
     close(ready[0]);
     *release = ends[1];
     return child;
@@ -107,7 +107,7 @@ static uint64_t hand_over_once(const char *name, int locks) {
     wait_until_it_waits(waiter);
     let_go(holder, release);
     finish_child(waiter);
-    if (board->goes_on < board->lets_go) complain("nobody waited for", name);
+    if (board->goes_on < board->lets_go) complain("no program waited for", name);
     return board->goes_on - board->lets_go;
 }
 
@@ -137,7 +137,7 @@ static void *wait_for_it(void *unused) {
     have_begun++;
     int descriptor = open(waited_for, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", waited_for);
-    if (board->lets_go == 0) complain("somebody did not wait for", waited_for);
+    if (board->lets_go == 0) complain("a program did not wait for", waited_for);
     close(descriptor);
     return unused;
 }
@@ -154,7 +154,7 @@ static void open_by_threads(int count, int release) {
     puts("begun");
     fflush(stdout);
     char byte;
-    if (read(STDIN_FILENO, &byte, 1) != 1) complain("nobody says", "when to let go");
+    if (read(STDIN_FILENO, &byte, 1) != 1) complain("the caller does not say", "when to let go");
     if (write(release, "r", 1) != 1) fail("cannot release", waited_for);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
     report(now() - board->lets_go, (uint64_t)count);

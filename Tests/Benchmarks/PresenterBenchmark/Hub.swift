@@ -31,7 +31,7 @@ struct Hub: ~Copyable {
     private func admit() throws -> Wire {
         let socket = try retryingOnInterrupt { accept(listener.rawValue, nil, nil) }
         let wire = Wire(adopting: OwnedDescriptor(adopting: socket))
-        guard let (id, _) = try Self.request(wire.next()) else { complain("nobody said hello to the hub") }
+        guard let (id, _) = try Self.request(wire.next()) else { complain("no client said hello to the hub") }
         let mount = MountForm(mountpoint: "/", source: "/", user: 0)
         let result = InitializeResult(version: "0", pid: OwnProcess.id, mount: mount)
         try wire.send(ReplyMessage(to: id, .success(.initialize(result))).encoded())

@@ -83,7 +83,7 @@ extension MountTests {
         }
 
         @Test(
-            "A user who may only read a file delays its owner's writes as long as the two have time, and then for a moment"
+            "A guest with read permission delays the owner's writes for the allowance of both, and then for a moment"
         )
         func aReadingGuestsDelayBudgetIsBounded() throws {
             guard try Self.isShown() else { return }
@@ -105,7 +105,7 @@ extension MountTests {
         }
 
         @Test(
-            "One silent presenter for each file delays whoever deletes them three times, and not each time",
+            "One silent presenter for each file delays the deleting program three times, and not each time",
             arguments: ["connection", "connections"])
         func silentPresentersDelayDeletionsThreeTimes(connections: String) throws {
             guard try Self.isShown() else { return }
@@ -127,7 +127,7 @@ extension MountTests {
                 return false
             }
             guard try Lab.dataPath == .passthrough else {
-                print("who waits for whom is the same in both data modes: shown by the run with passthrough")
+                print("waits are the same in both data modes: shown by the run with passthrough")
                 return false
             }
             return true

@@ -46,7 +46,7 @@ extension MountTests.HostileClientTests {
         defer { mount.abandon() }
         try Self.files.run(mount.path)
         let holder = try Self.start(mount, "hold")
-        try eventually(within: .seconds(20), "somebody who holds an access\n\(holder.errorText)") {
+        try eventually(within: .seconds(20), "a program with an access\n\(holder.errorText)") {
             holder.text.hasSuffix("\n") || holder.hasEnded
         }
         let outcome = try Program("python3").run(
@@ -125,7 +125,9 @@ extension MountTests.HostileClientTests {
         try mount.end()
     }
 
-    @Test("A guest learns nothing of what it may not see, and has nobody asked more than they can answer")
+    @Test(
+        "A guest learns nothing of files that it may not read, and no presenter gets more questions than it can answer"
+    )
     func aGuestLearnsNothingItMayNotSee() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
@@ -148,7 +150,7 @@ extension MountTests.HostileClientTests {
 
     private func round(_ mount: ForegroundMount, descriptors: Int) throws -> Round {
         let measuring = try Self.start(mount, "measure")
-        try eventually(within: .seconds(20), "who measures\n\(measuring.errorText)") {
+        try eventually(within: .seconds(20), "the measuring program\n\(measuring.errorText)") {
             measuring.text == "ready\n" || measuring.hasEnded
         }
         let outcome = try Program("python3").run(Self.worker, mount.socket, "rage", within: .seconds(240))
@@ -181,7 +183,7 @@ extension MountTests.HostileClientTests {
         chmod 777 pub
         echo "everybody's" >pub/file
         chmod 666 pub/file
-        echo "nobody's business" >secret/file
+        echo "a secret" >secret/file
         chmod 644 secret/file
         chown -R 12346:12346 secret
         chmod 700 secret

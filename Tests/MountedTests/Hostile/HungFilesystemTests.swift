@@ -18,13 +18,13 @@ extension MountTests {
                     } whileKept: {
                         try Self.ask(mount, round)
                     }
-                    _ = try asker?.wait(within: .seconds(20), for: "the end of who was kept")
+                    _ = try asker?.wait(within: .seconds(20), for: "the end of the delayed program")
                 }
             }
         }
 
         @Test(
-            "So they are if a single thread read all of them, since somebody asked all the time")
+            "So they are if a single thread read all of them, since requests came all the time")
         func aHungRequestBlocksNoOtherDuringPolling() throws {
             let processors = try #require(Int(try Script("nproc").run().text.dropLast()))
             guard processors > 1 else {
@@ -54,7 +54,7 @@ extension MountTests {
                     } whileKept: {
                         try Self.ask(mount, round)
                     }
-                    try eventually(within: .seconds(20), "the end of who was kept") {
+                    try eventually(within: .seconds(20), "the end of the delayed program") {
                         busy.text.split(separator: "\n").count == round
                     }
                 }
@@ -99,7 +99,7 @@ extension MountTests {
                     }
                     print("the daemon ended \(took) after its connection (bound 1 s)")
                 }
-                _ = try asker?.wait(within: .seconds(20), for: "the end of who was kept")
+                _ = try asker?.wait(within: .seconds(20), for: "the end of the delayed program")
                 withExtendedLifetime(holder) {}
                 try mount.mount()
             }

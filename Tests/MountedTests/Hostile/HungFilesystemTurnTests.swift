@@ -6,7 +6,7 @@ import Testing
 // A file system below that does not answer when a claim on one of its files is granted.
 extension MountTests.HungFilesystemTests {
     @Test(
-        "An open that a presenter lets go and the file system below keeps, keeps nobody else's presenter from being asked"
+        "An open that hangs in the file system below after a presenter's answer does not delay questions to other presenters"
     )
     func aHungGrantBlocksNoOtherPresenter() throws {
         guard try Lab.dataPath == .daemon else {
@@ -29,7 +29,7 @@ extension MountTests.HungFilesystemTests {
                 print("another file's presenter was asked, and the file opened, within \(took)")
                 #expect(try mount.counters.asked > asked)
             }
-            _ = try reader.wait(within: .seconds(20), for: "the end of who was kept").requireSuccess()
+            _ = try reader.wait(within: .seconds(20), for: "the end of the delayed program").requireSuccess()
             try presenter.end()
             try other.end()
         }
@@ -57,7 +57,7 @@ extension MountTests.HungFilesystemTests {
                 }
                 print("another deadline of 1 s passed within \(took)")
             }
-            _ = try reader?.wait(within: .seconds(20), for: "the end of who was kept").requireSuccess()
+            _ = try reader?.wait(within: .seconds(20), for: "the end of the delayed program").requireSuccess()
             for presenter in presenters {
                 presenter.send(SIGCONT)
                 try presenter.end()
@@ -85,7 +85,9 @@ extension MountTests.HungFilesystemTests {
                 }
                 print("beside ten requests that were kept, another file's attributes came after \(took)")
             }
-            for program in kept { _ = try program.wait(within: .seconds(20), for: "the end of who was kept") }
+            for program in kept {
+                _ = try program.wait(within: .seconds(20), for: "the end of the delayed program")
+            }
             try eventually(within: .seconds(20), "no more than \(before) threads") {
                 try Script("for n in {1..50}; do stat \"$1\"/missing-$n || true; done").run(mount.path)
                 return ProcessStatus(of: daemon)?.threads ?? 0 <= before
@@ -105,7 +107,7 @@ extension MountTests.HungFilesystemTests {
                 try Self.present(mount, "1").end()
             }
             kept?.send(SIGTERM)
-            _ = try kept?.wait(within: .seconds(20), for: "the end of who was kept")
+            _ = try kept?.wait(within: .seconds(20), for: "the end of the delayed program")
         }
     }
 

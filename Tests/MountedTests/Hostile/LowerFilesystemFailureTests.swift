@@ -38,7 +38,9 @@ extension MountTests {
             "failed read_mapping": "ok done",
         ]
 
-        @Test("What cannot be read any more is an error for the reader, and ends whoever has mapped it")
+        @Test(
+            "Contents that cannot be read any more are an error for the reader, and end a program that has mapped them"
+        )
         func readErrorsReachReadersAndMappings() throws {
             guard Self.isRoot else { return }
             let calls = ["read", "open_to_read", "read_mapping", "list_directory"]
@@ -116,7 +118,7 @@ extension MountTests {
             }
         }
 
-        @Test("A writer whose disk is full makes nobody wait once it has closed the file")
+        @Test("A writer with a full disk delays no program once it has closed the file")
         func aWriterOnAFullDiskBlocksNobodyAfterClose() throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(.full, options: "wait=60s,hold=60s,idle=60s") { small in

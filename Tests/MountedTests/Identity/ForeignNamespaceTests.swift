@@ -7,7 +7,9 @@ extension MountTests {
     /// A daemon in its own pid namespace, with programs outside that have no pid there. The daemon sees the `/proc` of the
     /// namespace outside, where an equal pid belongs to another process.
     @Suite struct ForeignNamespaceTests {
-        @Test("Who has no number is nobody: equal to nobody, not even to a child, and known by the handle")
+        @Test(
+            "A program without a process ID equals no other program, not even its child, and is known by its handle"
+        )
         func aProgramWithoutANumberIsNobodysRelative() throws {
             try Self.withDaemonElsewhere { place in
                 let results = try Lab.freshDirectory("results")
@@ -29,7 +31,8 @@ extension MountTests {
         }
 
         @Test(
-            "Who has no number is let go by a signal while it waits", arguments: [SIGTERM, SIGINT, SIGKILL])
+            "A program without a process ID is interrupted by a signal while it waits",
+            arguments: [SIGTERM, SIGINT, SIGKILL])
         func anySignalReleasesAProgramWithoutANumber(signal: Int32) throws {
             try Self.withDaemonElsewhere { place in
                 let writer = try ScriptedProcess()
@@ -52,7 +55,7 @@ extension MountTests {
         }
 
         /// The daemon's namespace, with a `/proc` of other pids: those of the namespace of this test.
-        @Test("Nobody is taken for whoever has the same number in another namespace")
+        @Test("A process is not confused with the process that has the same ID in another namespace")
         func equalNumbersInOtherNamespacesDiffer() throws {
             try Self.withDaemonElsewhere(numbering: getpid()) { place in
                 try eventually(within: .seconds(20), "the reader inside to wait") {

@@ -36,7 +36,7 @@ extension MountTests {
             other cat f 2>/dev/null || echo "refused"
             other setfacl -m u:12346:rw f 2>/dev/null || echo "refused"
             member setfacl -b f 2>/dev/null || echo "refused"
-            # Set-group-ID is for members of the group: a list that somebody else sets ends it.
+            # Set-group-ID is for members of the group: a list that another user sets clears it.
             for mode in 2755 6755 2711 2644; do
                 chmod "$mode" f
                 owner setfacl -m u:12346:rx f
@@ -61,7 +61,7 @@ extension MountTests {
             """)
 
         @Test(
-            "Of an append-only file nothing that is there changes, whoever has it open and however it is tried"
+            "The contents of an append-only file do not change, whichever program has it open and however it tries"
         )
         func appendOnlyFilesStayAppendOnly() throws {
             guard Self.isRoot else { return print("only root can set these flags: shown by the run as root") }

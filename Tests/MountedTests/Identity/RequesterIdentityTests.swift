@@ -7,7 +7,7 @@ extension MountTests {
     /// The daemon recognizes the process behind a request. A process never waits for itself, and an unknown process is related
     /// to no other. Processes are identified only when that is needed.
     @Suite struct RequesterIdentityTests {
-        @Test("While nobody is concerned nobody is looked up, whatever is done by however many programs")
+        @Test("While no program waits or presents, no process is looked up, whatever many programs do")
         func uncontestedAccessLooksUpNoProcess() throws {
             try MountedDirectory.with(Self.options) { mount in
                 try Program("chmod").run("777", mount.path)
@@ -71,7 +71,7 @@ extension MountTests {
             ' "$2"
             """)
 
-        @Test("A child of the editor is the editor; a program in its terminal pane is somebody else")
+        @Test("A child of the editor counts as the editor; a program in its terminal pane does not")
         func aTerminalPaneIsAnotherProgram() throws {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with(
@@ -151,7 +151,7 @@ extension MountTests {
             }
         }
 
-        @Test("A program is who has its files open when the thread that opened them has ended")
+        @Test("A program keeps its identity when the thread that opened its files has ended")
         func anExitedOpenerThreadStillNamesItsProgram() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", "idle=60s",
@@ -310,7 +310,8 @@ extension MountTests {
                 bash -euc 'umask 027; cat own 3>&- >"$1/own"; echo >made; cat others 3>&-' bash "$2"
             """)
 
-        @Test("The first process of a pid namespace, which is given all orphans in it, is nobody's family")
+        @Test(
+            "The first process of a pid namespace, which adopts all orphans in it, is no program's relative")
         func aNamespacesInitHasNoFamily() throws {
             guard Self.isRoot else {
                 return print("only root can make pid namespaces: shown by the run as root")

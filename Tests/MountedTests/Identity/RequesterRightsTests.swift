@@ -73,7 +73,7 @@ extension MountTests {
             user bash -c 'echo >"new$$" && rm "new$$" && echo made' || echo "refused"
             """)
 
-        @Test("Whoever had to wait makes files of its own, of every kind")
+        @Test("A program that had to wait creates files of every kind with its own rights")
         func aWaiterCreatesFilesAsItself() throws {
             guard Self.isRoot else {
                 return print("only root can act as others: shown by the run as root")

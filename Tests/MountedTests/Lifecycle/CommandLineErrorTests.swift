@@ -55,7 +55,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who keeps a mount busy is named")
+        @Test("The program that keeps a mount busy is named")
         func aBusyUnmountNamesItsUsers() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("x", to: $0 + "/file") }) { mount in
                 let actor = try ScriptedProcess()

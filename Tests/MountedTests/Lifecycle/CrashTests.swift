@@ -117,7 +117,8 @@ extension MountTests {
         }
 
         @Test(
-            "The kernel knows a file by the same number after the daemon's death, whoever is looked up first")
+            "The kernel knows a file by the same number after the daemon's death, whichever file is looked up first"
+        )
         func nodeNumbersSurviveTheDaemonsDeath() throws {
             let script = Checkout.path("Tests/Workers/node-numbers")
             // With this many files, numbers in the order of the first lookup would differ each time.

@@ -59,7 +59,7 @@ extension MountTests {
         }
 
         @Test(
-            "Before the machine sleeps nobody waits any longer, and the policy says what becomes of them",
+            "Before the machine sleeps all waits end, and the policy decides their results",
             arguments: ["proceed", "fail"])
         func systemSleepReleasesWaiters(policy: String) throws {
             guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
@@ -76,7 +76,7 @@ extension MountTests {
                     try bus.logind.type("sleep\n")
                     try bus.await("ready\nlocked sleep delay\nasleep\n")
                 }
-                print("nobody waited \(took) after it was said that the machine sleeps (bound 1 s)")
+                print("no request waited \(took) after the machine was said to sleep (bound 1 s)")
                 #expect(took < .seconds(1) + Self.margin)
                 #expect(try waiter.answer() == (policy == "proceed" ? "ok" : "EBUSY"))
                 #expect(try reader.answer().hasPrefix("ok"))

@@ -21,18 +21,18 @@ extension MountTests {
             for path in found.text.split(separator: " ") {
                 #expect(manifest.contains("\t\(place)/\(path.dropFirst(2))\n"), "\(path)")
             }
-            try FileContents.write("somebody else's\n", to: "\(place)/bin/other")
+            try FileContents.write("another program's\n", to: "\(place)/bin/other")
             let removed = try install("--prefix", place, "--remove")
             #expect(removed.isSuccess, "\(removed.errorText)")
             let left = try Script("find \"$1\"").run(place).text.split(separator: "\n")
             #expect(Set(left) == [Substring(place), "\(place)/bin", "\(place)/bin/other"])
         }
 
-        @Test("A file of somebody else's is neither replaced nor removed")
+        @Test("A file that Truce did not install is neither replaced nor removed")
         func foreignFilesAreNeitherReplacedNorRemoved() throws {
             let place = try Lab.freshDirectory("installing")
             try Program("mkdir").run("\(place)/bin")
-            try FileContents.write("somebody else's\n", to: "\(place)/bin/truce")
+            try FileContents.write("another program's\n", to: "\(place)/bin/truce")
             let refused = try install("--prefix", place, "--binary", try binary)
             #expect(refused.ending == .exited(1))
             #expect(refused.errorText.contains("\(place)/bin/truce"))

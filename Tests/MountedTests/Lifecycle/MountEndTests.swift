@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct MountEndTests {
         enum UnmountMethod: String, CaseIterable { case terminate, interrupt, umount, fusermount }
 
-        @Test("A mount ends cleanly, whoever takes it away", arguments: UnmountMethod.allCases)
+        @Test("A mount ends cleanly, whichever program unmounts it", arguments: UnmountMethod.allCases)
         func everyWayToUnmountEndsCleanly(way: UnmountMethod) throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -78,7 +78,8 @@ extension MountTests {
             }
         }
 
-        @Test("A wait over 1 s is one line of the log: who waited, how long, for whom, and for what")
+        @Test(
+            "A wait over 1 s is one line of the log: the waiting program, the time, the holder and the file")
         func aLongWaitIsOneLogLine() throws {
             let directory = try Lab.freshDirectory("log")
             let daemon = try TruceCommand.start("mount", "-f", "-o", "hold=1500ms,idle=60s", directory)

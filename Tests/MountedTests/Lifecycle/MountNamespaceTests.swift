@@ -7,7 +7,7 @@ extension MountTests {
     /// Other mount namespaces, such as containers and services, have copies of a mount. The kernel ends a mount only when its
     /// last copy is gone.
     @Suite struct MountNamespaceTests {
-        @Test("A copy of a mount that nobody uses keeps neither its daemon nor its source")
+        @Test("An unused copy of a mount keeps neither its daemon nor its source busy")
         func anUnusedMountCopyPinsNothing() throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
@@ -30,7 +30,7 @@ extension MountTests {
         }
 
         @Test(
-            "Who uses a copy of a mount is served as long as they do, and named",
+            "A program that uses a copy of a mount is served to its end, and named",
             arguments: ["file", "directory"])
         func aUsedMountCopyIsServedAndNamed(what: String) throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
@@ -55,7 +55,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who waits for a file when the mount is taken away lazily gets a turn")
+        @Test("A program that waits for a file during a lazy unmount gets the file")
         func aWaiterIsServedAfterLazyUnmount() throws {
             let mount = try MountedDirectory(["wait=60s", "hold-aware=60s"])
             defer { mount.abandon() }

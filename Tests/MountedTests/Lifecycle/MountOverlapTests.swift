@@ -45,7 +45,7 @@ extension MountTests {
             #expect(try Self.whatIsThere.run(directory).text == before)
         }
 
-        @Test("A dead mount is in nobody's way")
+        @Test("A dead mount does not prevent a new mount")
         func aDeadMountBlocksNoMount() throws {
             let directory = try Self.directory()
             _ = try Self.mount("docs place", in: directory)
@@ -83,7 +83,7 @@ extension MountTests {
             }
         }
 
-        @Test("Whoever may read a directory may lock it, and keeps nobody from mounting it")
+        @Test("A user that may read a directory may lock it, and does not prevent a mount of it")
         func aForeignLockDoesNotPreventMounting() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")

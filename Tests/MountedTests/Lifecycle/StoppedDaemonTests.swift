@@ -79,7 +79,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who waits for a turn when the daemon stops is told so")
+        @Test("A program that waits when the daemon stops is told so")
         func aWaiterHearsThatTheDaemonStopped() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             let mount = try MountedDirectory(["hold=60s", "wait=60s"])

@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     /// A mount is removed while programs have files open in it and wait for them.
     @Suite struct UnmountInUseTests {
-        @Test("SIGTERM: who waits is told at once, and who has a file open goes on until it is closed")
+        @Test("SIGTERM: a waiting program is told at once, and an open file is served until it is closed")
         func sigtermReleasesWaitersAndServesOpenFiles() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -15,7 +15,7 @@ extension MountTests {
             let (pid, socket) = (try mount.daemonPID, try mount.socket())
             let threads = try Self.threads(of: pid)
             let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
-            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
             #expect(took < .seconds(10))
             #expect(try !MountedDirectory.isMounted(mount.path))
 
@@ -62,7 +62,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("Taken away lazily, files that are open are served on, and who waits for them gets a turn")
+        @Test("After a lazy unmount open files are served, and waiting programs get them")
         func lazyUnmountServesOpenFiles() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -88,7 +88,9 @@ extension MountTests {
             }
         }
 
-        @Test("Taken away already, SIGTERM tells who waits, and takes no other mount away that is there now")
+        @Test(
+            "After an unmount SIGTERM tells waiting programs, and does not unmount a new mount at the same path"
+        )
         func sigtermAfterUnmountReleasesWaiters() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try Self.mounted(over: "tmpfs")
@@ -98,7 +100,7 @@ extension MountTests {
             try Program("umount").run("--lazy", mount.path)
             try Program("mount").run("-t", "tmpfs", "another", mount.path)
             let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
-            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
             try crowd.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
@@ -133,7 +135,7 @@ extension MountTests {
             try Program("umount").run(directory + "/elsewhere/docs")
         }
 
-        @Test("SIGTERM to who lingers leaves the mount alone that its path leads to now")
+        @Test("SIGTERM to a daemon after its unmount leaves the new mount at its path alone")
         func sigtermLeavesAnotherMountAlone() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -186,7 +188,7 @@ extension MountTests {
             if cover != .above { try Program("mount").run("-t", "tmpfs", "cover", mount.path) }
             if cover != .root { try Program("mount").run("-t", "tmpfs", "cover", above) }
             let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
-            print("those who waited were told \(took.milliseconds) ms after SIGTERM")
+            print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
             try crowd.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
@@ -219,7 +221,7 @@ extension MountTests {
         }
 
         @Test(
-            "Whoever takes the place of a dead mount says what was mounted in that", arguments: [false, true])
+            "A mount that replaces a dead mount names what was mounted in it", arguments: [false, true])
         func replacingADeadMountReportsContainedMounts(isInForeground: Bool) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try MountedDirectory([])

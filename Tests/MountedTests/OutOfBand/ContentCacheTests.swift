@@ -35,7 +35,7 @@ extension MountTests {
             }
         }
 
-        @Test("What is written around the mount is read by the next who opens the file")
+        @Test("The next program that opens the file reads what was written around the mount")
         func outOfBandWritesShowAtTheNextOpen() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
                 for round in 100..<100 + Self.rounds {
@@ -58,7 +58,7 @@ extension MountTests {
             }
         }
 
-        @Test("Nobody writes to a file that was replaced around the mount, but who has it open already")
+        @Test("After a replacement around the mount only programs with the old file open write to it")
         func anOutOfBandReplacementReceivesTheWrites() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("old", to: $0 + "/file") }) { mount in
                 let (file, holder) = (mount.path + "/file", try ScriptedProcess())
@@ -86,7 +86,7 @@ extension MountTests {
         }
 
         @Test(
-            "Whoever reads while others write leaves nothing that is out of date, around the mount or through it"
+            "A read during writes leaves nothing stale in the cache, around the mount or through it"
         )
         func concurrentReadsLeaveNothingStale() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
@@ -121,7 +121,7 @@ extension MountTests {
         }
 
         /// The times of a file change before its contents do.
-        @Test("Whoever reads in the middle of a long write leaves nothing of what was there before")
+        @Test("A read in the middle of a long write leaves no earlier contents in the cache")
         func aReadDuringALongWriteLeavesNothingStale() throws {
             try MountedDirectory.with(prepare: { try Program("truncate").run("--size=64M", $0 + "/file") }) {
                 mount in

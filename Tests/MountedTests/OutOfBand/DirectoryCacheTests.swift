@@ -87,7 +87,7 @@ extension MountTests {
         }
 
         /// opendir(3) reads the attributes of the directory, and by that alone the kernel notices a change.
-        @Test("Whoever reads a directory without having looked at it is told the names that there are, too")
+        @Test("A program that reads a directory without a look-up of it is told its present names, too")
         func aDirectReaddirShowsCurrentNames() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
                 let read = try Program("python3").run(

@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// Tests of `truce doctor`.
     @Suite struct MountBypassTests {
-        @Test("doctor names who goes around a mount in place, and by what, and is silent otherwise")
+        @Test("doctor names programs that bypass an in-place mount, and how, and is silent otherwise")
         func doctorNamesOpenDescriptors() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -60,7 +60,7 @@ extension MountTests {
             #expect(outcome.text.contains("its daemon has died: "))
         }
 
-        @Test("doctor names who has a file mapped since before the mount, and no descriptor of it any more")
+        @Test("doctor names a program that has mapped a file before the mount, and has no descriptor of it")
         func doctorNamesOldMappings() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -107,7 +107,8 @@ extension MountTests {
             return program
         }
 
-        @Test("Who goes on by its other threads is named, by doctor as well as when a mount is busy")
+        @Test(
+            "A program that goes on in its other threads is named, by doctor as well as when a mount is busy")
         func doctorNamesHeadlessPrograms() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -133,7 +134,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("Who maps a file through a mount does not go around it")
+        @Test("A program that maps a file through a mount does not bypass it")
         func mappingsThroughTheMountAreNoBypass() throws {
             try MountedDirectory.with { mount in
                 try FileContents.write("text\n", to: mount.path + "/file")
@@ -148,7 +149,7 @@ extension MountTests {
             }
         }
 
-        @Test("doctor names who has left for another mount namespace with what was open")
+        @Test("doctor names a program that went to another mount namespace with files open")
         func doctorNamesProcessesInOtherMountNamespaces() throws {
             guard geteuid() == 0 else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
@@ -240,7 +241,7 @@ extension MountTests {
 
         /// Runs where no other mount namespaces of the machine are visible: they may show the files without the mount, too.
         @Test(
-            "doctor finds nothing odd at a mount that nobody goes around, and finds bind mounts and dead daemons"
+            "doctor finds nothing odd at a mount without bypasses, and finds bind mounts and dead daemons"
         )
         func doctorIsSilentWithoutBypasses() throws {
             guard geteuid() == 0 else { return print("only root mounts by itself: shown by the run as root") }

@@ -237,8 +237,8 @@ extension MountTests.OutOfBandChangeTests {
         assert sorted(os.listdir(".")) == ["gone", "made0", "made1", "made2", "moved", "socket"]
         '
         }
-        # A file that takes the place of a document may have come around the mount at this very moment; who writes to the document
-        # is somebody else.
+        # A file that replaces a document may have been moved around the mount at this very moment; the writer of the document
+        # is another program.
         newcomers() {
             coproc {
                 while read -r word; do

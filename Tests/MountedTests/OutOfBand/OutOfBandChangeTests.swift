@@ -48,7 +48,7 @@ extension MountTests {
         }
 
         @Test(
-            "A document goes along into directories that nobody has looked at, but to none of its other links",
+            "A document is followed into directories that were not looked up, but to none of its other links",
             arguments: Watcher.ofMode)
         func documentsFollowIntoUnvisitedDirectories(by watcher: Watcher) throws {
             guard let lab = try run("unseen", by: watcher) else { return }
@@ -63,7 +63,7 @@ extension MountTests {
         }
 
         @Test(
-            "Whoever opens a name to write never writes to the backup that was just made of it",
+            "A program that opens a name to write never writes to the backup that was just made of it",
             arguments: Watcher.ofMode)
         func anOpenNeverWritesToAFreshBackup(by watcher: Watcher) throws {
             guard try run("backups", by: watcher) != nil else { return }
@@ -135,7 +135,7 @@ extension MountTests {
         }
 
         @Test(
-            "A file system below that does not answer keeps nobody from being told of changes beside it",
+            "A hanging file system below does not delay events about changes beside it",
             arguments: Watcher.ofMode)
         func aHungLowerFilesystemDelaysNoOtherEvents(by watcher: Watcher) throws {
             guard let lab = try run("slow", by: watcher) else { return }
@@ -145,7 +145,7 @@ extension MountTests {
         }
 
         @Test(
-            "A user who may not watch all directories is told so, and sees what is changed there a second later"
+            "A user without the right to watch all directories is told so, and sees changes there a second later"
         )
         func aWatchLimitFallsBackToRevalidation() throws {
             guard try run("limit", by: .container) != nil else { return }

@@ -137,7 +137,7 @@ extension MountTests {
             }
         }
 
-        @Test("What somebody still writes to is kept when it is taken away, though no link leads there")
+        @Test("An unmounted file that is still written to is preserved, though no link leads there")
         func contentsArePreservedWhereNoLinkCanReach() throws {
             try Self.withPieces { mount in
                 let document = mount.path + "/two/document"

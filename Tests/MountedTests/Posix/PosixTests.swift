@@ -93,7 +93,7 @@ extension MountTests {
             }
         }
 
-        @Test("What was removed last is let go of though nobody asks for anything afterwards")
+        @Test("The last removed file is released even without a later request")
         func theLastRemovedFileIsReleased() throws {
             try MountedDirectory.with { mount in
                 let daemon = try mount.daemonPID

@@ -149,7 +149,8 @@ extension MountTests {
     }
 
     @Suite struct WhyCommandTests {
-        @Test("Who waits in a queue is told of the holder at its end, and who waits in vain of both")
+        @Test(
+            "A program in a queue is told of the holder at its end, and a program that waits in vain of both")
         func whyNamesTheHolderAtTheEndOfAQueue() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let document = mount.path + "/document"
@@ -178,7 +179,7 @@ extension MountTests {
     }
 
     @Suite struct PresentedDirectoryTests {
-        @Test("Who presents a directory hears what becomes of the files in it, at any depth")
+        @Test("A presenter of a directory hears of changes of the files in it, at any depth")
         func directoryPresentersHearOfSubitems() throws {
             try MountedDirectory.with { mount in
                 let folder = mount.path + "/folder"
@@ -217,7 +218,7 @@ extension MountTests {
             }
         }
 
-        @Test("Whoever shows something below a directory is asked before that is renamed, and told of it")
+        @Test("A presenter below a directory is asked before the directory is renamed, and told of it")
         func aPresenterBelowIsAskedBeforeADirectoryRename() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
@@ -238,7 +239,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who shows a file is moved with the directory in which the file came back")
+        @Test("A presenter of a file is moved with the directory in which the file came back")
         func aPresenterFollowsTheDirectoryOfAReturnedFile() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
@@ -254,7 +255,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who shows a file stays with it when another comes in its place from elsewhere")
+        @Test("A presenter stays with its file when a file from elsewhere replaces it")
         func aPresenterStaysWithAReplacedFile() throws {
             try MountedDirectory.with { mount in
                 try Script("cd \"$1\" && mkdir d tmp && echo text >d/notes && echo new >tmp/new").run(
@@ -270,7 +271,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who shows a directory hears of what is in the one that took its place")
+        @Test("A presenter of a directory hears of changes in the directory that replaced it")
         func aDirectoryPresenterFollowsTheReplacement() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
@@ -293,7 +294,7 @@ extension MountTests {
             }
         }
 
-        @Test("An access over the socket below a directory is waited for by whoever renames that")
+        @Test("A rename of a directory waits for an access over the socket below it")
         func aDirectoryRenameWaitsForAccessesBelow() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
@@ -317,7 +318,9 @@ extension MountTests {
             }
         }
 
-        @Test("Of two that wait to rename a file one finds it gone, and then keeps nobody from it")
+        @Test(
+            "Of two programs that wait to rename a file, the second finds it gone and then blocks no other program"
+        )
         func aLostRenameRaceBlocksNobody() throws {
             let prepare = { (source: String) in try FileContents.write("text", to: source + "/document") }
             try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: prepare) { mount in
@@ -341,7 +344,7 @@ extension MountTests {
             }
         }
 
-        @Test("All of a package is one file: who reads one part of it waits for who writes another")
+        @Test("All of a package is one document: a reader of one part waits for a writer of another part")
         func aPackageIsLockedAsOneFile() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir \"$1/a.rtfd\" && echo text >\"$1/a.rtfd/one\" && echo >\"$1/a.rtfd/two\"")

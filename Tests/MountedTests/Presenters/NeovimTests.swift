@@ -213,14 +213,14 @@ extension MountTests {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
-                try FileContents.write("somebody else's\n", to: elsewhereName(mount))
+                try FileContents.write("another program's\n", to: elsewhereName(mount))
                 // An update asks no presenter to save: the user must resolve the unsaved text.
                 try Script("cat \"$2\" > \"$1\"").run(mount.path + "/notes.md", elsewhereName(mount))
                 try eventually(within: .seconds(10), "the conflict to be marked") {
                     try editor.state == "conflict"
                 }
                 #expect(try editor.text == "unsaved;words")
-                #expect(try Program("cat").run(mount.path + "/notes.md").text == "somebody else's\n")
+                #expect(try Program("cat").run(mount.path + "/notes.md").text == "another program's\n")
                 #expect(try editor.messages.contains("unsaved text"))
                 try editor.end()
             }

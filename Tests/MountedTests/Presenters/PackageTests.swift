@@ -12,7 +12,8 @@ extension MountTests {
         }
 
         @Test(
-            "Who shows a package is asked before anything in it is made or removed", arguments: Kind.allCases)
+            "A presenter of a package is asked before anything in it is made or removed",
+            arguments: Kind.allCases)
         func aPackagePresenterIsAskedBeforeChangesInside(kind: Kind) throws {
             try MountedDirectory.with { mount in
                 let package = mount.path + "/" + kind.rawValue
@@ -44,7 +45,7 @@ extension MountTests {
             }
         }
 
-        @Test("While somebody has a package nothing is made in it, and its directory can be used")
+        @Test("While a program holds a package nothing is made in it, and its directory can be used")
         func aHeldPackageBlocksCreationInside() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let package = mount.path + "/" + Kind.named.rawValue

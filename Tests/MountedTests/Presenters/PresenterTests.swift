@@ -203,7 +203,7 @@ extension MountTests {
             }
         }
 
-        @Test("Nobody is asked to make room for a directory that cannot go over another one")
+        @Test("No presenter is asked about a directory that cannot replace another directory")
         func renamingOverANonEmptyDirectoryAsksNobody() throws {
             let prepare = { (source: String) in
                 try Script("mkdir -p \"$1/photos\" \"$1/archive/photos\"").run(source)

@@ -240,7 +240,7 @@ extension MountTests {
             """
 
         @Test(
-            "Other calls, own looks and background programs are answered at once, and nobody is asked to save"
+            "Other calls, own looks and background programs are answered at once, and no presenter is asked to save"
         )
         func otherCallsAskForNoSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
@@ -268,7 +268,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who has the document open looks at it without having it saved")
+        @Test("A program that has the document open looks at it without having it saved")
         func statByAnOpenHandleAsksForNoSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
@@ -379,7 +379,7 @@ extension MountTests {
             }
         }
 
-        @Test("`truce present --unsaved` has its file saved for those who look, and `ps` says so")
+        @Test("`truce present --unsaved` has its file saved for programs that look at it, and `ps` says so")
         func presentUnsavedSavesForStat() throws {
             let stage = try Lab.freshDirectory("stage")
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {

@@ -21,7 +21,7 @@ extension MountTests {
             }
         }
 
-        @Test("What is left by a writer that went over one that nobody had suspended")
+        @Test("The contents that a writer leaves after it preempted a writer that was not suspended")
         func workOverAnUnsuspendedWriterIsPreserved() throws {
             let left = "left by another"
             try PreservationTests.keeps(
@@ -112,7 +112,7 @@ extension MountTests {
             }
         }
 
-        @Test("What a writer wrote who put the time back, though the file was given another name since")
+        @Test("The contents of a writer that set the time back, though the file was renamed since")
         func resetTimestampsDoNotPreventPreservation() throws {
             let prepare = { (source: String) in try FileContents.write("former", to: source + "/document") }
             try MountedDirectory.with(PreservationTests.impatient, prepare: prepare) { mount in
@@ -131,7 +131,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is still written to a database or a log that somebody replaces or removes",
+            "What is still written to a replaced or removed database or log",
             arguments: ["app.db", "app.log"], ["unlink", "rename", "rotate"])
         func lateWritesToDatabasesAndLogsArePreserved(name: String, call: String) throws {
             let prepare = { (source: String) in try FileContents.write("", to: source + "/new") }
@@ -174,7 +174,7 @@ extension MountTests {
                 try other.must("unlink", document)
                 #expect(try mount.kept().count == 1)
                 try holder.must("close", "h")
-                try eventually(within: .seconds(10), "what nobody wrote to to be dropped") {
+                try eventually(within: .seconds(10), "the version of an unwritten file to be dropped") {
                     try mount.kept().isEmpty
                 }
                 checkForcedSteps(try mount.status())

@@ -11,7 +11,7 @@ extension MountTests {
         private static let margin = Duration.seconds(10)
 
         @Test(
-            "What was stored to a mapping is kept before somebody else truncates the file",
+            "Stores to a mapping are preserved before another program truncates the file",
             arguments: Place.all)
         func mappedStoresArePreservedOnTruncation(place: Place) throws {
             try Self.withMapping(place) { mount, document in
@@ -25,7 +25,7 @@ extension MountTests {
         }
 
         @Test(
-            "What was stored to a mapping is kept before somebody else replaces the file",
+            "Stores to a mapping are preserved before another program replaces the file",
             arguments: Place.all)
         func mappedStoresArePreservedOnReplacement(place: Place) throws {
             try Self.withMapping(place) { mount, document in
@@ -117,12 +117,14 @@ extension MountTests {
                 #expect(kept.contains("stored by the mapping"), "\(kept)")
             } after: { mount in
                 let (_, took) = try timed { try Script("echo newer >\"$1\"").run(mount.path + "/document") }
-                print("nobody waited for a mapping that is gone: \(took)")
+                print("no program waited for a mapping that is gone: \(took)")
                 #expect(took < Self.margin)
             }
         }
 
-        @Test("Who has a file open to write past the mount is not taken for a mapping of those who close it")
+        @Test(
+            "A program with the file open around the mount is not mistaken for a mapping of a program that closes it"
+        )
         func anOutOfBandWriterIsNotTakenForAMapping() throws {
             let write = { (source: String) in try FileContents.write("old\n", to: source + "/document") }
             try MountedDirectory.with("wait=1s,hold=60s,idle=60s", prepare: write) { mount in

@@ -92,7 +92,7 @@ extension MountTests {
             exec 5<source
             "$1" mount source -o wait=500ms >restored/log
             trap "\\"$1\\" unmount source" EXIT
-            # try STORED PRESENT: a file is removed under one mode while somebody writes to it, and made again.
+            # try STORED PRESENT: a file is removed under one mode while a program writes to it, and made again.
             try() {
                 echo -n contents >source/document
                 (exec 4>>source/document; echo -n "+" >&4; echo >ready; read -r _ <go) &

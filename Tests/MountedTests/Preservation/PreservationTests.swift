@@ -61,7 +61,7 @@ extension MountTests {
             }
         }
 
-        @Test("A removal of a file that somebody else is writing")
+        @Test("A removal of a file that another program is writing")
         func removalUnderAWriterPreserves() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("unlink", stage.document)
@@ -69,7 +69,7 @@ extension MountTests {
             }
         }
 
-        @Test("A replacement of a file that somebody else is writing")
+        @Test("A replacement of a file that another program is writing")
         func replacementUnderAWriterPreserves() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("put", stage.document + "-new", "new")
@@ -78,7 +78,7 @@ extension MountTests {
             }
         }
 
-        @Test("A removal of a backup that somebody still writes to as the document of before")
+        @Test("A removal of a backup that is still written to as the former document")
         func removingABackupUnderAWriterPreserves() throws {
             try MountedDirectory.with(Self.impatient, prepare: PresenterTests.writeNotes) { mount in
                 let document = mount.path + "/document"
@@ -102,7 +102,7 @@ extension MountTests {
         }
 
         @Test(
-            "What was written in an access that is not over, when somebody goes ahead and deletes or replaces it",
+            "The writes of an open access, when another program goes ahead and deletes or replaces the file",
             arguments: [
                 "rm document", "mv other document", ": >document",
                 // Saves with a backup, step by step and by Vim.
@@ -135,7 +135,7 @@ extension MountTests {
             }
         }
 
-        @Test("What was kept in a directory that is closed to somebody is not told to them")
+        @Test("Versions from a directory that a user may not enter are not shown to that user")
         func versionsInAClosedDirectoryAreHidden() throws {
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in

@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// Contents that take long to preserve.
     @Suite struct SlowPreservationTests {
-        @Test("Who waits until what it would lose is kept is not taken for a writer that does nothing")
+        @Test("A writer that waits for preservation is not mistaken for an idle writer")
         func waitingForPreservationIsNotIdleness() throws {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
@@ -24,14 +24,14 @@ extension MountTests {
             }
         }
 
-        @Test("Who waits until what it would lose is kept can be killed, and nobody waits for it then")
+        @Test("A program that waits for preservation can be killed, and then blocks no other program")
         func aProgramWaitingForPreservationCanBeKilled() throws {
             try Self.stage("wait=60s,hold=1s,idle=1s") { stage in
                 kill(stage.writer.pid, SIGKILL)
                 let took = try eventually(within: .seconds(11), "the end of the writer") {
                     stage.writer.program.hasEnded
                 }
-                print("who waited for something to be kept ended \(took) after SIGKILL (bound 1 s)")
+                print("a program that waited for preservation ended \(took) after SIGKILL (bound 1 s)")
             } after: { stage in
                 let text = try stage.reader.must("read", stage.document)
                 #expect(text == "old")

@@ -183,7 +183,7 @@ extension MountTests {
                 cd "$1"
                 as() { setpriv --reuid="$1" --regid="$1" --clear-groups env HOME=/nonexistent "${@:2}"; }
                 as 65534 git init -q .
-                # Readers of the directory who are neither its owner nor the store's.
+                # Readers of the directory that are neither its owner nor the store's.
                 for user in 65534 0; do
                     as $user git -c safe.directory="*" status --porcelain
                     as $user git -c safe.directory="*" add -A

@@ -9,7 +9,9 @@ extension MountTests {
     @Suite struct OpenTemporaryFileTests {
         static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
 
-        @Test("What is still written to it is kept when somebody replaces the document", arguments: helpers)
+        @Test(
+            "What is still written to it is preserved when another program replaces the document",
+            arguments: helpers)
         func laterWritesArePreservedOnReplacement(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
@@ -40,7 +42,7 @@ extension MountTests {
             }
         }
 
-        @Test("Of a log that was renamed, too, by whoever could have no claim")
+        @Test("Of a renamed log, too, by a program that could have no claim")
         func earlierWritesToARenamedLogArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (
@@ -88,7 +90,7 @@ extension MountTests {
                 try holder.must("rename", mount.path + "/" + helper, document)
                 try other.must("rename", mount.path + "/new", document)
                 try holder.must("close", "h")
-                try eventually(within: .seconds(10), "what nobody wrote to to be dropped") {
+                try eventually(within: .seconds(10), "the version of an unwritten file to be dropped") {
                     try mount.kept().isEmpty
                 }
                 checkForcedSteps(try mount.status())
@@ -96,7 +98,7 @@ extension MountTests {
         }
 
         @Test(
-            "Who opens the document waits for whoever is writing to it",
+            "A program that opens the document waits for its writer",
             arguments: helpers, ["rename", "exchange", "link"])
         func anOpenWaitsForTheRenamedFilesWriter(helper: String, call: String) throws {
             // A log with two names is still a log.
@@ -115,7 +117,7 @@ extension MountTests {
             }
         }
 
-        @Test("Nobody waits for one that writes nothing more", arguments: helpers)
+        @Test("No program waits for a writer that has stopped writing", arguments: helpers)
         func anIdleRenamedWriterDelaysNobody(helper: String) throws {
             try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
                 let document = mount.path + "/document"
@@ -148,7 +150,7 @@ extension MountTests {
             }
         }
 
-        @Test("Whoever shows the directory is told of what was written before")
+        @Test("A presenter of the directory is told of earlier writes")
         func aDirectoryPresenterHearsOfEarlierWrites() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let presenter = try TruceCommand.start("present", mount.path, "--json")

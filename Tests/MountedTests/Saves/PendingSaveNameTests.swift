@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         @Test(
-            "The same while whoever made the backup is still there",
+            "The same while the program that made the backup still runs",
             arguments: ["mkdir", "mkfifo", "symlink", "link", "bind"])
         func aBackedUpNameCanBeTakenWhileItsOwnerLives(maker: String) throws {
             let prepare = { (source: String) in
@@ -58,7 +58,7 @@ extension MountTests {
             }
         }
 
-        @Test("Whoever reads the document waits for it, and whoever links from it is told what is there")
+        @Test("A reader of the document waits for it, and a link from the document gets ENOENT at once")
         func readersWaitForThePendingSave() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(prepare: prepare) { mount in

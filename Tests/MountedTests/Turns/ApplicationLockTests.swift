@@ -130,7 +130,7 @@ extension MountTests {
                 try mount.waitUntilParked(other.pid)
                 // The holder is checked for the wait and for the lock, with growing pauses.
                 let looked = try mount.counters.identified
-                try eventually(within: Self.soon, "looks at who has the file") {
+                try eventually(within: Self.soon, "looks at the holder of the file") {
                     try mount.counters.identified > looked + 4
                 }
                 #expect(!other.isDone)
@@ -191,7 +191,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who only reads does not wait for who only appends, and who writes does")
+        @Test("A reader does not wait for a program that only appends, and a writer does")
         func readersDoNotWaitForAppenders() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let output = mount.path + "/nohup.out"

@@ -46,7 +46,7 @@ extension MountTests {
         private static let onlyPath: CInt = 0o10_000_000
         private static let names = ["document", "new", "away"]
 
-        @Test("Who waits for a file opens what is under its name when the wait is over", arguments: cases)
+        @Test("A waiting open opens the file that has the name when the wait is over", arguments: cases)
         func aWaitingOpenGetsTheReplacement(_ example: Case) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (holder, waiter, other) = (
@@ -194,7 +194,7 @@ extension MountTests {
 
         /// Opens by a link of `/proc`, which leads to a file under any name. The open comes after the file was replaced.
         @Test(
-            "Who comes too late for a file is sent to the one that has its name, where anybody shows anything"
+            "A late open is retried with the file that now has the name, in a mount with presenters"
         )
         func aLateOpenIsRedirectedToTheCurrentFile() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in

@@ -157,7 +157,9 @@ extension MountTests {
             }
         }
 
-        @Test("Who opens, truncates up to 50 ms later and writes is never seen halfway", arguments: [0, 50])
+        @Test(
+            "A program that opens, truncates up to 50 ms later and writes is never seen halfway",
+            arguments: [0, 50])
         func openThenTruncateIsNeverSeenHalfway(milliseconds: Int) throws {
             let seed = UInt32.random(in: 0..<1_000_000)
             print("seed \(seed)")
@@ -178,7 +180,7 @@ extension MountTests {
             }
         }
 
-        @Test("Who reads line by line has its turn to the end")
+        @Test("A program that reads line by line holds its claim to the end")
         func lineReadersHaveTheirTurnToTheEnd() throws {
             try Self.withDocument("wait=120s", "first\nfirst\n") { mount, document in
                 let reader = try Self.started(

@@ -39,7 +39,9 @@ extension MountTests {
         }
 
         /// The kernel gives no pid for a process of another pid namespace, and without a pid a request is not retried.
-        @Test("Who cannot be sent back waits 250 ms at most, goes ahead, and makes files of its own")
+        @Test(
+            "A request that cannot be retried waits 250 ms at most, goes ahead, and creates files with its own rights"
+        )
         func aRequestThatCannotRetryWaitsBriefly() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")

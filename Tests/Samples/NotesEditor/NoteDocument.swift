@@ -194,7 +194,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
                 guard stamp != withState({ $0.stamp }) else { return }
                 if hasUnsavedChanges {
                     withState { $0.hasConflict = true }
-                    report("was changed by somebody else and has unsaved edits")
+                    report("was changed by another program and has unsaved edits")
                 } else {
                     try load(newURL)
                     report("read again: \(text)")

@@ -66,11 +66,11 @@ struct Rehearsal {
         try journal.expect("Letter.txt: saved on request")
         try journal.expect("Letter.txt: reacquired from a reader")
 
-        journal.say("a note that somebody else writes, too")
+        journal.say("a note that another program writes, too")
         note.edit("Dear friends")
         try neighbour.write("Dear all", to: url("Letter.txt"))
         try expectWriter("Letter.txt")
-        try journal.expect("Letter.txt: was changed by somebody else and has unsaved edits")
+        try journal.expect("Letter.txt: was changed by another program and has unsaved edits")
         try note.revert()
         journal.say("  reverted: \(note.text), unsaved: \(note.hasUnsavedChanges)")
         note.close()

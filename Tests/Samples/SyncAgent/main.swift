@@ -85,7 +85,7 @@ struct Rehearsal {
     }
 
     func merging() throws {
-        journal.say("merging into a list that somebody edits")
+        journal.say("merging into a list that another program edits")
         try neighbour.write("milk\n", to: url("list.txt"), options: .forReplacing)
         let list = OpenList(url: url("list.txt")) { [journal] in journal.note("editor: \($0)") }
         list.edit("milk\nbread\n")
@@ -98,7 +98,7 @@ struct Rehearsal {
         try apply(.lines(["honey"]), to: "list.txt")
         journal.say("  on the disk: \(try text("list.txt"))")
 
-        journal.say("deleting a list that somebody shows")
+        journal.say("deleting a list that another program presents")
         list.edit("milk\nbread\nbutter\njam\n")
         try apply(.deletion(last: ["milk", "bread", "butter"]), to: "list.txt")
         try journal.expect("editor: saved")
@@ -109,7 +109,7 @@ struct Rehearsal {
     }
 
     func pausing() throws {
-        journal.say("pausing while somebody writes")
+        journal.say("pausing while another program writes")
         try neighbour.write("one\n", to: url("busy.txt"), options: .forReplacing)
         try neighbour.hold(url("busy.txt")) {
             let waiting = applying(.lines(["two"]), to: "busy.txt")
