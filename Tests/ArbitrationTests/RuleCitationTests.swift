@@ -24,30 +24,6 @@ struct RuleCitationTests {
         #expect(unknown.isEmpty)
     }
 
-    /// Checks that each mutation still matches its source; `Scripts/mutate` itself is too slow for every run.
-    @Test func eachMutationByHandHasItsPlace() throws {
-        let list = try #require(readFile(Self.root + "Scripts/lib/mutation/by-rule"))
-        var mutated: Set<String> = []
-        for entry in list.split(separator: "\n\n") {
-            let lines = entry.split(separator: "\n").filter { !$0.hasPrefix("#") }
-            let words = { (mark: String) in
-                lines.filter { $0.hasPrefix(mark) }.map { Self.trimmed($0.dropFirst(mark.count)) }
-            }
-            guard let rule = words("rule ").first, let file = words("file ").first else { continue }
-            mutated.insert(rule)
-            let source = readFile(Self.root + "Sources/Arbitration/" + file) ?? ""
-            let code = source.split(separator: "\n", omittingEmptySubsequences: false).map(Self.trimmed)
-            let text = words("-").joined(separator: "\n")
-            let places = code.joined(separator: "\n").split(separator: text, omittingEmptySubsequences: false)
-            #expect(places.count == 2, "'\(text)' of \(rule) is \(places.count - 1) times in \(file)")
-        }
-        #expect(
-            mutated.isSuperset(of: Self.numbers), "\(Set(Self.numbers).subtracting(mutated)) are never broken"
-        )
-    }
-
-    private static func trimmed(_ line: Substring) -> String { String(line.drop { $0 == " " }) }
-
     /// The numbers at the start of list items, as in `- **G1** …`.
     private static func defined(in text: String) -> [String] {
         text.split(separator: "\n").compactMap { line in

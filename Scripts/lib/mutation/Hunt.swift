@@ -13,8 +13,6 @@ struct Hunt {
 
     enum Verdict {
         case caught(Failure)
-        /// A mutation made by hand was caught, but by no test that cites its rule.
-        case caughtByOthers([Failure])
         case survived
     }
 
@@ -29,7 +27,8 @@ struct Hunt {
         Stage(
             name: "other tests",
             arguments: [
-                "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RuleCitationTests/", "--skip",
+                "--filter", "^ArbitrationTests\\.", "--skip", scenarios, "--skip", "\\.RuleCitationTests/",
+                "--skip",
                 slow,
             ]),
         Stage(name: "worlds", arguments: ["--filter", "\\.(Liveness|Simulation)Tests/"]),
@@ -38,12 +37,10 @@ struct Hunt {
     ]
 
     let binary: String
-    let citations: Citations
     private var stages: [Stage]
 
-    init(binary: String, citations: Citations, isQuick: Bool) {
+    init(binary: String, isQuick: Bool) {
         self.binary = binary
-        self.citations = citations
         stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
@@ -79,16 +76,8 @@ struct Hunt {
         let always = ["MUTANT": numbers, "SWIFT_BACKTRACE": "enable=no"]
         return try TestRun(
             binary: binary, arguments: stage.arguments, environment: always.merging(environment) { $1 },
-            citations: citations, bound: stage.bound
+            bound: stage.bound
         ).failures(until: isEnough)
-    }
-
-    /// A test that cites the rule has to fail, and not only because an invariant is watched there. Of an invariant it
-    /// is the assertion itself that catches. A generated mutant is caught by any failure.
-    private static func shows(_ failure: Failure, _ mutant: Mutant) -> Bool {
-        guard let rule = mutant.rule else { return true }
-        if case .crash(let message) = failure.how, message.hasPrefix("invariant \(rule)") { return true }
-        return failure.cited.contains(rule)
     }
 
     /// The verdicts on all of these: each stage in turn runs against those that are left.
@@ -99,24 +88,17 @@ struct Hunt {
         on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
     ) throws -> [Int: Verdict] {
         var verdicts: [Int: Verdict] = [:]
-        var failures: [Int: [Failure]] = [:]
         var left = mutants
         for (index, stage) in stages.enumerated() {
             if index == Self.shortStages { body(left) }
             let isLong = index >= Self.shortStages
             let alone = left.filter { !isLong || !expected.contains($0.number) }
             let together = left.filter { isLong && expected.contains($0.number) }
-            failures.merge(try pass(of: stage, over: alone, together)) { $0 + $1 }
-            for mutant in left {
-                let shown = failures[mutant.number]?.first { Self.shows($0, mutant) }
-                if let shown { verdicts[mutant.number] = .caught(shown) }
-            }
+            verdicts.merge(try pass(of: stage, over: alone, together).mapValues { .caught($0) }) { $1 }
             left.removeAll { verdicts[$0.number] != nil }
             print("\(stage.name): \(left.count) of \(mutants.count) are left")
         }
-        for mutant in left {
-            verdicts[mutant.number] = failures[mutant.number].map { .caughtByOthers($0) } ?? .survived
-        }
+        for mutant in left { verdicts[mutant.number] = .survived }
         return verdicts
     }
 
@@ -125,18 +107,13 @@ struct Hunt {
     /// If nothing fails though a group is alive, each of it survives; if something does, its halves are tried.
     private func pass(
         of stage: Stage, over alone: [Mutant], _ together: [Mutant]
-    ) throws -> [Int: [Failure]] {
+    ) throws -> [Int: Failure] {
         let reached = { (mutants: [Mutant]) in mutants.filter { stage.reached.contains($0.number) } }
         let shared = Shared(Self.halves(of: reached(together)) + reached(alone).map { [$0] })
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             while let group = shared.next() {
                 do {
-                    let isLax = group.contains { $0.rule.map { !$0.hasPrefix("I") } ?? false }
-                    let found = try run(stage, group, isLax ? ["MUTANT_LAX": "1"] : [:]) { failures in
-                        group.count > 1
-                            ? !failures.isEmpty : failures.contains { Self.shows($0, group[0]) }
-                    }.failures
-                    shared.finish(group, found)
+                    shared.finish(group, try run(stage, group, [:]) { !$0.isEmpty }.failures.first)
                 } catch {
                     shared.stop(error)
                 }
@@ -156,7 +133,7 @@ struct Hunt {
         private let lock = NSCondition()
         private var left: [[Mutant]]
         private var running = 0
-        private(set) var failures: [Int: [Failure]] = [:]
+        private(set) var failures: [Int: Failure] = [:]
         private(set) var error: (any Error)?
 
         init(_ groups: [[Mutant]]) { left = groups.reversed() }
@@ -171,13 +148,13 @@ struct Hunt {
             }
         }
 
-        func finish(_ group: [Mutant], _ found: [Failure]) {
+        func finish(_ group: [Mutant], _ found: Failure?) {
             lock.withLock {
                 running -= 1
-                if group.count > 1 {
-                    if !found.isEmpty { left += Hunt.halves(of: group) }
-                } else if !found.isEmpty {
+                if group.count == 1 {
                     failures[group[0].number] = found
+                } else if found != nil {
+                    left += Hunt.halves(of: group)
                 }
                 lock.broadcast()
             }

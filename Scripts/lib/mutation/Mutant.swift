@@ -4,7 +4,7 @@ import Foundation
 /// One change that breaks the arbiter.
 struct Mutant: Codable {
     enum Kind: String, Codable {
-        case negate, fail, drop, swap, byHand
+        case negate, fail, drop, swap
     }
 
     var number: Int
@@ -14,11 +14,8 @@ struct Mutant: Codable {
     let function: String
     /// What stands there, on one line.
     let text: String
-    /// What stands there instead; for generated ones a few words.
+    /// What stands there instead, in a few words.
     let change: String
-    /// The rule that a mutation made by hand disables.
-    var rule: String?
-    var why: String?
 
     /// What the list of survivors knows it by: numbers and lines change with every edit.
     var key: String { "\(file) | \(function) | \(kind.rawValue) | \(text)" }

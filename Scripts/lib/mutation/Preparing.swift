@@ -35,78 +35,29 @@ struct Preparing {
         let catalogue = try mutate(into: &tree)
         try tree.write(to: package)
         try catalogue.write(package + "/mutants.json")
-        let byHand = catalogue.mutants.count { $0.kind == .byHand }
-        print("\(catalogue.mutants.count) mutants, \(byHand) of them by hand.")
+        print("\(catalogue.mutants.count) mutants.")
     }
 
     private func mutate(into tree: inout FileTree) throws -> Catalogue {
-        let list = "Scripts/lib/mutation/by-rule"
-        let entries = try ByHand.parse(readText(here + "/by-rule"), path: list)
         var catalogue = Catalogue(mutants: [])
-        var complaints: [String] = []
         let directory = root + "/Sources/Arbitration"
-        let files = try FileTree.files(below: directory).filter { $0.hasSuffix(".swift") }
-        for entry in entries where !files.contains(entry.file) {
-            throw Complaint("\(list):\(entry.line): there is no file \(entry.file) in Sources/Arbitration.")
-        }
-        for file in files {
+        for file in try FileTree.files(below: directory) where file.hasSuffix(".swift") {
             let source = try readText(directory + "/" + file)
-            let path = "Sources/Arbitration/" + file
-            guard !Self.untouched.contains(file) else {
-                tree.files[path] = Data(source.utf8)
-                continue
-            }
-            let mutated = try mutate(
-                file, source, entries.filter { $0.file == file }, list, &catalogue, &complaints)
-            tree.files[path] = Data(mutated.utf8)
+            let isMutated = !Self.untouched.contains(file)
+            let text = isMutated ? try mutate(file, source, &catalogue) : source
+            tree.files["Sources/Arbitration/" + file] = Data(text.utf8)
         }
-        // All at once: after a change to the arbiter there may be many.
-        if !complaints.isEmpty { throw Complaint(complaints.joined(separator: "\n")) }
         return catalogue
     }
 
-    private func mutate(
-        _ file: String, _ source: String, _ entries: [ByHand], _ list: String, _ catalogue: inout Catalogue,
-        _ complaints: inout [String]
-    ) throws -> String {
-        let parsed = Parser.parse(source: source)
-        let folded = try OperatorTable.standardOperators.foldAll(parsed)
+    private func mutate(_ file: String, _ source: String, _ catalogue: inout Catalogue) throws -> String {
+        let folded = try OperatorTable.standardOperators.foldAll(Parser.parse(source: source))
         guard let tree = folded.as(SourceFileSyntax.self) else {
             throw Complaint("\(file) cannot be parsed.")
         }
         let finder = Finder(file: file, tree: tree, firstNumber: catalogue.mutants.count + 1)
         catalogue.mutants += finder.mutants
-        var edits = finder.edits
-        let bodies = Bodies(tree)
-        let bytes = Array(source.utf8)
-        var variants: [Range<Int>: [(number: Int, text: String)]] = [:]
-        for entry in entries {
-            let place: Range<Int>
-            do { place = try entry.place(in: bytes, list: list) } catch {
-                complaints.append("\(error)")
-                continue
-            }
-            guard let body = bodies.innermost(around: place) else {
-                throw Complaint("\(list):\(entry.line): the text for rule \(entry.rule) is in no function.")
-            }
-            let mutant = Mutant(
-                number: catalogue.mutants.count + 1, kind: .byHand, file: file,
-                line: bytes[..<place.lowerBound].count { $0 == UInt8(ascii: "\n") } + 1,
-                function: body.function, text: entry.old.joined(separator: " "),
-                change: entry.new.joined(separator: " "), rule: entry.rule, why: entry.why)
-            catalogue.mutants.append(mutant)
-            let text =
-                String(decoding: bytes[body.range.lowerBound..<place.lowerBound], as: UTF8.self)
-                + entry.new.joined(separator: "\n")
-                + String(decoding: bytes[place.upperBound..<body.range.upperBound], as: UTF8.self)
-            variants[body.range, default: []].append(
-                (mutant.number, text.replacing("assert(", with: "mutantAssert(")))
-        }
-        for (range, variants) in variants {
-            let before = variants.map { "if mutantIsAlive(\($0.number)) {\($0.text)\n} else " }.joined()
-            edits.wrap(range, before + "{", "}")
-        }
-        return edits.applied(to: bytes)
+        return finder.edits.applied(to: Array(source.utf8))
     }
 }
 

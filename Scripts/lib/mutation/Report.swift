@@ -25,37 +25,16 @@ struct Report {
     mutating func complain(_ text: String) { complaints.append(text) }
 
     mutating func printList() {
-        print("\nBy hand, one rule each:\n")
-        for mutant in chosen where mutant.rule != nil { printByHand(mutant) }
-        print("\nGenerated:\n")
-        for mutant in chosen where mutant.rule == nil { printGenerated(mutant) }
+        print("")
+        for mutant in chosen { printVerdict(on: mutant) }
     }
 
-    private mutating func printByHand(_ mutant: Mutant) {
-        guard let rule = mutant.rule, let verdict = verdicts[mutant.number] else { return }
-        let what = "\(rule)  \(mutant.file):\(mutant.line)  \(mutant.why ?? "")"
-        switch verdict {
-        case .caught(let failure):
-            print("caught    \(what)\n            by \(failure.description)")
-            count(failure)
-        case .caughtByOthers(let failures):
-            let names = Set(failures.map(\.description)).sorted().prefix(5).joined(separator: ", ")
-            print("NO TEST   \(what)\n            caught by \(names), none of which cites \(rule)")
-            complaints.append("\(rule): no test that cites it fails when this is broken: \(mutant.why ?? "")")
-        case .survived:
-            print("SURVIVED  \(what)")
-            complaints.append("\(rule): nothing fails when this is broken: \(mutant.why ?? "")")
-            survived += 1
-        }
-    }
-
-    private mutating func printGenerated(_ mutant: Mutant) {
+    private mutating func printVerdict(on mutant: Mutant) {
         guard let verdict = verdicts[mutant.number], let key = keys[mutant.number] else { return }
         let text = mutant.text.count > 90 ? mutant.text.prefix(87) + "..." : mutant.text[...]
         let what = "\(mutant.file):\(mutant.line)  \(mutant.function)  `\(text)` \(mutant.change)"
         let entry = survivors.entries[key]
         switch verdict {
-        case .caughtByOthers: break
         case .caught(let failure):
             print("caught    \(what)\n            by \(failure.description)")
             count(failure)
@@ -97,9 +76,8 @@ struct Report {
             print(String(format: "  %5d  ", number) + by)
         }
         if !complaints.isEmpty { print("\nWrong:\n" + complaints.map { "  " + $0 }.joined(separator: "\n")) }
-        let byHand = chosen.count { $0.rule != nil }
         print(
-            "\n\(chosen.count) mutants (\(byHand) by hand), \(caught.values.reduce(0, +)) caught as they should be, "
+            "\n\(chosen.count) mutants, \(caught.values.reduce(0, +)) caught as they should be, "
                 + String(format: "%d %@ (%.1f %%).", survived, isQuick ? "are left" : "survived", percent))
         return complaints.isEmpty
     }

@@ -34,7 +34,7 @@ struct Survivors {
     static func keys(of mutants: [Mutant]) -> [Int: String] {
         var seen: [String: Int] = [:]
         var keys: [Int: String] = [:]
-        for mutant in mutants where mutant.rule == nil {
+        for mutant in mutants {
             let count = seen[mutant.key, default: 0] + 1
             seen[mutant.key] = count
             keys[mutant.number] = count == 1 ? mutant.key : "\(mutant.key) #\(count)"

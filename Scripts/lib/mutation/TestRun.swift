@@ -15,8 +15,6 @@ struct Failure: Hashable {
     /// The argument, if the test has one.
     let argument: String?
     let how: How
-    /// The rules that the test cites.
-    var cited: Set<String> = []
 
     var place: String {
         if let argument {
@@ -39,7 +37,6 @@ struct TestRun {
     let binary: String
     let arguments: [String]
     let environment: [String: String]
-    let citations: Citations
     /// After so many seconds of computing it counts as hanging; a busy machine hangs nobody.
     let bound: Double
     /// After so many seconds of any kind it does so, too: it may wait for what never comes.
@@ -48,9 +45,7 @@ struct TestRun {
     private static let starting = NSLock()
 
     fileprivate struct State {
-        var locations: [String: (file: String, line: Int)] = [:]
         var test = "the start of the tests"
-        var testID = ""
         var argument: String?
         var failures: [Failure] = []
         var hasEnded = false
@@ -83,8 +78,8 @@ struct TestRun {
         kill(process, SIGKILL)
         var (status, usage) = (Int32(0), rusage())
         wait4(process, &status, 0, &usage)
-        if hangs { state.fail(.hang(seconds: Int(bound)), citations) }
-        if isOver, !state.hasEnded { state.fail(.crash(reason(status, errors)), citations) }
+        if hangs { state.fail(.hang(seconds: Int(bound))) }
+        if isOver, !state.hasEnded { state.fail(.crash(reason(status, errors))) }
         let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
         let parts = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
         return (state.failures, Double(seconds) + Double(parts) / 1e6)
@@ -135,25 +130,16 @@ struct TestRun {
             throw Complaint(
                 "The tests said something that is no event: \(String(decoding: line, as: UTF8.self))")
         }
-        if record["kind"] as? String == "test" {
-            let place = payload["sourceLocation"] as? [String: Any]
-            if let id = payload["id"] as? String, let file = place?["_filePath"] as? String,
-                let line = place?["line"] as? Int
-            {
-                state.locations[id] = (file, line)
-            }
-            return
-        }
+        if record["kind"] as? String == "test" { return }
         let message = (payload["messages"] as? [[String: Any]])?.first?["text"] as? String ?? ""
         switch kind {
         case "testStarted":
-            state.testID = payload["testID"] as? String ?? ""
-            state.test = Self.name(state.testID)
+            state.test = Self.name(payload["testID"] as? String ?? "")
             state.argument = nil
         case "testCaseStarted": state.argument = Self.argument(message)
         case "issueRecorded":
             let issue = payload["issue"] as? [String: Any]
-            if issue?["isFailure"] as? Bool ?? true { state.fail(.issue, citations) }
+            if issue?["isFailure"] as? Bool ?? true { state.fail(.issue) }
         case "runEnded": state.hasEnded = true
         default: break
         }
@@ -190,9 +176,8 @@ struct TestRun {
 }
 
 extension TestRun.State {
-    fileprivate mutating func fail(_ how: Failure.How, _ citations: Citations) {
-        let cited = citations.rules(of: test, argument: argument, at: locations[testID])
-        let failure = Failure(test: test, argument: argument, how: how, cited: cited)
+    fileprivate mutating func fail(_ how: Failure.How) {
+        let failure = Failure(test: test, argument: argument, how: how)
         if failures.last != failure { failures.append(failure) }
     }
 }

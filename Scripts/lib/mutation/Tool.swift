@@ -38,24 +38,18 @@ struct Tool {
     ) throws {
         let mutants = try Catalogue.read(package + "/mutants.json").mutants
         let survivors = try Survivors(parsing: readText(root + "/" + Survivors.path))
-        let rules = Citations.rules(in: try readText(root + "/Sources/Arbitration/Arbitration.docc/Rules.md"))
         let chosen = try choose(mutants, choice)
-        var hunt = Hunt(
-            binary: binary, citations: Citations(rules: rules, tests: package + "/Tests/ArbitrationTests"),
-            isQuick: isQuick)
+        var hunt = Hunt(binary: binary, isQuick: isQuick)
         try hunt.measure()
         let keys = Survivors.keys(of: mutants)
         let expected = Set(keys.filter { survivors.entries[$0.value] != nil }.keys)
         let verdicts = try hunt.verdicts(on: chosen, expected: expected) { left in
-            let names = left.map { keys[$0.number] ?? "\($0.rule ?? ""): \($0.why ?? "")" }
+            let names = left.compactMap { keys[$0.number] }
             for name in names where survivors.entries[name] == nil { print("    left: \(name)") }
         }
         var report = Report(
             chosen: chosen, verdicts: verdicts, keys: keys, survivors: survivors, isQuick: isQuick)
         if choice == nil {
-            for rule in rules where !mutants.contains(where: { $0.rule == rule }) {
-                report.complain("Scripts/lib/mutation/by-rule: there is no mutation for rule \(rule).")
-            }
             let known = Set(keys.values)
             for entry in survivors.entries.values.sorted(by: { $0.line < $1.line })
             where !known.contains(entry.key) {
@@ -73,7 +67,6 @@ struct Tool {
         var chosen: [Mutant]
         switch choice.name {
         case "--only": chosen = mutants.filter { $0.file == choice.value }
-        case "--rule": chosen = mutants.filter { $0.rule == choice.value }
         case "--sample":
             // Spread evenly, so that each file has its share; the same each time.
             let count = min(Int(choice.value) ?? 0, mutants.count)

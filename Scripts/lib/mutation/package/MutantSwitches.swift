@@ -65,14 +65,6 @@ func mutantGreatest<Value: Comparable>(_ number: Int32, _ one: Value, _ others: 
     others.reduce(one) { $0 == $1 ? $0 : mutant_is_alive(number) ? min($0, $1) : max($0, $1) }
 }
 
-/// An assertion that can be switched off: a mutation made by hand is to be caught by the test that cites its rule.
-func mutantAssert(
-    _ condition: @autoclosure () -> Bool, _ message: String = "", file: StaticString = #file,
-    line: UInt = #line
-) {
-    if mutant_meets_assertions() { assert(condition(), message, file: file, line: line) }
-}
-
 extension Sequence {
     func mutantLeast(_ number: Int32, by isBefore: (Element, Element) throws -> Bool) rethrows -> Element? {
         mutantIsAlive(number) ? try self.max(by: isBefore) : try self.min(by: isBefore)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 bool mutant_lives[MOST_MUTANTS];
-bool mutant_is_lax = false;
 bool *mutant_reached = NULL;
 
 static bool reached[MOST_MUTANTS];
@@ -20,7 +19,6 @@ __attribute__((constructor)) static void read_environment(void)
         if (number > 0 && number < MOST_MUTANTS) mutant_lives[number] = true;
         text = *end == ',' ? end + 1 : end;
     }
-    mutant_is_lax = getenv("MUTANT_LAX") != NULL;
     if (getenv("MUTANT_REACHED") != NULL) mutant_reached = reached;
 }
 
