@@ -8,7 +8,7 @@ public struct ClaimRequest: Hashable, Sendable {
         case handle
         /// A request that changes contents without a handle (`truncate(2)`). It waits like an open and ends with the
         /// request.
-        case request
+        case handleless = "request"
         /// A request that changes names (`unlink(2)`, `rename(2)`). It does not wait for claims that are held through
         /// handles, nor for those queued beside them. It ends with the request.
         case nameChange
@@ -192,7 +192,7 @@ public enum Suspension: String, Hashable, Sendable {
     /// A dirty writer did not change the file for `idle`: readers no longer wait for it, writers still do.
     case idle
     /// The claim reached `hold`: no other claim waits for it.
-    case held
+    case holdExpired = "held"
     /// The claim's program was part of a deadlock: no other claim waits for it.
     case deadlocked
 

@@ -106,7 +106,7 @@ extension NaiveArbiter {
         if claims[index].nature == .batch { return [] }
         return claims.indices.filter { other in
             other != index && claims[other].isHeld && !areExempt(other, index)
-                && [.handle, .request, .aware].contains(claims[other].nature)
+                && [.handle, .handleless, .aware].contains(claims[other].nature)
                 && claims[index].parts.contains { part in
                     part.access.isWrite
                         && claims[other].parts.contains { $0.item == part.item && $0.access.isWrite }

@@ -82,7 +82,7 @@ extension NaiveArbiter {
         } else if let end = holdEnd(of: claim), end <= now {
             // Y6, Y9.
             if case .unchanged = claim.seen { claims[index].isClean = true }
-            suspend(index, .held)
+            suspend(index, .holdExpired)
         } else {
             // Y2.
             effects.append(.observe(claim.id))

@@ -201,7 +201,7 @@ extension Arbiter {
         // Y5, Y9.
         case .idle, .unchanged: return isWrite && !areExempt(holder, claim)
         // Y3, Y4, Y6, D3.
-        case .yielded, .readerStalled, .held, .deadlocked: return false
+        case .yielded, .readerStalled, .holdExpired, .deadlocked: return false
         }
     }
 

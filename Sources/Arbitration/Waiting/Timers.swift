@@ -32,7 +32,7 @@ extension Arbiter {
         if contention.end <= now {
             // Y9.
             if case .unchanged = contention.seen { claims[id]?.isClean = true }
-            return suspend(id, .held, &effects)
+            return suspend(id, .holdExpired, &effects)
         }
         // Y2.
         if let look = contention.nextObservation, look <= now {

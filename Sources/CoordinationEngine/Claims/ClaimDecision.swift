@@ -103,7 +103,7 @@ extension Engine {
         case .unchanged: "is suspended for readers, since it has changed nothing yet"
         case .readerStalled: "is suspended, since it read nothing for \(bounds.readerIdle)"
         case .idle: "is suspended for readers, since it changed nothing for \(bounds.idle)"
-        case .held: "is suspended, since others waited for it for \(bounds.hold)"
+        case .holdExpired: "is suspended, since others waited for it for \(bounds.hold)"
         case .deadlocked: "is suspended, since it waited for a program that waited for it"
         }
     }

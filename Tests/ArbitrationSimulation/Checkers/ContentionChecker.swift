@@ -43,7 +43,7 @@ struct ContentionChecker: Checker {
         guard let claim = model.claims[id], claim.isHeld else {
             return report.addViolation("\(id) is suspended and does not hold")
         }
-        if ![.handle, .request, .aware, .batch].contains(claim.nature) {
+        if ![.handle, .handleless, .aware, .batch].contains(claim.nature) {
             report.addViolation("\(id) is suspended, and is \(claim.nature)")
         }
         if let old = claim.suspension, !old.isForReaders || suspension.isForReaders {
@@ -64,7 +64,7 @@ struct ContentionChecker: Checker {
             guard case .dirty = seen else { return report.addViolation("\(id) is idle, unseen") }
         case .unchanged:
             guard case .unchanged = seen else { return report.addViolation("\(id) is unchanged, unseen") }
-        case .held:
+        case .holdExpired:
             if event != .tick { report.addViolation("\(id) is suspended as held, not by time") }
         case .deadlocked: break
         }
@@ -90,7 +90,7 @@ struct ContentionChecker: Checker {
         let waiting = model.claims.values.filter { !$0.isHeld }
         var now: [ClaimID: Instant] = [:]
         for holder in model.claims.values where holder.isHeld {
-            guard [.handle, .request, .aware].contains(holder.nature),
+            guard [.handle, .handleless, .aware].contains(holder.nature),
                 holder.suspension?.isForReaders ?? true,
                 waiting.contains(where: {
                     // G4: only aware claims make a name change wait.

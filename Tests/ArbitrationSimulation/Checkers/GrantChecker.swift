@@ -24,7 +24,7 @@ struct GrantChecker: Checker {
         if listed != Array(Set(listed)).sorted() {
             report.addViolation("\(claim.id) lists \(listed), not in order")
         }
-        let natures: Set<ClaimRequest.Nature> = [.handle, .request, .aware]
+        let natures: Set<ClaimRequest.Nature> = [.handle, .handleless, .aware]
         for other in model.held where natures.contains(other.nature) && other.id != claim.id {
             let isWritten = claim.parts.contains { part in
                 part.access.isWrite

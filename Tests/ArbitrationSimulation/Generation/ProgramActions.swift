@@ -82,7 +82,7 @@ extension WorldGenerator {
     mutating func request() {
         let access: Access = .write(chance.isLucky(60) ? .updating : .contentIndependentMetadataOnly)
         guard let part = part(chance.isLucky(80) ? tree.files : tree.directories, access) else { return }
-        claim(ClaimRequest(nextClaim(), .request, part), by: program(), .act)
+        claim(ClaimRequest(nextClaim(), .handleless, part), by: program(), .act)
     }
 
     mutating func changeNames() {

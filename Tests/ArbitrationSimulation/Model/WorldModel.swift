@@ -293,7 +293,7 @@ extension WorldModel {
         case .refuse(let id, _): claims[id] = nil
         case .suspend(let id, let suspension):
             claims[id]?.suspension = suspension
-            guard suspension == .yielded || suspension == .held else { break }
+            guard suspension == .yielded || suspension == .holdExpired else { break }
             switch claims[id]?.lastSeen {
             case .clean where suspension == .yielded: claims[id]?.isClean = true
             case .unchanged: claims[id]?.isClean = true

@@ -115,7 +115,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
             if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] }
         },
         ArbiterFault("no claim is suspended by time", "ContentionChecker", "keeps others out for longer") {
-            if case .suspend(_, .held) = $0 { [] } else { [$0] }
+            if case .suspend(_, .holdExpired) = $0 { [] } else { [$0] }
         },
         ArbiterFault("everybody is asked about twice", "ContentionChecker", "is asked about twice") {
             if case .identify = $0 { [$0, $0] } else { [$0] }

@@ -112,7 +112,7 @@ struct LivenessTests {
     private static let kinds = [
         Kind(nature: .handle, first: ClaimRequest.Part(here, .read())),
         Kind(nature: .handle, first: ClaimRequest.Part(here, .write(.updating))),
-        Kind(nature: .request, first: ClaimRequest.Part(there, .write(.updating))),
+        Kind(nature: .handleless, first: ClaimRequest.Part(there, .write(.updating))),
         Kind(
             nature: .handle, first: ClaimRequest.Part(there, .read()),
             second: ClaimRequest.Part(here, .write(.forMerging))),

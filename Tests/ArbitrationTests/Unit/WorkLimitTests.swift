@@ -253,7 +253,7 @@ struct WorkLimitTests {
         #expect(asked() == [ClaimID(most + 1)])
         // When the time of the first contention ends, all holders are suspended, even those without a contention.
         harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
-        let held = harness.effects.count { if case .suspend(_, .held) = $0 { true } else { false } }
+        let held = harness.effects.count { if case .suspend(_, .holdExpired) = $0 { true } else { false } }
         #expect(held == Int(most) + 9)
     }
 

@@ -76,7 +76,7 @@ extension CoordinatedFilesystem {
         _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
     ) {
         let part = ClaimRequest.Part(save.item, .read(), at: places.place(of: save.node))
-        guard case .waiting = engine.claim(ClaimRequest(save.claim, .request, part), by: save) else {
+        guard case .waiting = engine.claim(ClaimRequest(save.claim, .handleless, part), by: save) else {
             engine.end(save.claim)
             return answer(save, reply: reply)
         }
