@@ -7,7 +7,8 @@ import Testing
 struct RuleCitationTests {
     private static let root = String(
         #filePath.dropLast("Tests/ArbitrationTests/RuleCitationTests.swift".count))
-    static let numbers = defined(in: readFile(root + "Sources/Arbitration/Arbitration.docc/Rules.md") ?? "")
+    static let numbers = files(below: root + "Sources/Arbitration/Arbitration.docc", extension: "md")
+        .flatMap { defined(in: readFile($0) ?? "") }
     private static let code = cited(below: "Sources/Arbitration", extensions: ["swift"])
     private static let tests = cited(below: "Tests/ArbitrationTests", extensions: ["swift", "scenario"])
 
