@@ -32,7 +32,7 @@ struct CoordinationScenarioTests {
     }
 }
 
-/// Which of the numbered scenarios of file coordination the catalogue shows.
+/// Checks which numbered situations of file coordination the catalogue plays.
 @Suite("Coordination scenarios, all of them")
 struct CoordinationCatalogueTests {
     @Test("each scenario is played, or has a reason why it is not", arguments: ScenarioCatalogue.numbers)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// A scenario of Apple's file coordination, run with real processes.
+/// A situation of file coordination, played by real processes.
 package struct ClientScenario: Sendable, CustomStringConvertible {
     package enum MountRequirement: Sendable {
         /// Also without a mount: it needs only the library, the socket and the arbiter.
@@ -12,7 +12,7 @@ package struct ClientScenario: Sendable, CustomStringConvertible {
         case mount
     }
 
-    /// Nil if it has no number.
+    /// The number of its situation (<doc:Situations>), if it has one.
     package let number: Int?
     package let sentence: String
     package let mountRequirement: MountRequirement
@@ -31,10 +31,10 @@ package struct ClientScenario: Sendable, CustomStringConvertible {
         (self.options, self.forced, self.play) = (options, forced, play)
     }
 
-    package var description: String { (number.map { "\($0). " } ?? "") + sentence }
+    package var description: String { (number.map { "H\($0): " } ?? "") + sentence }
 }
 
-/// All scenes, by the numbers of the scenarios.
+/// All scenes, by the numbers of their situations.
 package enum ScenarioCatalogue {
     package static let scenarios: [ClientScenario] = locking + moving + asking + telling + others
     package static let scenariosOnMount = scenarios.filter { $0.mountRequirement != .unmounted }

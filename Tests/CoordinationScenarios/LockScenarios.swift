@@ -64,7 +64,7 @@ extension ScenarioCatalogue {
                 a.program.send(9)
                 try b.began("w")
             }
-            print("7. the next writer began \(took.milliseconds) ms after the holder was killed")
+            print("H7: the next writer began \(took.milliseconds) ms after the holder was killed")
         },
     ]
 
@@ -176,7 +176,7 @@ extension ScenarioCatalogue {
             for player in [a, b] {
                 let line = try player.next("l", within: .seconds(120))
                 try check(line.hasPrefix("done"), "\(player.name): \(line)")
-                print("21. \(player.name): 10,000 pairs of writes \(line)")
+                print("H21: \(player.name): 10,000 pairs of writes \(line)")
             }
         },
         ClientScenario(22, "an accessor with several intents runs on the queue that was given") { stage in

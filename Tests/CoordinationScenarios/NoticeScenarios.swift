@@ -14,7 +14,7 @@ extension ScenarioCatalogue {
             try b.say("loop l 1000 \(stage.outside)/gate putting write f")
             let line = try b.next("l", within: .seconds(60))
             try check(line.hasPrefix("done"), line)
-            print("51. 1,000 writes \(line)")
+            print("H51: 1,000 writes \(line)")
             try stage.silence(b)
             try a.say("settle P")
             let heard = try a.upToSettled("P")

@@ -164,7 +164,7 @@ extension ScenarioCatalogue {
                 let reason = try b.failure("r").reason
                 try check(reason.contains("deadlock"), reason)
             }
-            print("45. a save in a cycle failed after \(took.milliseconds) ms (it has 10 s)")
+            print("H45: a save in a cycle failed after \(took.milliseconds) ms (it has 10 s)")
             try check(took < .seconds(10), "\(took)")
             try a.expect("P", "reacquired")
             try b.end("g")
@@ -225,7 +225,7 @@ extension ScenarioCatalogue {
                 try b.began("r")
             }
             a.program.send(18)
-            print("47. a stopped presenter delayed a reader by \(took.milliseconds) ms (bound 1000 ms)")
+            print("H47: a stopped presenter delayed a reader by \(took.milliseconds) ms (bound 1000 ms)")
             try check(took >= .seconds(1) && took < .seconds(11), "\(took)")
         },
         ClientScenario(48, "two that read whenever the file changes do not wait for each other", .mount) {
@@ -237,14 +237,14 @@ extension ScenarioCatalogue {
                     for reader in readers { try reader.skip("P", to: "read text-\(round)") }
                 }
             }
-            print("48. 200 rounds in \(took.milliseconds) ms")
+            print("H48: 200 rounds in \(took.milliseconds) ms")
         },
         ClientScenario(48, "not even if the writer waits for neither", .mount) { stage in
             let (readers, writer) = (try readers(on: stage), try stage.player("C"))
             try writer.say("loop l 200 \(stage.outside)/gate putting write f")
             let line = try writer.next("l", within: .seconds(60))
             for reader in readers { try reader.skip("P", to: "read l-200") }
-            print("48. 200 rounds without a pause \(line)")
+            print("H48: 200 rounds without a pause \(line)")
         },
         ClientScenario(
             nil, "a presenter that blocks its queue delays others by its bound, and is named meanwhile",

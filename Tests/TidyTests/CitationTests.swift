@@ -7,6 +7,10 @@ struct CitationTests {
         TextFile(
             path: Citations.decisionFolder + "Data/D012-request-loop.md", text: "# D12: A loop\n\nWhy.\n"),
         TextFile(path: "Sources/truce/truce.docc/Limits.md", text: "# Limits\n"),
+        TextFile(
+            path: Citations.ruleFolder + "Rules/Grants.md", text: "- **G1** A rule.\n- **G2** Another.\n"),
+        TextFile(path: "Sources/A/A.docc/Situations.md", text: "| **H1** | two programs | `G1-one` |\n"),
+        TextFile(path: "Tests/A/G1-one.scenario", text: "# Rule G1\n"),
     ]
 
     @Test("each link, article and decision that is cited is there")
@@ -15,6 +19,19 @@ struct CitationTests {
         // The citations that this file plants lead nowhere.
         let files = Repository.files.filter { $0.path != "Tests/TidyTests/CitationTests.swift" }
         #expect(files.flatMap { citations.findings(in: $0) } == [])
+    }
+
+    @Test("each program in Tests/Workers has its line in the index, and each line its program")
+    func workersAreListed() throws {
+        let index = try #require(Repository.files.first { $0.path == "Tests/Workers/README.md" })
+        let listed = index.lines.compactMap {
+            $0.firstMatch(of: #/^- `([^`]+)`: /#).map { String($0.output.1) }
+        }
+        let programs = Set(
+            Repository.files.filter { $0.isBelow("Tests/Workers") && !$0.isMarkdown }
+                .compactMap { $0.path.split(separator: "/").dropFirst(2).first.map(String.init) })
+        #expect(Set(listed) == programs)
+        #expect(listed.count == programs.count)
     }
 
     @Test("each decision has one file, with its number and few words")
@@ -37,6 +54,9 @@ struct CitationTests {
             ("Sources/truce/truce.docc/A.md", "D13", 1),
             ("Sources/truce/A.swift", "let a = D13 // D12", 0),
             ("Sources/truce/A.swift", "let a = 1 // D13", 1),
+            ("Sources/truce/A.swift", "// Rules G1, G2 and G3 [G4]", 1),
+            ("Tests/A/A.scenario", "# Situations H1 [H-FC11], H2", 1),
+            ("Sources/A/A.docc/Situations.md", "`G1-one`, `G2-two`", 1),
         ])
     func plantedCitation(path: String, text: String, count: Int) {
         #expect(Citations(in: Self.planted).findings(in: TextFile(path: path, text: text)).count == count)

@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The documents that texts cite: links, articles and numbered decisions. A citation that leads nowhere is a finding.
+/// The documents that texts cite: links, articles, decisions, rules and situations. A citation that leads nowhere is a
+/// finding.
 struct Citations {
     static let decisionFolder = "Sources/truce/truce.docc/Decisions/"
+    static let ruleFolder = "Sources/Arbitration/Arbitration.docc/"
+    static let situationArticle = "Situations.md"
     /// What a maintainer reads in half a minute; the title is left out.
     static let mostDecisionWords = 120
 
     private let paths: Set<String>
     private let articles: Set<String>
     private let decisions: Set<Int>
+    /// P4 and H12 of `- **P4** …` and `| **H12** | …` in an article.
+    private let rules: Set<String>
+    private let situations: Set<String>
+    private let scenarios: Set<String>
 
     init(in files: [TextFile]) {
         paths = Set(files.map(\.path))
         articles = Set(
             files.filter { $0.path.contains(".docc/") && $0.isMarkdown }.map { String($0.name.dropLast(3)) })
         decisions = Set(files.compactMap(\.decisionNumber))
+        rules = Self.entries(of: files.filter { $0.path.hasPrefix(Self.ruleFolder) })
+        situations = Self.entries(of: files.filter { $0.name == Self.situationArticle })
+        scenarios = Set(files.filter(\.isScenario).map { String($0.name.dropLast(".scenario".count)) })
+    }
+
+    private static func entries(of files: [TextFile]) -> Set<String> {
+        Set(
+            files.flatMap(\.lines).flatMap {
+                $0.matches(of: /^(?:- |\| )\*\*([A-Z][0-9]+)\*\*/).map { String($0.output.1) }
+            })
     }
 
     func findings(in file: TextFile) -> [Finding] {
         zip(1..., file.lines).flatMap { number, line in
-            (brokenLinks(in: line, of: file) + brokenNumbers(in: line, of: file)).map {
-                Finding(path: file.path, line: number, what: $0)
-            }
+            (brokenLinks(in: line, of: file) + brokenNumbers(in: line, of: file)
+                + missingScenarios(in: line, of: file))
+                .map { Finding(path: file.path, line: number, what: $0) }
         }
     }
 
@@ -37,9 +54,29 @@ struct Citations {
 
     /// In code only comments cite: elsewhere a letter and a number may be anything.
     private func brokenNumbers(in line: Substring, of file: TextFile) -> [String] {
-        let text = file.isMarkdown ? line : line.range(of: "//").map { line[$0.upperBound...] } ?? ""
-        return text.matches(of: /\bD([0-9]+)\b/).map { $0.output.1 }
-            .filter { !decisions.contains(Int($0) ?? 0) }.map { "there is no decision D\($0)" }
+        let text =
+            file.isMarkdown || file.isScenario
+            ? line : line.range(of: "//").map { line[$0.upperBound...] } ?? ""
+        // `[H-FC11]` behind a number is its source.
+        let plain = String(text).replacing(#/ \[[^\]]*\]/#, with: "")
+        let unknownDecisions = plain.matches(of: /\bD([0-9]+)\b/).map { $0.output.1 }
+            .filter { !decisions.contains(Int($0) ?? 0) }
+        return unknownDecisions.map { "there is no decision D\($0)" }
+            + Self.numbers(cited: /\b[Rr]ules? ((?:[A-Z][0-9]+(?:, and |, | and | to )?)+)/, in: plain)
+            .filter { !rules.contains($0) }.map { "there is no rule \($0)" }
+            + Self.numbers(cited: /\b[Ss]ituations? ((?:[A-Z][0-9]+(?:, and |, | and | to )?)+)/, in: plain)
+            .filter { !situations.contains($0) }.map { "there is no situation \($0)" }
+    }
+
+    private static func numbers(cited list: Regex<(Substring, Substring)>, in text: String) -> [String] {
+        text.matches(of: list).flatMap { $0.output.1.matches(of: /[A-Z][0-9]+/).map { String($0.output) } }
+    }
+
+    /// The article of situations names the scenarios that show them.
+    private func missingScenarios(in line: Substring, of file: TextFile) -> [String] {
+        guard file.name == Self.situationArticle else { return [] }
+        return line.matches(of: /`([A-Z][0-9]+-[a-z0-9-]+)`/).map { String($0.output.1) }
+            .filter { !scenarios.contains($0) }.map { "there is no scenario \($0)" }
     }
 
     /// A decision whose file has another number, or that is too long.
@@ -65,6 +102,7 @@ struct Citations {
 
 extension TextFile {
     var isMarkdown: Bool { name.hasSuffix(".md") }
+    var isScenario: Bool { name.hasSuffix(".scenario") }
 
     /// 12 of `D012-request-loop.md`.
     var decisionNumber: Int? {

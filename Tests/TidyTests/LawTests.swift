@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-/// Design, section 3: the rooms and who may import whom.
+/// The rooms of Architecture, and which may import which.
 @Suite struct LawTests {
     @Test("The rooms keep the dependency laws")
     func modulesObeyTheDependencyLaws() {

@@ -2,12 +2,12 @@
 import TestSupport
 import Testing
 
-/// Checks which numbered scenarios and pitfalls of file coordination the scenario files show.
+/// Checks which numbered situations and pitfalls of file coordination (<doc:Situations>) the scenario files show.
 ///
-/// The files cite them in their comments, a scenario with its publication: `Semantics H8 [H-FC11], F19`.
+/// The files cite them in their comments, a situation with its source: `Situations H8 [H-FC11], F19`.
 @Suite("Conformance")
 struct ConformanceTests {
-    /// Scenarios outside the arbiter's scope, with the reason.
+    /// Situations outside the scope of the arbiter, with the reason.
     static let elsewhere = table(
         """
         | 20 | a purpose that is set twice is an error of the library, which the arbiter never hears of |

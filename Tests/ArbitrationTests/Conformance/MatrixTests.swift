@@ -6,7 +6,7 @@ import Testing
 /// Checks every pair of accesses against the two published tables (rules S1 to S3, G2, G3, Q1).
 @Suite("Matrix")
 struct MatrixTests {
-    /// Semantics B.3: the row's access came first.
+    /// Situation M1: the access of the row came first.
     static let sameUnit = #"""
         | first \\ second | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
         |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -23,7 +23,7 @@ struct MatrixTests {
         | **w-dl** | W | W | W | W | W | W | W | W | W | W | W |
         """#
 
-    /// Semantics B.4: the row's access is to a plain directory, the column's to something below it.
+    /// Situation M2: the access of the row is to a plain directory, that of the column to something below it.
     static let directoryAbove = #"""
         | on directory X \\ on contained Y | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
         |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -57,7 +57,7 @@ struct MatrixTests {
 
     /// Plays each cell in four cases: the first access holds or waits, and in both orders.
     ///
-    /// In B.3 the row always comes first; the reverse exchanges the two items. In B.4 the row is always the directory's
+    /// In M1 the row always comes first; the reverse exchanges the two items. In M2 the row is always the directory's
     /// access; in the reverse, the access below comes first.
     private func play(
         _ table: String, _ pairing: Pairing, _ nature: ClaimRequest.Nature,

@@ -35,7 +35,7 @@ extension MountTests {
         /// In kB: the number of pages that the allocator keeps for the next burst varies from round to round.
         static let margin = 8 << 10
 
-        @Test("6. Malformed input is answered or closed, and costs a second client and the daemon nothing")
+        @Test("Malformed input is answered or closed, and costs a second client and the daemon nothing")
         func malformedInputCostsNobodyElse() throws {
             guard try Lab.dataPath == .passthrough else {
                 return print("messages are no file data: shown by the run with passthrough")
@@ -54,7 +54,7 @@ extension MountTests {
             let kilobytes = max(first.kilobytes + Self.margin, first.highest)
             let second = try settle(mount, descriptors: fresh.descriptors, kilobytes: kilobytes)
             print(
-                "6. seed \(seed): \(figures.roundTrips) round trips, \(figures.errors) errors, maximum "
+                "seed \(seed): \(figures.roundTrips) round trips, \(figures.errors) errors, maximum "
                     + "\(figures.maximum) ms, median \(figures.median) ms; daemon: \(fresh), then \(first), "
                     + "then \(second)")
             for reason in Self.reasons {

@@ -29,7 +29,7 @@ extension MountTests {
             #expect(try FileContents.text(of: mount.path + "/document") == "what was written\n")
         }
 
-        /// Design, section 5.10: a failed reading open makes editors show an empty buffer, so it never fails.
+        /// A failed open for reading makes editors show an empty buffer, so it never fails.
         @Test("policy=fail: when the wait of 1 s runs out, a writer gets EBUSY and a reader goes ahead")
         func policyFailReturnsEbusyToWriters() throws {
             try MountedDirectory.with("wait=1s", "hold=60s", "idle=60s", "policy=fail") { mount in

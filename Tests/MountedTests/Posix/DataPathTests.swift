@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// With passthrough the contents never pass through the daemon.
     @Suite struct DataPathTests {
-        @Test("8. 64 MiB written and read reach the daemon without passthrough, and not at all with it")
+        @Test("64 MiB written and read reach the daemon without passthrough, and not at all with it")
         func passthroughDataBypassesTheDaemon() throws {
             try MountedDirectory.with(prepare: { directory in
                 try Script("head -c 67108864 /dev/urandom > \"$1/original\"").run(directory)
@@ -19,7 +19,7 @@ extension MountTests {
                 #expect(lines.first.map(String.init) == below.split(separator: "\n").first.map(String.init))
                 let status = try mount.status()
                 print(
-                    "8. data by \(status.options.dataPath): READ \(status.counters.read), WRITE \(status.counters.write)"
+                    "data by \(status.options.dataPath): READ \(status.counters.read), WRITE \(status.counters.write)"
                 )
                 switch try Lab.dataPath {
                 case .passthrough:

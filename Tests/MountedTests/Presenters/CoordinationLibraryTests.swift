@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The numbered scenarios of file coordination, run by programs that use the library on a real mount.
+    /// The numbered situations of file coordination, played by programs that use the library on a real mount.
     @Suite struct CoordinationLibraryTests {
         /// Half of the scenarios in each data mode: they test turns, which do not depend on the data path.
         private static var scenes: [ClientScenario] {

@@ -14,7 +14,7 @@ extension MountTests {
         }
 
         @Test(
-            "1. What is unsaved in Neovim is what cat and grep print", arguments: ["auto", "yes", "no"])
+            "What is unsaved in Neovim is what cat and grep print", arguments: ["auto", "yes", "no"])
         func catAndGrepReadUnsavedText(backupcopy: String) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount, backupcopy: backupcopy)
@@ -85,7 +85,7 @@ extension MountTests {
             }
         }
 
-        @Test("2. rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
+        @Test("rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
         func deletingUnsavedTextMarksTheBuffer() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -111,7 +111,7 @@ extension MountTests {
             }
         }
 
-        @Test("2. rm of a file without unsaved text closes its buffer")
+        @Test("rm of a file without unsaved text closes its buffer")
         func deletingSavedTextClosesTheBuffer() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -122,7 +122,7 @@ extension MountTests {
             }
         }
 
-        @Test("2. The buffer follows mv of its file, and of the directory above it")
+        @Test("The buffer follows mv of its file, and of the directory above it")
         func theBufferFollowsAMove() throws {
             try MountedDirectory.with(
                 prepare: { try Script("mkdir \"$1/plans\"; echo saved > \"$1/plans/notes.md\"").run($0) }
@@ -170,7 +170,7 @@ extension MountTests {
         }
 
         @Test(
-            "2. A program saves over the file: Neovim shows the new text, and hears of one change and nothing else",
+            "A program saves over the file: Neovim shows the new text, and hears of one change and nothing else",
             arguments: Saver.allCases)
         func anotherProgramsSaveReloadsOnce(saver: Saver) throws {
             let elsewhere = try Lab.freshDirectory("elsewhere")
@@ -193,7 +193,7 @@ extension MountTests {
             }
         }
 
-        @Test("2. echo >> over unsaved text: both are in the file")
+        @Test("echo >> over unsaved text: both are in the file")
         func anAppendMergesWithUnsavedText() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -228,7 +228,7 @@ extension MountTests {
 
         private func elsewhereName(_ mount: MountedDirectory) -> String { mount.path + "/other" }
 
-        @Test("5. less, holding the file open in its middle, does not keep Neovim read-only")
+        @Test("less, holding the file open in its middle, does not keep Neovim read-only")
         func aPagerDoesNotKeepNeovimReadOnly() throws {
             let long = (1...5_000).map { "line \($0)\n" }.joined()
             try MountedDirectory.with(prepare: { try FileContents.write(long, to: $0 + "/notes.md") }) {
@@ -246,7 +246,7 @@ extension MountTests {
                         try editor.isWritable
                     }
                 }.took
-                print("5. Neovim was writable \(took.milliseconds) ms after less was started")
+                print("Neovim was writable \(took.milliseconds) ms after less was started")
                 #expect(!less.hasEnded)
                 let asked = try mount.status().journal.contains {
                     $0.detail.hasPrefix("relinquishToReader for less")

@@ -29,7 +29,7 @@ extension MountTests {
         }
 
         @Test(
-            "4. A presenter saves while it is asked and others wait: 100 times each, no deadlock, no forfeit",
+            "A presenter saves while it is asked and others wait: 100 times each, no deadlock, no forfeit",
             arguments: Method.allCases, Operation.allCases)
         func presenterSavesWhileOthersWait(method: Method, operation: Operation) throws {
             try MountedDirectory.with("ask-again=0ms") { mount in
@@ -39,7 +39,7 @@ extension MountTests {
                 let figures = try JSONDecoder().decode(Figures.self, from: Data(outcome.output))
                 let status = try mount.status()
                 print(
-                    "4. \(method.rawValue), \(operation.rawValue): longest \(figures.longest) ms; \(figures.seen)"
+                    "\(method.rawValue), \(operation.rawValue): longest \(figures.longest) ms; \(figures.seen)"
                 )
                 #expect(figures.rounds == Self.rounds)
                 #expect(figures.failures == 0)
@@ -51,7 +51,7 @@ extension MountTests {
             }
         }
 
-        @Test("3. A stopped presenter delays a reader by its deadline, and `truce why` names it meanwhile")
+        @Test("A stopped presenter delays a reader by its deadline, and `truce why` names it meanwhile")
         func aStoppedPresenterDelaysByItsDeadline() throws {
             try MountedDirectory.with("relinquish=1s", prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
@@ -64,7 +64,7 @@ extension MountTests {
                     }
                     return try reader.wait(within: .seconds(11), for: "the forfeit of a stopped presenter")
                 }
-                print("3. a stopped presenter delayed a reader by \(took.milliseconds) ms (bound 1000 ms)")
+                print("a stopped presenter delayed a reader by \(took.milliseconds) ms (bound 1000 ms)")
                 #expect(reader.text == "saved\n")
                 #expect(took < .seconds(11))
                 #expect(took >= .seconds(1))
@@ -77,7 +77,7 @@ extension MountTests {
             }
         }
 
-        @Test("3. A presenter that is killed while a reader waits for it delays it no further")
+        @Test("A presenter that is killed while a reader waits for it delays it no further")
         func aKilledPresenterDelaysNoFurther() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
@@ -91,7 +91,7 @@ extension MountTests {
                     presenter.send(SIGKILL)
                     return try reader.wait(within: .seconds(10), for: "a presenter that is dead")
                 }
-                print("3. the reader went on \(took.milliseconds) ms after SIGKILL of the presenter")
+                print("the reader went on \(took.milliseconds) ms after SIGKILL of the presenter")
                 #expect(outcome.text == "saved\n")
                 // The presenter would have had 5 s to answer.
                 #expect(took < .seconds(4))

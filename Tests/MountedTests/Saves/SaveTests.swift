@@ -9,12 +9,12 @@ extension MountTests {
         static let lookups = 1_000_000
 
         @Test(
-            "2. A program saves a presented document in a loop under looping readers, stats and listings: no save fails and the name never goes missing",
+            "A program saves a presented document in a loop under looping readers, stats and listings: no save fails and the name never goes missing",
             arguments: Saver.all)
         func loopingSavesNeverMissAName(saver: Saver) throws {
             let plain = try Lab.freshDirectory("plain")
             try saver.prepare(plain)
-            print("2. \(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
+            print("\(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
             try MountedDirectory.with(prepare: saver.prepare) { mount in
                 // The presenter is asked only about deletions, and the document is not deleted.
                 let presenter = try TruceCommand.start(
@@ -30,7 +30,7 @@ extension MountTests {
                 presenter.send(SIGTERM)
                 _ = try presenter.wait(within: .seconds(20))
                 let status = try mount.status()
-                print("2. \(saver.name) on the mount: \(figures)")
+                print("\(saver.name) on the mount: \(figures)")
                 print("   \(status.counters.summary)")
 
                 #expect(figures.lookups >= Self.lookups)

@@ -13,7 +13,7 @@ extension MountTests {
         static let idle = Duration.milliseconds(300)
         static let standing = Duration.milliseconds(250)
 
-        @Test("6. tail -f is at the end of its file: a writer waits for it 250 ms at most")
+        @Test("tail -f is at the end of its file: a writer waits for it 250 ms at most")
         func tailDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 let tail = try Program("tail").start("-n", "+1", "-f", file)
@@ -33,7 +33,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. less shows the first page of a long file: a writer waits for it 250 ms at most")
+        @Test("less shows the first page of a long file: a writer waits for it 250 ms at most")
         func aPagerDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
@@ -57,7 +57,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. A reader that keeps the lock of another descriptor delays a writer no longer for it")
+        @Test("A reader that keeps the lock of another descriptor delays a writer no longer for it")
         func aLockedSecondDescriptorAddsNoDelay() throws {
             guard geteuid() == 0 else {
                 return print("only root keeps the kernel waiting: shown by root's run")
@@ -79,7 +79,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. A holder that opened for writing and wrote nothing delays readers 100 ms, writers `idle`")
+        @Test("A holder that opened for writing and wrote nothing delays readers 100 ms, writers `idle`")
         func anIdleUnwrittenHolderIsSuspended() throws {
             try Self.withHolder("idle") { mount, file in
                 let read = try Self.read(file)
@@ -95,7 +95,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. A holder that wrote and went idle delays readers for `idle` and writers for `hold`")
+        @Test("A holder that wrote and went idle delays readers for `idle` and writers for `hold`")
         func anIdleWrittenHolderIsSuspended() throws {
             try Self.withHolder("noted") { mount, file in
                 let read = try Self.read(file)
@@ -110,7 +110,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. A slow command delays others for `hold`, and what it destroys afterwards is kept")
+        @Test("A slow command delays others for `hold`, and what it destroys afterwards is kept")
         func aSlowCommandIsPreservedAfterHold() throws {
             try Self.withHolder("progress") { mount, file in
                 let written = try Self.write("final figures", to: file)
@@ -135,7 +135,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. A slow `command > file` delays others for `hold`, and what a writer takes from it is kept")
+        @Test("A slow `command > file` delays others for `hold`, and what a writer takes from it is kept")
         func aSlowRedirectionIsPreservedAfterHold() throws {
             try Self.withFile { mount, file in
                 let slow = try Script(
@@ -161,7 +161,7 @@ extension MountTests {
             }
         }
 
-        @Test("6. What a writer writes all the time is kept up to the moment in which others empty the file")
+        @Test("What a writer writes all the time is kept up to the moment in which others empty the file")
         func continuousWritesArePreservedUpToTruncation() throws {
             try Self.withFile { mount, file in
                 let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
@@ -243,7 +243,7 @@ extension MountTests.SuspensionTests {
     }
 
     private static func report(_ holder: String, _ who: String, _ took: Duration, _ bound: Duration) {
-        print("6. under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
+        print("under \(holder) \(who) waited \(took.milliseconds) ms (bound \(bound.milliseconds) ms)")
     }
 
     @Test(

@@ -95,16 +95,16 @@ extension MountTests {
         static let leastWins = 900
 
         @Test(
-            "1. Two writers rewrite one file 1,000 times each under a reader: no read is torn or empty",
+            "Two writers rewrite one file 1,000 times each under a reader: no read is torn or empty",
             arguments: Form.allCases)
         func concurrentRewritesAreNeverTorn(form: Form) throws {
             let plain = try WriterContention(form, in: Lab.freshDirectory("plain")).play(rounds: 200)
-            print("1. \(form.rawValue) on a plain directory: \(plain)")
+            print("\(form.rawValue) on a plain directory: \(plain)")
             try MountedDirectory.with { mount in
                 let contest = try WriterContention(form, in: mount.path)
                 let figures = try contest.play(rounds: Self.rounds)
                 let status = try mount.status()
-                print("1. \(form.rawValue) on the mount: \(figures)")
+                print("\(form.rawValue) on the mount: \(figures)")
                 print("   \(status.counters.summary)")
 
                 #expect(figures.torn == 0)
