@@ -50,6 +50,7 @@ struct CitationTests {
             ("Sources/truce/truce.docc/A.md", "[D12](Decisions/Data/D012-request-loop.md)", 0),
             ("README.md", "[Limits](Sources/truce/truce.docc/Limits.md#x) <doc:Limits>", 0),
             ("Sources/truce/truce.docc/A.md", "[Limits](../Limits.md)", 1),
+            ("Sources/truce/truce.docc/A.md", "[Bounds](../Bounds.swift)", 1),
             ("Sources/truce/truce.docc/A.md", "<doc:Bounds>", 1),
             ("Sources/truce/truce.docc/A.md", "D13", 1),
             ("Sources/truce/A.swift", "let a = D13 // D12", 0),

@@ -45,7 +45,7 @@ struct Citations {
 
     private func brokenLinks(in line: Substring, of file: TextFile) -> [String] {
         let directory = file.path.split(separator: "/").dropLast().map(String.init)
-        let files = line.matches(of: /\]\(([^)#]+\.md)(#[^)]*)?\)/).map { String($0.output.1) }
+        let files = line.matches(of: /\]\(([^)#:]+\.(?:md|swift|svg))(#[^)]*)?\)/).map { String($0.output.1) }
         let names = line.matches(of: /<doc:([\w-]+)>/).map { String($0.output.1) }
         let broken = file.isMarkdown ? files.filter { !paths.contains(Self.path($0, from: directory)) } : []
         return broken.map { "a link to \($0), which is not there" }
