@@ -193,7 +193,7 @@ struct StoredVersionTests {
     }
 
     @Test(
-        "issue 2, point 5: a line says when, as one moment in UTC for people and scripts",
+        "a line says when, as one moment in UTC for people and scripts",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (2_999_999, "1970-01-01T00:00:00.002Z"),
             (1_795_221_300_923_456_789, "2026-11-21T00:35:00.923Z"),
