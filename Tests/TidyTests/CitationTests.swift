@@ -11,6 +11,7 @@ struct CitationTests {
             path: Citations.ruleFolder + "Rules/Grants.md", text: "- **G1** A rule.\n- **G2** Another.\n"),
         TextFile(path: "Sources/A/A.docc/Situations.md", text: "| **H1** | two programs | `G1-one` |\n"),
         TextFile(path: "Tests/A/G1-one.scenario", text: "# Rule G1\n"),
+        TextFile(path: "Sources/A/A.swift", text: "struct Queue {\n    func add() {}\n}\n"),
     ]
 
     @Test("each link, article and decision that is cited is there")
@@ -56,6 +57,7 @@ struct CitationTests {
             ("Sources/truce/A.swift", "let a = D13 // D12", 0),
             ("Sources/truce/A.swift", "let a = 1 // D13", 1),
             ("Sources/truce/A.swift", "// Rules G1, G2 and G3 [G4]", 1),
+            ("README.md", "``Queue``, ``Queue/add()``, ``Queue/remove()``, ``Stack``", 2),
             ("Tests/A/A.scenario", "# Situations H1 [H-FC11], H2", 1),
             ("Sources/A/A.docc/Situations.md", "`G1-one`, `G2-two`", 1),
         ])

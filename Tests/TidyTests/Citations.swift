@@ -17,6 +17,8 @@ struct Citations {
     private let rules: Set<String>
     private let situations: Set<String>
     private let scenarios: Set<String>
+    /// The words of the code in Sources, and the names of its modules.
+    private let symbols: Set<Substring>
 
     init(in files: [TextFile]) {
         paths = Set(files.map(\.path))
@@ -26,6 +28,10 @@ struct Citations {
         rules = Self.entries(of: files.filter { $0.path.hasPrefix(Self.ruleFolder) })
         situations = Self.entries(of: files.filter { $0.name == Self.situationArticle })
         scenarios = Set(files.filter(\.isScenario).map { String($0.name.dropLast(".scenario".count)) })
+        let sources = files.filter { $0.isBelow("Sources") && $0.language == .swift }
+        symbols = Set(
+            sources.flatMap { $0.path.split(separator: "/") + $0.lines.filter { !$0.contains("///") } }
+                .flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } })
     }
 
     private static func entries(of files: [TextFile]) -> Set<String> {
@@ -38,7 +44,7 @@ struct Citations {
     func findings(in file: TextFile) -> [Finding] {
         zip(1..., file.lines).flatMap { number, line in
             (brokenLinks(in: line, of: file) + brokenNumbers(in: line, of: file)
-                + missingScenarios(in: line, of: file))
+                + missingScenarios(in: line, of: file) + missingSymbols(in: line, of: file))
                 .map { Finding(path: file.path, line: number, what: $0) }
         }
     }
@@ -77,6 +83,18 @@ struct Citations {
         guard file.name == Self.situationArticle else { return [] }
         return line.matches(of: /`([A-Z][0-9]+-[a-z0-9-]+)`/).map { String($0.output.1) }
             .filter { !scenarios.contains($0) }.map { "there is no scenario \($0)" }
+    }
+
+    /// Names in double backticks in an article, such as ``FairWorkQueue`` or ``Party/works(for:)``.
+    private func missingSymbols(in line: Substring, of file: TextFile) -> [String] {
+        guard file.isMarkdown, line.contains("``") else { return [] }
+        return line.matches(of: /``([^`]+)``/).map { $0.output.1 }
+            .filter { symbol in
+                !symbol.split(separator: "/").allSatisfy {
+                    symbols.contains($0.prefix { $0.isLetter || $0.isNumber })
+                }
+            }
+            .map { "no code has \($0)" }
     }
 
     /// A decision whose file has another number, or that is too long.
