@@ -6,10 +6,10 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// `truce read` and its kind: what a command does within an access of its parent, on a real socket with a real engine.
+/// `truce read` and similar commands: accesses of a command within an access of its parent. Real socket, real engine.
 @Suite(.serialized)
 struct AccessIdentityTests {
-    /// A program that knows nothing of Truce, and opens `a`.
+    /// A program without a presenter that opens `a`.
     private final class Command: Claimant {
         let party: Party
 
@@ -29,12 +29,12 @@ struct AccessIdentityTests {
         func observe() -> Observation { .atEnd }
     }
 
-    @Test("what is read within an access that has met nobody asks nobody to save")
+    @Test("a read within an access that met no presenter asks no presenter to save")
     func readWithinAccessAsksNobody() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             let access: AccessBeginResult = try program.reply(to: try program.begin("a", .read()))
-            // Only now somebody shows it, who would wait for the access to write what it is asked to save.
+            // The presenter registers after the access began. To save, it would have to wait for that access.
             let mailbox = Mailbox {}
             let document = try server.documents.find(Array("a".utf8))
             let editor = server.engine.present(
@@ -59,7 +59,7 @@ struct AccessIdentityTests {
         }
     }
 
-    /// Opens the document to write as a program that knows nothing of Truce; whether it has it at once.
+    /// Opens the document to write as a program without a presenter. Returns whether the claim was granted at once.
     private func hasItAtOnce(_ command: Command, _ server: RunningServer) throws -> Bool {
         let document = try server.documents.find(Array("a".utf8))
         let request = Coordination.ClaimRequest(
@@ -74,7 +74,7 @@ struct AccessIdentityTests {
         return server.engine.isGranted(request.claim)
     }
 
-    @Test("an access on behalf of another process lets that and the client itself through, and no others")
+    @Test("an access on behalf of another process lets that process and the client through, and no others")
     func onBehalf() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
@@ -89,7 +89,7 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("what a presenter's server process does is the presenter's own")
+    @Test("claims of a presenter's server process count as the presenter's own")
     func serverProcess() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)
@@ -103,7 +103,7 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("a presenter that names a process that is not there is told so, and presents nothing")
+    @Test("a presenter that names a missing process gets an error and presents nothing")
     func wrongServerProcess() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)

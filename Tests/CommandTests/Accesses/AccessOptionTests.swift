@@ -7,10 +7,10 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, `access/begin` with all that it can be asked for, and `access/prepare`: on a real socket.
+/// Protocol.md, `access/begin` with all its options, and `access/prepare`: on a real socket.
 @Suite(.serialized)
 struct AccessOptionTests {
-    @Test("a read says whether presenters are to save first")
+    @Test("a read can say whether presenters save first")
     func readingOptions() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -30,7 +30,7 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("what one access does to one item is done together, and told in the order it was asked for")
+    @Test("actions of one access on one item are done together, and told in the order of the request")
     func oneItemTwice() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -40,7 +40,7 @@ struct AccessOptionTests {
                 IntentForm(Array($0.0.utf8), $0.1)
             }
             let begin = try program.send(.beginAccess(AccessBeginParameters(intents)))
-            // Whoever reads has presenters save; whoever writes has them relinquish to a writer.
+            // A reader makes presenters save; a writer makes them relinquish to a writer.
             try editor.answer(.relinquishToWriter)
             try editor.answer(.save)
             let access: AccessBeginResult = try program.reply(to: begin)
@@ -65,7 +65,7 @@ struct AccessOptionTests {
         (.write(.forMoving), .write(.forReplacing), nil),
     ]
 
-    @Test("two intents for one item come to one, or are refused", arguments: pairs)
+    @Test("two intents for one item are merged or refused", arguments: pairs)
     func intentsForOneItemMerge(one: Access, other: Access, both: Access?) throws {
         try withServer { server in
             for (first, second) in [(one, other), (other, one)] {
@@ -85,7 +85,7 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a batch is prepared: everybody is asked once, nobody is kept out, and its end ends it")
+    @Test("a batch is prepared: each presenter is asked once, no program is blocked, and its end ends it")
     func batchAsksOnceAndHoldsNothing() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -97,7 +97,7 @@ struct AccessOptionTests {
             try editor.answer(.relinquishToReader)
             try editor.answer(.save)
             let batch: AccessBeginResult = try copier.reply(to: prepare)
-            // Somebody else may write what is prepared: a batch holds nothing (scenario 63).
+            // Another program may write the prepared items: a batch holds nothing (scenario 63).
             let other = try AwareProgram(server)
             try other.end(try other.reply(to: try other.begin("b", .write(.updating))))
             let nested: AccessBeginResult = try copier.reply(to: try copier.begin("a", .read(), as: mine))
@@ -108,7 +108,7 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("who cannot answer before an access ends is in a deadlock with whoever waits for the answer")
+    @Test("a presenter that needs an access to answer, and the waiter for its answer, are in a deadlock")
     func answerBlockedByAccessIsDeadlock() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -119,7 +119,7 @@ struct AccessOptionTests {
             parameters.within = [held.access]
             let inner = try sync.send(.beginAccess(parameters))
             let (id, _) = try editor.nextQuestion()
-            // To save, the editor wants what the sync program holds until its read is over.
+            // To save, the editor needs a file that the sync program holds until its read is over.
             var wanted = AccessBeginParameters([IntentForm(Array("index".utf8), .read())])
             wanted.answering = id
             let failure = try #require(try editor.failure(of: .beginAccess(wanted)))
@@ -127,7 +127,7 @@ struct AccessOptionTests {
             try editor.write(AnswerMessage(to: id))
             try sync.end(try sync.reply(to: inner))
             try sync.end(held)
-            // What is answered, or was taken back meanwhile, is in nobody's way.
+            // A question that was answered or withdrawn blocks no access.
             try editor.end(try editor.reply(to: try editor.send(.beginAccess(wanted))))
             wanted.answering = .number(999)
             #expect(try editor.failure(of: .beginAccess(wanted))?.code == -32004)
@@ -153,7 +153,7 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("an access may be made for somebody else, who is named by number and time of start")
+    @Test("an access may be made for another process, named by its number and start time")
     func onBehalf() throws {
         try withServer { server in
             let program = try AwareProgram(server)

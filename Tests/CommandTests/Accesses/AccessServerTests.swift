@@ -11,7 +11,7 @@ import func TestSupport.eventually
 /// Protocol.md, `access/begin`, `access/end`, `why` and `ps`: on a real socket with a real engine.
 @Suite(.serialized)
 struct AccessServerTests {
-    @Test("a writer is waited for, and what waits is explained")
+    @Test("a waiting access is granted after the writer's end, and `why` explains it")
     func waitIsExplained() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
@@ -51,10 +51,10 @@ struct AccessServerTests {
             let mine = AccessBeginParameters.Identity.presenter(presenter)
             let first: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
             let second: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
-            // The same connection without a purpose is somebody else.
+            // The same connection without a purpose counts as another program.
             let third = try one.begin("b", .read())
             #expect(try other.failure(of: try other.begin("b", .read(), as: mine))?.code == -32004)
-            // It was never asked about what was done for it.
+            // The presenter was not asked about its own access.
             #expect(try one.unread() == [])
             try one.end(first)
             try one.end(second)
@@ -64,7 +64,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("contents are kept on demand within an access that writes them, and once in each")
+    @Test("an access that writes preserves contents on request, once in each access")
     func preservesOncePerAccess() throws {
         try withServer { server in
             let (editor, other) = (try AwareProgram(server), try AwareProgram(server))
@@ -87,7 +87,7 @@ struct AccessServerTests {
                 try editor.end(access)
                 #expect(try keep("a", editor)?.code == -32001)
             }
-            // One that still waits is no access yet.
+            // A waiting request is no access yet.
             let held: AccessBeginResult = try other.reply(to: try other.begin("a", .write(.updating)))
             let waiting = try editor.begin("a", .write(.forMerging))
             try eventually(within: .seconds(10), "the editor to wait") {
@@ -100,7 +100,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("an access that waits can be cancelled, and its request is answered then")
+    @Test("a waiting access can be cancelled, and its request is answered then")
     func waitingAccessIsCancelled() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
@@ -122,7 +122,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a wait that runs out names those who were waited for")
+    @Test("a wait that times out names the holders")
     func timeoutNamesHolders() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
@@ -171,7 +171,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("what a connection holds and waits for ends with it")
+    @Test("held and waiting accesses of a connection end with it")
     func closingEndsAccesses() throws {
         try withServer { server in
             let patient = try AwareProgram(server)
@@ -193,7 +193,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("who waits for an access goes on, though the client that ended it is gone meanwhile")
+    @Test("a waiting reader goes on after the client that ended its access has gone")
     func waiterGoesOnAfterClientIsGone() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
@@ -202,13 +202,13 @@ struct AccessServerTests {
             let begin = try Self.wait(reader, for: "a", on: server)
             _ = try writer.send(.endAccess(AccessEndParameters(access: held.access)))
             try writer.breakOff()
-            // Nothing else happens that could bring it to the reader.
+            // No later event delivers the grant to the reader.
             let access: AccessBeginResult = try reader.reply(to: begin)
             try reader.end(access)
         }
     }
 
-    @Test("what a client waits for at the desk is not begun when it is gone; a move that it made is told")
+    @Test("queued requests of a client that has gone are not begun; its move is told")
     func queuedWorkOfGoneClientIsDropped() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
@@ -229,7 +229,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("what a client holds that is gone is given back though a file system keeps what it asked for last")
+    @Test("a client that has gone loses its accesses, though a file system blocks its last request")
     func blockedFileSystemKeepsNoClaims() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
@@ -249,7 +249,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a question that a file system keeps keeps no other question")
+    @Test("a query that a file system blocks does not block another query")
     func blockedQueryBlocksNoOther() throws {
         try withServer { server in
             let (kept, other) = (try AwareProgram(server), try AwareProgram(server))
@@ -262,7 +262,7 @@ struct AccessServerTests {
         }
     }
 
-    @Test("who connects to a server that ends is refused, though a file system keeps what another asked for")
+    @Test("a server that ends refuses connections, though a file system blocks a request")
     func endingServerRefusesConnections() throws {
         let documents = FakeDocuments()
         let seen = ServerLog()
@@ -270,7 +270,7 @@ struct AccessServerTests {
             let kept = try AwareProgram(server)
             _ = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))
             try #require(documents.gate.isReached())
-            // Knocks while the server is ended, which waits for the gate.
+            // Connects while the server ends and waits for the gate.
             try JoinableThread {
                 do {
                     try eventually(within: .seconds(20), "a connection to be refused") {
@@ -295,7 +295,7 @@ struct AccessServerTests {
         }
     }
 
-    /// Asks for a file that somebody holds.
+    /// Asks for a file that another program holds.
     private static func wait(
         _ program: AwareProgram, for path: String, on server: RunningServer
     ) throws -> MessageID {
@@ -306,7 +306,7 @@ struct AccessServerTests {
         return begin
     }
 
-    @Test("what a server gives back when it ends, waiting or held, it gives back whole")
+    @Test("a server that ends releases all waiting and held accesses")
     func stoppingServerReleasesEverything() throws {
         var kept: [AwareProgram] = []
         try withServer { server in

@@ -11,10 +11,10 @@ import func TestSupport.eventually
 @testable import ControlServer
 @testable import CoordinationEngine
 
-/// A connection that gives up an access, or ends in the middle of one, leaves nothing in the engine and takes no room.
-@Suite("What connections leave", .serialized)
+/// A connection that cancels an access, or ends during an access, leaves nothing in the engine and uses none of its limits.
+@Suite("Resources of ended connections", .serialized)
 struct ResourceReleaseTests {
-    /// A program that knows nothing of Truce, and writes a file.
+    /// A program without a presenter that writes a file.
     private final class Holder: Claimant {
         private let party = Party(process: ProcessID(number: 640, started: 1), ancestors: [])
         var attribution: Attribution { Attribution(of: party) { Array("a".utf8) } }
@@ -23,7 +23,7 @@ struct ResourceReleaseTests {
         func identify() -> Party { party }
     }
 
-    @Test("an access whose connection closes while it begins leaves no claim")
+    @Test("an access leaves no claim if its connection closes while it begins")
     func closingWhileBeginningLeavesNoClaim() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try GuestTests().makeService(workQueue, readQueue, watch)
@@ -48,7 +48,7 @@ struct ResourceReleaseTests {
         #expect(services.engine.snapshot(of: nil).claims.isEmpty)
     }
 
-    @Test("an access of a guest that is cancelled while it waits takes no room: as many can wait again")
+    @Test("a cancelled access of a guest frees its place: as many can wait again")
     func cancelledWaitFreesSlots() throws {
         let isRoot = geteuid() == 0
         try withServer(user: isRoot ? 1 : geteuid() + 1, isShared: true) { server in
@@ -78,7 +78,7 @@ struct ResourceReleaseTests {
         }
     }
 
-    /// Connects as a user that is neither root nor the mount's.
+    /// Connects as a user that is neither root nor the owner of the mount.
     private func asGuest<Result>(_ connect: () throws -> Result) throws -> Result {
         guard geteuid() == 0 else { return try connect() }
         guard ctest_appear_as(12345) == 0 else { throw Errno.last }

@@ -13,7 +13,7 @@ struct CommandLineTests {
         var errors: String
     }
 
-    /// The binary lies beside the test's own.
+    /// The binary lies beside the test's binary.
     static func run(_ arguments: [String], environment: [String] = ["PATH=/usr/bin:/bin"]) throws -> Outcome {
         let own = try #require(readLink("/proc/self/exe"))
         let slash = try #require(own.lastIndex(of: UInt8(ascii: "/")))
@@ -64,7 +64,7 @@ struct CommandLineTests {
         (["present", "--json", "/etc"], 3, "'/etc'"),
         (["present", "--on-save", "true", "/etc"], 3, "'/etc'"),
         (["present", "--on-save"], 2, "--on-save"),
-        // As with env(1): 2 could be the command's own.
+        // As with env(1): the command itself could return 2.
         (["read"], 125, "path"),
         (["read", "/etc"], 125, "COMMAND"),
         (["read", "/etc", "true"], 125, "COMMAND"),
@@ -78,7 +78,7 @@ struct CommandLineTests {
     @Test("a wrong command line gets one sentence and its code", arguments: wrong)
     func saysWhatIsWrong(arguments: [String], code: Int32, mentioned: String) throws {
         let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
-        // Without the device every mount fails at that; the sentence about it has its own test.
+        // Without the device, every mount fails with the same sentence. That sentence has its own test.
         if arguments.first == "mount", code != 2, !hasDevice { return }
         let outcome = try Self.run(arguments)
         #expect(outcome.code == code, "\(outcome.errors)")

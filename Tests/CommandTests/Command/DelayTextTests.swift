@@ -5,7 +5,7 @@ import Testing
 
 @testable import truce
 
-/// What `truce why` and `truce status` tell of the time that guests make others wait.
+/// Text of `truce why` and `truce status` about the time that guests make others wait.
 @Suite struct DelayTextTests {
     private let spent = DelayForm(guest: 1001, delayed: 1000, spent: 60_000, allowed: 60_000, left: 120_000)
 
@@ -25,7 +25,7 @@ import Testing
             ])
     }
 
-    @Test("of all guests together the text says so, and of programs that are not known")
+    @Test("the text covers all guests together, and programs that are not known")
     func whyTextOfAllGuests() {
         let sum = DelayForm(guest: nil, delayed: nil, spent: 240_000, allowed: 240_000, left: 1)
         #expect(

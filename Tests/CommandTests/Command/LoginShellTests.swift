@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The two commands of README as an ordinary user of Debian calls them, whose `PATH` has no `/usr/sbin`.
+/// The two commands of README, called as an ordinary user of Debian: its `PATH` has no `/usr/sbin`.
 @Suite struct LoginShellTests {
-    @Test("From a user's login shell nothing is missing of what the two commands of README need")
+    @Test("A user's login shell has all that the two commands of README need")
     func nothingIsMissing() throws {
         let place = try scriptsForEveryUser()
         defer { Self.remove(place) }
@@ -28,7 +28,7 @@ import Testing
             "\(outcome.text)")
     }
 
-    /// The scripts where every user can read them, beside a `sudo` that does nothing: what is there needs no root.
+    /// Puts the scripts where every user can read them, beside a `sudo` that does nothing: the packages are there already.
     private func scriptsForEveryUser() throws -> String {
         let repository = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent()

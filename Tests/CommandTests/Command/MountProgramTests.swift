@@ -14,7 +14,7 @@ struct MountProgramTests {
     }
 
     @Test(
-        "the forms in which mount(8) and people call it",
+        "the forms in which mount(8) and users call it",
         arguments: [
             "/a /b", "-n /a /b", "/a /b -n", "/a /b -t fuse.truce", "-ttruce /a /b", "-nn -- /a /b",
         ])
@@ -47,11 +47,11 @@ struct MountProgramTests {
         #expect(try MountHelperArguments(parsing: ["-", "/b"]).source == "-")
     }
 
-    @Test("-h needs nothing else")
+    @Test("-h works without other arguments")
     func help() throws { #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp) }
 
     @Test(
-        "what is wrong is named",
+        "an error names the wrong argument",
         arguments: [
             ("", "SOURCE DIR"), ("/a", "SOURCE DIR"), ("/a /b /c", "SOURCE DIR"), ("/a /b -x", "'-x'"),
             ("/a /b --verbose", "'--'"), ("/a /b -o", "'-o'"), ("/a /b -N", "'-N'"), ("/a /b -vt", "'-t'"),

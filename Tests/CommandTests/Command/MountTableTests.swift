@@ -56,7 +56,7 @@ struct MountTableTests {
         #expect(entry.mountpoint == Array("/\(plain)".utf8))
     }
 
-    @Test("of two mounts at one place the later is seen")
+    @Test("of two mounts at one place the later is visible")
     func stacked() {
         #expect(table.top(at: Self.docs)?.id == 41)
         #expect(table.top(at: Array("/srv".utf8)) == nil)
@@ -71,7 +71,7 @@ struct MountTableTests {
         #expect(table.containing(Array("/srv/my".utf8))?.id == 22)
     }
 
-    @Test("what was mounted in a directory is not seen when another mount covers that")
+    @Test("a mount in a directory is hidden when another mount covers the directory")
     func covered() {
         let table = MountTable(
             parsing: Array(
@@ -92,7 +92,7 @@ struct MountTableTests {
         #expect(MountTable([]).containing(Array("/docs".utf8)) == nil)
     }
 
-    @Test("ro of the file system counts like ro of the mount; other words are the mount's")
+    @Test("ro of the file system counts like ro of the mount; other words belong to the mount")
     func inheritance() throws {
         let mount = try #require(
             MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
@@ -106,7 +106,7 @@ struct MountTableTests {
         #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
     }
 
-    /// Before and after `fusermount3`: number, device, mountpoint, source and user of each of Truce's mounts.
+    /// Tables before and after `fusermount3`: number, device, mountpoint, source and user of each Truce mount.
     private func newMount(
         _ before: [String], _ after: [String], connection: UInt32? = nil
     ) -> [UInt8]? {
@@ -126,19 +126,19 @@ struct MountTableTests {
     }
 
     @Test(
-        "a user's new mount is found by its mountpoint, though the kernel has given it the number of one that has gone"
+        "a user's new mount is found by its mountpoint, though it has the number of a removed mount"
     )
     func madeWithFormerNumber() {
         let (gone, new) = ("40 44 /srv/b/m /srv/b/s 1001", "40 44 /srv/a/m /srv/a/s 1000")
         #expect(newMount([gone], [new]) == Array("/srv/a/m".utf8))
     }
 
-    @Test("nobody else's mount is taken for it, whatever that is called")
+    @Test("a mount of another user is not taken for it, whatever its name")
     func madeByOthers() {
         let (own, others) = ("41 45 /srv/a/m /srv/a/s 1000", "42 46 /srv/b/m /srv/a/s 1001")
         #expect(newMount([], [own, others]) == Array("/srv/a/m".utf8))
         #expect(newMount([], [others]) == nil)
-        // By one's own, in the same moment.
+        // A second mount of the same user, made in the same moment.
         #expect(newMount([], [own, "42 46 /srv/a/n /srv/a/s 1000"]) == Array("/srv/a/m".utf8))
     }
 
@@ -147,7 +147,7 @@ struct MountTableTests {
         #expect(newMount([], ["41 45 /srv/a/moved /srv/a/s 1000"]) == Array("/srv/a/moved".utf8))
     }
 
-    @Test("the number of the connection leaves no doubt")
+    @Test("the connection number identifies the mount")
     func madeByConnection() {
         let (own, second) = ("41 45 /srv/a/moved /srv/a/s 1000", "42 46 /srv/a/m /srv/a/s 1000")
         #expect(newMount([], [own, second], connection: 45) == Array("/srv/a/moved".utf8))
@@ -155,9 +155,9 @@ struct MountTableTests {
         #expect(newMount([own], [own], connection: 47) == nil)
     }
 
-    /// The kernel lists copies of a mount after it.
+    /// The kernel lists copies of a mount after the mount.
     @Test(
-        "where mounts are passed on, no copy of it is taken for it", arguments: [45, nil] as [UInt32?])
+        "where mounts are propagated, a copy is not taken for the mount", arguments: [45, nil] as [UInt32?])
     func madeWithCopies(connection: UInt32?) {
         let (own, copy) = ("41 45 /srv/a/m /srv/a/s 1000", "42 45 /data/a/m /srv/a/s 1000")
         #expect(newMount([], [own, copy], connection: connection) == Array("/srv/a/m".utf8))
@@ -165,7 +165,7 @@ struct MountTableTests {
             let moved = "41 45 /srv/a/moved /srv/a/s 1000"
             #expect(newMount([], [moved, copy], connection: connection) == Array("/srv/a/moved".utf8))
         }
-        // The mountpoint may be where the copy is, or lead there: that is what is seen there.
+        // The mountpoint may lie in the copy, or lead there: then the copy is visible there.
         let (elsewhere, here) = ("41 45 /data/a/m /srv/a/s 1000", "42 45 /srv/a/m /srv/a/s 1000")
         #expect(newMount([], [elsewhere, here], connection: connection) == Array("/srv/a/m".utf8))
     }

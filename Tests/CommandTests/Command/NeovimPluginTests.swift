@@ -9,8 +9,8 @@ struct NeovimPluginTests {
         "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         + "/Workers/nvim-plugin/run.lua"
 
-    /// Each of its own tests prints a line, and says why if it fails.
-    @Test("it answers, follows and finds its daemon again, in a terminal", .timeLimit(.minutes(6)))
+    /// Each test of the plug-in prints a line, with the reason if it fails.
+    @Test("it answers, follows changes and finds its daemon again, in a terminal", .timeLimit(.minutes(6)))
     func againstFakeDaemon() throws {
         let tests = try Program("nvim").attempt(
             "--headless", "--clean", "-u", "NONE", "-S", Self.driver, within: .seconds(300))

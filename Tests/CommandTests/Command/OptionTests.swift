@@ -84,7 +84,7 @@ struct OptionTests {
         (["ro,rw", "noexec,exec,nodev,dev,nosuid,suid"], MountOptions()),
         (["wait=1,wait=2"], options { $0.bounds.wait = .seconds(2) }),
         ([",,wait=2,"], options { $0.bounds.wait = .seconds(2) }),
-        // What mount(8) passes is tolerated.
+        // Options that mount(8) passes are accepted.
         (["rw,dev,suid,exec,relatime,noatime,defaults,_netdev,nofail,noauto,user,users"], MountOptions()),
         (["x-systemd.automount,x-gvfs-show,comment=a=b"], MountOptions()),
         (["rw,silent,loud,async,nomand,nolazytime,user=ada,owner,group"], MountOptions()),
@@ -95,7 +95,7 @@ struct OptionTests {
         #expect(try MountOptions(parsing: lists) == expected)
     }
 
-    @Test("the daemon gets what the command was told", arguments: accepted)
+    @Test("the daemon gets the options of the command", arguments: accepted)
     func daemonGetsSameOptions(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: [expected.words.joined(separator: ",")]) == expected)
     }
@@ -110,7 +110,7 @@ struct OptionTests {
         ("uid=5", ["'uid'"]), ("save=never", ["'save'", "'never'", "save=15s"]),
     ]
 
-    @Test("a wrong option is named, with what would be right", arguments: refused)
+    @Test("the error for a wrong option names the right form", arguments: refused)
     func refuses(word: String, mentioned: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try MountOptions(parsing: ["wait=1," + word]) }
         #expect(failure?.status == .usage)
@@ -119,7 +119,7 @@ struct OptionTests {
         }
     }
 
-    @Test("mount -s: options nobody knows are left out, known ones with a wrong value are not")
+    @Test("mount -s: unknown options are left out, known options with a wrong value are refused")
     func sloppyIgnoresUnknownOptions() throws {
         let words = ["colour=blue,hold=2s,uid=5", "sync"]
         let options = try MountOptions(parsing: words, ignoringUnknown: true)

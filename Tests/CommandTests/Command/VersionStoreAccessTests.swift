@@ -8,8 +8,8 @@ import VersionStore
 
 @testable import truce
 
-/// Protocol.md, kept/list: what a peer is told of what was kept.
-@Suite("What was kept, as peers see it")
+/// Protocol.md, kept/list: the versions that a peer is told.
+@Suite("Preserved versions as peers see them")
 final class VersionStoreAccessTests {
     private let root: URL
 
@@ -20,12 +20,12 @@ final class VersionStoreAccessTests {
 
     deinit { try? FileManager.default.removeItem(at: root) }
 
-    @Test("an entry whose file cannot be looked for hides itself, and no other")
+    @Test("an entry is hidden if its file cannot be looked up, and no other entry")
     func unreachableEntryHidesItself() throws {
         let directory = try OwnedDescriptor.openPath(root.path)
         let store = try VersionStore(in: directory, log: { _ in })
         try Data("kept".utf8).write(to: root.appending(path: "a"))
-        // The kernel looks for no name of that length.
+        // The kernel looks up no name of that length.
         for path in [Array("a".utf8), [UInt8](repeating: UInt8(ascii: "x"), count: 300)] {
             let file = try NameBytes(Array("a".utf8)).withName { (name) throws(Errno) in
                 try directory.path(of: name)

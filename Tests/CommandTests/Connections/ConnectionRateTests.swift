@@ -4,18 +4,18 @@ import ControlServer
 import Coordination
 import Testing
 
-/// Protocol.md, Guests: how often they connect.
+/// Protocol.md, Guests: limits on the rate of connections.
 struct ConnectionRateTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
-    @Test("a user makes some connections at once, and then so many a second; another user's do not count")
+    @Test("a user makes some connections at once, then so many a second; other users are not counted")
     func limitsConnectionsOfUser() {
         var rate = ConnectionRate(
             ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 100, perSecond: 100))
         for _ in 0..<5 { #expect(rate.admit(7, at: start) == .admitted) }
         #expect(rate.admit(7, at: start) == .tooManyOfUser)
         #expect(rate.admit(8, at: start) == .admitted)
-        // One comes back every 100 ms; those that were sent away cost nothing.
+        // Connections are admitted again every 100 ms; refused ones cost nothing.
         for _ in 0..<50 { #expect(rate.admit(7, at: start + .milliseconds(99)) == .tooManyOfUser) }
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .admitted)
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .tooManyOfUser)
@@ -26,7 +26,7 @@ struct ConnectionRateTests {
         #expect(rate.refusal(.admitted) == nil)
     }
 
-    @Test("a user with very many numbers has no more than all guests together, and takes no memory for each")
+    @Test("a user with very many numbers has no more than all guests together, and no memory for each")
     func limitsConnectionsOfAllGuests() {
         var rate = ConnectionRate(
             ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 2000, perSecond: 2000))

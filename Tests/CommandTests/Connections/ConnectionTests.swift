@@ -13,7 +13,7 @@ import func TestSupport.eventually
 @Suite(.serialized)
 struct ConnectionTests {
     @Test(
-        "a client that does not read what its presenters are sent is closed, and what it held is given back")
+        "a client that does not read messages for its presenters is closed, and its claims end")
     func clientThatNeverReadsIsClosed() throws {
         let log = try withServer { server in
             let deaf = try AwareProgram(server)
@@ -21,7 +21,7 @@ struct ConnectionTests {
             let item = server.documents.document("a").item
             var process: Int32 = 1
             try eventually(within: .seconds(60), "the outbox to be full") {
-                // Each program is a turn of its own, and each turn tells of a change.
+                // Each program makes an access session of its own, and each session reports a change.
                 for _ in 0..<100 {
                     process += 1
                     var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
@@ -44,7 +44,7 @@ struct ConnectionTests {
             for _ in 0..<count { _ = try busy.register("a", [.didChange]) }
             let item = server.documents.document("a").item
             for process in Int32(1)...4 {
-                // Each program is a turn of its own; the next one ends it.
+                // Each program makes an access session of its own; the next session ends it.
                 let party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
                 server.engine.noteChange(
                     of: item, at: Place(), by: party, .write(.updating), under: nil, stamp: UInt64(process))
@@ -52,13 +52,13 @@ struct ConnectionTests {
             // It is answered after everything that came before.
             let other = try AwareProgram(server)
             #expect(try other.unread() == [])
-            // More than waits in the socket, and than waits for a client with few presenters.
+            // More than fits into the socket, and more than waits for a client with few presenters.
             #expect(try busy.unread().count >= 3 * count)
         }
         #expect(!log.contains { $0.contains("does not read") })
     }
 
-    @Test("a client that is busy while very much happens in its directory is told to look for itself")
+    @Test("a client that is busy during very many changes is told to look for itself")
     func busyClientGetsGap() throws {
         try withServer { server in
             let busy = try AwareProgram(server)
@@ -67,7 +67,7 @@ struct ConnectionTests {
             server.engine.place(directory, DirectoryInfo(in: nil))
             let count = ProtocolLimits.outboxMessages * 4
             func change(_ number: Int) {
-                // Each program is a turn of its own; the next one ends it.
+                // Each program makes an access session of its own; the next session ends it.
                 let process = ProcessID(number: Int32(number), started: 1)
                 server.engine.noteChange(
                     of: server.documents.document("a/\(number)").item, at: Place(in: directory),
@@ -84,14 +84,14 @@ struct ConnectionTests {
             #expect(noticeMessage.contains { $0.parameters.subitem == nil && $0.notice == .subitemDidChange })
             let numbers = noticeMessage.map(\.parameters.sequence)
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<))
-            // It has read: from here on it is told again of each.
+            // The client has read: from here on it is told of each change again.
             change(count + 1)
             change(count + 2)
             #expect(try busy.nextNotice().parameters.subitem != nil)
         }
     }
 
-    @Test("a client that does not read its replies gets no more of them made, and all of them in the end")
+    @Test("a client that does not read gets no further replies made, and all of them in the end")
     func slowReaderGetsAllReplies() throws {
         try withServer { server in
             let client = try server.connect()
@@ -102,7 +102,7 @@ struct ConnectionTests {
                 requests += RawClient.read("large", at: 0, count: ProtocolLimits.readBytes) + "\n"
             }
             try client.send(requests.replacing("large", with: SingleVersionStore.large))
-            // One reply fills the outbox and one may be on its way when it does.
+            // One reply fills the outbox, and another may be on its way at that time.
             try eventually(within: .seconds(10), "the first replies") { SingleVersionStore.reads.count > 0 }
             let other = try AwareProgram(server)
             // Each is answered after everything that came before it.
@@ -112,7 +112,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a reply is a message like others, however much there is to tell, and says that it is not all")
+    @Test("a long reply is limited to a message, and says that it is truncated")
     func longRepliesAreTruncated() throws {
         try withServer(status: LongStatus()) { server in
             let client = try AwareProgram(server)
@@ -120,7 +120,7 @@ struct ConnectionTests {
             for number in 0..<60 { _ = try client.register(path + "\(number)") }
             let snapshot: CoordinationSnapshotForm = try client.call(.ps)
             #expect(snapshot.isTruncated)
-            // What is longer than a message, the client does not take.
+            // The client refuses a message above the limit.
             #expect((10..<60).contains(snapshot.presenters.count))
             let kept: VersionListResult = try client.call(
                 .listVersions(VersionListParameters(path: Array("many".utf8))))
@@ -134,7 +134,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a client that says thousands of things at once lets others go in between")
+    @Test("a client that sends thousands of messages at once lets others go in between")
     func manyMessagesLetOthersIn() throws {
         try withServer { server in
             let other = try AwareProgram(server)
@@ -154,14 +154,14 @@ struct ConnectionTests {
             }
             try eventually(within: .seconds(10), "the first reply") { replies.count > 0 }
             #expect(try other.unread() == [])
-            // What the loop does in a turn, it does at once.
+            // The loop handles all input of a wake-up at once.
             #expect(replies.count < count / 10)
             talking.join()
             #expect(replies.count == count)
         }
     }
 
-    @Test("a process that dies takes everything with it, though its child has inherited the socket")
+    @Test("a process that dies loses its connections, though its child has inherited the socket")
     func inheritedSocket() throws {
         let log = try withServer { server in
             let script = """
@@ -197,20 +197,20 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("its process has ended") })
     }
 
-    @Test("whoever connects and says nothing makes room for who has something to say")
+    @Test("a silent connection makes room for a new client")
     func silentConnections() throws {
         let log = try withServer { server in
             let silent = try (0..<ProtocolLimits.connectionsPerUser).map { _ in try server.connect() }
             let talker = try AwareProgram(server)
             #expect(try talker.unread() == [])
-            // The oldest had to go, and no other.
+            // Only the oldest connection was closed.
             #expect(try silent[0].receiveToEnd() == [])
             try silent[1].initialize()
         }
         #expect(log.filter { $0.contains("said nothing") }.count == 1)
     }
 
-    @Test("users who are not served are told so, and fill no log")
+    @Test("users that are not served are told so, and do not fill the log")
     func unservedUsersAreRefused() throws {
         guard geteuid() != 0 else { return try strangersOfAnotherUser() }
         let log = try withServer(user: geteuid() + 1) { server in
@@ -222,7 +222,7 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("refused") }.count == 1)
     }
 
-    /// Root is always served, so somebody else has to knock.
+    /// Root is always served, so another user has to connect.
     private func strangersOfAnotherUser() throws {
         let log = try withServer(user: 12345) { server in
             #expect(chmod(server.path, 0o777) == 0)
@@ -245,7 +245,7 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("refused") }.count == 1)
     }
 
-    @Test("presenters are asked and told in Content-Length framing by whoever speaks it")
+    @Test("presenters are asked and told in Content-Length framing if the client uses it")
     func presentersUseContentLength() throws {
         try withServer { server in
             let client = try server.connect()
@@ -271,7 +271,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("what nests too deeply and what is not text is refused, and the connection goes on")
+    @Test("deeply nested or undecodable messages are refused, and the connection goes on")
     func malformedMessageKeepsConnection() throws {
         try withServer { server in
             let client = try server.connect()
@@ -290,9 +290,9 @@ struct ConnectionTests {
     }
 }
 
-/// How connections are told that their process is dead.
+/// Tells connections that their process is dead.
 struct ProcessWatchTests {
-    @Test("a dead process is told of once, and one that is let go not at all")
+    @Test("a dead process is told once, and a released process not at all")
     func processDeathIsToldOnce() throws {
         let watch = try ProcessWatch()
         defer { watch.stop() }
@@ -315,7 +315,7 @@ struct ProcessWatchTests {
         #expect(other == nil)
     }
 
-    @Test("a process that is younger than the connection is not the one that made it")
+    @Test("a process that is younger than the connection did not make it")
     func reusedNumbers() throws {
         let own = try #require(ProcessInspection.status(ofProcess: getpid()))
         let before = BootTicks(ticks: own.started - 1)
@@ -328,7 +328,7 @@ struct ProcessWatchTests {
     }
 }
 
-/// Closes when it is told to.
+/// Closes the descriptor on request.
 final class OwnedDescriptorBox {
     private var descriptor: OwnedDescriptor?
     init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = consume descriptor }

@@ -49,7 +49,7 @@ struct ControlServerTests {
         }
     }
 
-    @Test("garbage gets an error and the connection goes on; notifications and stray answers get nothing")
+    @Test("garbage gets an error and the connection goes on; notifications and stray answers get none")
     func garbageKeepsConnection() throws {
         try withServer { server in
             let client = try server.connect()
@@ -101,7 +101,7 @@ struct ControlServerTests {
     }
 
     @Test(
-        "a client that ends its side in the middle of a message is told so, and the reason logged",
+        "a client that ends its side in the middle of a message gets an error, and the reason is logged",
         arguments: [
             "{", #"{"jsonrpc":"2.0","id":1,"method":"status"}"#, "Content-Le", "Content-Length: 9\r\n\r\n{}",
         ])
@@ -144,7 +144,7 @@ struct ControlServerTests {
             }
             let refused = try server.connect()
             #expect(String(decoding: try refused.receiveToEnd(), as: UTF8.self).contains("-32005"))
-            // Its end is seen once everything it was owed has been sent.
+            // Its end is seen once all its answers have been sent.
             shutdown(clients[0].socket.rawValue, CInt(SHUT_WR))
             _ = try clients[0].receiveToEnd()
             clients.removeFirst()
@@ -186,9 +186,9 @@ struct ControlServerTests {
     @Test("a directory that others can change, or a link, is not used")
     func unsafeDirectories() throws {
         let directory = try TemporaryDirectory()
-        // 0700 wanted, so 0755 is too open.
+        // The required mode is 0700, so 0755 is too open.
         #expect(mkdir(directory.socketDirectory, 0o755) == 0)
-        // Another test may make a socket just now, under a mask that counts for the whole process.
+        // Another test may make a socket at the same time, under a umask of the whole process.
         #expect(chmod(directory.socketDirectory, 0o755) == 0)
         let first = try directory.makeSocket()
         #expect(!first.path.hasPrefix(directory.path + "/"))

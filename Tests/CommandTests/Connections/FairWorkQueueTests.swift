@@ -9,14 +9,14 @@ import func TestSupport.eventually
 
 @testable import ControlServer
 
-/// In which order what clients ask for is done, and who waits for whom.
-@Suite("The desk")
+/// The order in which requests of clients are done, and which requests wait for which.
+@Suite("Fair work queue")
 final class FairWorkQueueTests: Sendable {
     private let workQueue = FairWorkQueue()
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let done = Mutex<[String]>([])
 
-    @Test("users take turns, and each lane has its jobs done in their order")
+    @Test("users take turns, and each lane does its jobs in order")
     func usersTakeTurns() throws {
         let kept = (1...8).map { keep(workQueue.lane(of: $0, isGuest: true)) }
         let (one, two) = (workQueue.lane(of: 21, isGuest: false), workQueue.lane(of: 22, isGuest: false))
@@ -30,7 +30,7 @@ final class FairWorkQueueTests: Sendable {
         try end(kept)
     }
 
-    @Test("what keeps some lanes of a user keeps no other user, nor the user's other lanes if there are few")
+    @Test("blocked lanes of a user block no other user, and not the user's other lanes if they are few")
     func blockedLaneBlocksNoOtherUser() throws {
         let lanes = (1...4).map { _ in workQueue.lane(of: 1, isGuest: false) }
         var kept = lanes[..<2].map { keep($0) }
@@ -51,7 +51,7 @@ final class FairWorkQueueTests: Sendable {
         #expect(done.withLock { Set($0) }.isSuperset(of: ["behind", "too many", "guest's second"]))
     }
 
-    @Test("at its end what must be done is done, and what may fail fails")
+    @Test("at the end, required jobs run and others fail")
     func endRunsWhatMustRun() throws {
         let lane = workQueue.lane(of: 1, isGuest: false)
         #expect(try workQueue.run(in: lane, on: loop) { 7 }.wait() == 7)
@@ -65,7 +65,7 @@ final class FairWorkQueueTests: Sendable {
         workQueue.submit(in: lane) { self.done.withLock { $0.append(name) } }
     }
 
-    /// Keeps a lane, and with it a thread, until told.
+    /// Blocks a lane, and with it a thread, until the semaphore is signalled.
     private func keep(_ lane: FairWorkQueue.SerialLane) -> DispatchSemaphore {
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workQueue.submit(in: lane) {

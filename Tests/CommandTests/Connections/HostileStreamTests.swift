@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// The inputs that Scripts/fuzz begins with, sent to a server: nothing remains of any, and nobody else waits for long.
+/// Sends the first inputs of Scripts/fuzz to a server: nothing remains of any, and no other client waits for long.
 struct HostileStreamTests {
     @Test("Streams that are hostile, cut off, or one behind the other cost another client nothing")
     func hostileStreamsCostOthersNothing() throws {

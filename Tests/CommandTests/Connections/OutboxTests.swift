@@ -10,10 +10,10 @@ import func TestSupport.eventually
 
 @testable import ControlServer
 
-/// What a client has still to be sent.
+/// Messages that are still to be sent to a client.
 @Suite("The outbox")
 struct OutboxTests {
-    @Test("a client that reads may say more, though there is no room yet for replies to it")
+    @Test("requests of a client that reads are accepted before there is room for the replies")
     func readingClientMaySayMore() throws {
         var ends: [CInt] = [0, 0]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)

@@ -8,14 +8,14 @@ import VersionStore
 @testable import truce
 
 /// Credentials by SO_PEERCRED and SO_PEERGROUPS.
-@Suite("Who a peer is")
+@Suite("Credentials of a peer")
 struct PeerTests {
     private func peer(group: UInt32, _ supplementary: [UInt32]) -> Credentials {
         let credentials = PeerCredentials(pid: 7, user: 10, group: group)
         return Credentials(Peer(credentials, supplementaryGroups: supplementary))
     }
 
-    @Test("a file of a group is open to whoever is in that group, primary or not")
+    @Test("a file of a group is open to each member of that group, primary or not")
     func fileGroupMatchesAnyGroup() {
         let rights = FileRights(user: 0, group: 20, mode: 0o100_640, accessControlList: nil)
         #expect(rights.mayRead(peer(group: 20, [])))
@@ -25,7 +25,7 @@ struct PeerTests {
         #expect(!closed.mayRead(peer(group: 21, [20])))
     }
 
-    @Test("the kernel tells a connection's groups, also when there is no room for them at first")
+    @Test("the kernel tells a connection's groups, also when the first buffer is too small")
     func groupsComeFromSocket() throws {
         var ends: [CInt] = [0, 0]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)

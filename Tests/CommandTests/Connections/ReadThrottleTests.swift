@@ -4,11 +4,11 @@ import Testing
 
 @testable import ControlServer
 
-/// How long connections rest that have said much at once.
-@Suite("The crowd")
+/// Pauses of connections that have sent much at once.
+@Suite("Read throttle")
 struct ReadThrottleTests {
     @Test(
-        "each rests twice as long as others of its user had, and one of each other user's; a second at most")
+        "each pauses twice as long as others of its user did, plus one of each other user; a second at most")
     func pauseGrowsWithOtherReaders() {
         let crowd = ReadThrottle()
         let least = TimeAmount.microseconds(100)

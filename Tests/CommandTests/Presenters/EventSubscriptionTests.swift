@@ -6,10 +6,10 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, `events/subscribe`: on a real socket, with what happens told to a real engine.
+/// Protocol.md, `events/subscribe`: on a real socket, with events from a real engine.
 @Suite(.serialized)
 struct EventSubscriptionTests {
-    /// A mount whose root has a directory `d`.
+    /// A mount with a directory `d` in its root.
     private struct FeedFixture {
         let server: RunningServer
         let root: ItemID
@@ -22,7 +22,7 @@ struct EventSubscriptionTests {
             server.engine.place(directory, DirectoryInfo(in: root))
         }
 
-        /// Somebody makes a file; each is a turn of its own.
+        /// A process makes a file; each process makes an access session of its own.
         func make(_ path: String, by number: Int32) {
             let place = Place(in: path.hasPrefix("d/") ? directory : root)
             let party = Party(process: ProcessID(number: number, started: 1), ancestors: [])
@@ -30,7 +30,7 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("what happens at or below a path is told with growing numbers")
+    @Test("changes at or below a path are told with growing numbers")
     func eventsAreNumbered() throws {
         try withServer { server in
             let world = FeedFixture(server)
@@ -57,7 +57,7 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("who comes back is told what it missed, or that nobody remembers")
+    @Test("a client that subscribes again is told the missed events, or that they are forgotten")
     func subscriberResumes() throws {
         try withServer { server in
             let world = FeedFixture(server)
@@ -85,7 +85,7 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("more than is remembered is a gap for who comes back")
+    @Test("more events than are remembered are a gap for a client that subscribes again")
     func forgottenEventsAreGap() throws {
         try withServer { server in
             let world = FeedFixture(server)
@@ -102,7 +102,7 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("when nobody has been subscribed for a while nothing is remembered, and nobody pays for it")
+    @Test("a while after the last subscription no event is remembered, and recording costs nothing")
     func feedStopsWhenUnused() throws {
         try withServer(eventMemory: .milliseconds(500)) { server in
             let world = FeedFixture(server)
@@ -127,7 +127,7 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("until then what happens is remembered for who comes back, though nobody is subscribed")
+    @Test("until then events are remembered without a subscriber")
     func feedOutlastsSubscribers() throws {
         try withServer { server in
             let world = FeedFixture(server)

@@ -9,10 +9,10 @@ import Testing
 @testable import ControlServer
 @testable import CoordinationEngine
 
-/// Protocol.md, Guests: what the server knows about files, and how long others wait, before a guest is sent anything.
+/// Protocol.md, Guests: the rights and delays that the server checks before it sends a guest anything.
 @Suite("Guests")
 struct GuestTests {
-    /// Nobody may look into `secret`.
+    /// A source in which no guest may look into `secret`.
     private struct ClosedSource: SourceInspector {
         func rights(of user: FileUser, at path: [UInt8]) -> Rights {
             path.starts(with: "secret/".utf8) ? [] : [.read, .write, .rename]
@@ -24,7 +24,7 @@ struct GuestTests {
     private let guest = Guest(
         user: FileUser(user: 12345, group: 12345, supplementaryGroups: []), source: ClosedSource())
 
-    @Test("a file of two names is told by the one that was asked for, if the other is not for the guest")
+    @Test("a file of two names is told by the name that was asked for, if the guest may not see the other")
     func guestSeesNameItAskedFor() {
         let (document, asked) = (FakeDocument(ItemID(1), Array("secret/b".utf8)), Array("pub/a".utf8))
         #expect(guest.name(of: document, lookedFor: PathForm(asked)) == asked)
@@ -32,7 +32,7 @@ struct GuestTests {
         #expect(guest.name(of: document, lookedFor: PathForm(asked)) == Array("pub/b".utf8))
     }
 
-    @Test("who is looked at too late is asked nothing, and a guest consents to what it may not be asked")
+    @Test("a question is dropped when its time is over; a guest consents to a question that it may not see")
     func lateOrForbiddenRequests() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try makeService(workQueue, readQueue, watch)
@@ -51,7 +51,7 @@ struct GuestTests {
         if case .consent = unasked {} else { Issue.record("it may not write that: \(unasked)") }
     }
 
-    @Test("the kernel is asked once for what is told of one event, and again for the next")
+    @Test("the kernel is asked once for all messages of an event, and again for the next event")
     func rightsAreCachedPerEvent() throws {
         let source = CountedSource()
         let rightsCache = RightsCache(at: source)
@@ -63,11 +63,11 @@ struct GuestTests {
             #expect(try recent.source.listableDirectory(path, by: guest.user) == nil)
         }
         #expect(source.rights.count == 1 && source.lists.count == 1)
-        // What was seen before something happened says nothing about it.
+        // Rights that were read before an event do not count after it.
         let next = Engine.now
         #expect(try rightsCache.since(next).rights(of: guest.user, at: path) == .read)
         #expect(source.rights.count == 2)
-        // Nor does what another user may do.
+        // Rights of another user do not count either.
         let other = FileUser(user: 12346, group: 12345, supplementaryGroups: [])
         #expect(try rightsCache.since(event).rights(of: other, at: path) == .read)
         #expect(source.rights.count == 3)

@@ -5,8 +5,8 @@ import Testing
 
 @testable import ControlServer
 
-/// News written for many presenters at once say the same as news written for one.
-@Suite("The encoder of news")
+/// Notices and events encoded for many presenters at once equal those encoded for a single presenter.
+@Suite("The encoder of notices and events")
 struct MessageEncoderTests {
     private static let paths: [[UInt8]] = [
         [], Array("d/\u{1}\"\\ä\u{2028}/x".utf8), [0x64, 0x2F, 0xFF, 0xFE], Array("d".utf8),
@@ -21,7 +21,7 @@ struct MessageEncoderTests {
         ]
     }
 
-    @Test("notices are those of the protocol, whatever was written before them")
+    @Test("notices follow the protocol, whatever was written before them")
     func noticesMatchProtocol() throws {
         var encoder = NoticeEncoder()
         var (sequence, count) = (UInt64(0), 0)
@@ -54,7 +54,7 @@ struct MessageEncoderTests {
         [(.didMove, paths[1], nil), (.subitemDidMove, nil, paths[2]), (.reacquire, nil, nil)]
     }
 
-    @Test("events are those of the protocol, for each subscription")
+    @Test("events follow the protocol, for each subscription")
     func eventsMatchProtocol() throws {
         var encoder = EventEncoder()
         for (sequence, (path, newPath)) in Self.pairs.enumerated() {

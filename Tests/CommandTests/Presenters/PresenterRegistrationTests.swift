@@ -4,10 +4,10 @@ import CoordinationEngine
 import Synchronization
 import Testing
 
-/// What an engine knows of presenters the moment they come.
-@Suite("Presenters that come")
+/// The engine's knowledge of presenters at the moment of registration.
+@Suite("Registration of presenters")
 struct PresenterRegistrationTests {
-    /// A document that becomes part of another one just after it was asked which it is.
+    /// A document that becomes part of another document just after its item was read.
     private final class PassingDocument: TrackedDocument {
         private let isAsked = Atomic<Bool>(false)
         var item: ItemID {
@@ -18,7 +18,7 @@ struct PresenterRegistrationTests {
         func release() {}
     }
 
-    @Test("a document that has become another one meanwhile is presented as that one")
+    @Test("a document that has become another meanwhile is presented as that other")
     func replacedDocumentIsPresented() throws {
         let engine = Engine(
             bounds: Bounds(), timers: try EngineThreads.timers.get(),

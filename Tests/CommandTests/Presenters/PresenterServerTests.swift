@@ -11,9 +11,9 @@ import func TestSupport.eventually
 /// Protocol.md, requests and notices to a client: on a real socket with a real engine, and files that are not there.
 @Suite(.serialized)
 struct PresenterServerTests {
-    /// The second time, on a connection that is known; what is far away takes another thread.
+    /// The second registration uses a known connection; a path in `far` takes another thread.
     @Test(
-        "a reader makes the presenter relinquish and save, and is then let in; the end is told",
+        "a reader makes the presenter relinquish and save, and is then granted; its end is told",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
     func readerMakesPresenterSave(path: String, again: Bool) throws {
         try withServer { server in
@@ -41,7 +41,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("presenters are asked at once: whoever has not answered keeps nobody else from being asked")
+    @Test("presenters are asked at once: a silent presenter does not delay the question to another")
     func presentersAreAskedTogether() throws {
         try withServer { server in
             let editors = try (0..<10).map { _ in
@@ -61,7 +61,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("what is not implemented is not sent and counts as consent")
+    @Test("a message that a presenter does not implement is not sent and counts as consent")
     func unimplementedCountsAsConsent() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -91,7 +91,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("an answer that is owed counts as given when the connection closes")
+    @Test("an outstanding answer counts as given when the connection closes")
     func closingCountsAsConsent() throws {
         try withServer { server in
             let reader = try AwareProgram(server)
@@ -107,7 +107,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a removed presenter owes nothing and hears nothing; its number is no presenter's any more")
+    @Test("a removed presenter owes no answer and gets no message; its number is invalid from then on")
     func removedPresenterOwesNothing() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
@@ -126,7 +126,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("answers to nothing, given twice or far too late change nothing, and are logged once")
+    @Test("stray, repeated or late answers change nothing, and are logged once")
     func strayAnswers() throws {
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(50)
@@ -182,7 +182,7 @@ struct PresenterServerTests {
             func tell(_ presenter: UInt64, _ isUnsaved: Bool, by program: AwareProgram) throws {
                 let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
                 try program.write(NotificationMessage(.unsaved(parameters)))
-                // In order: what comes later is answered later.
+                // In order: later requests are answered later.
                 let _: CoordinationSnapshotForm = try program.call(.ps)
             }
             #expect(!server.engine.isAnythingUnsaved)
@@ -211,7 +211,7 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a move is told with both names; one that led back, not at all")
+    @Test("a move is told with both names; a move that led back is not told")
     func moveIsToldWithBothNames() throws {
         try withServer { server in
             let editor = try AwareProgram(server)

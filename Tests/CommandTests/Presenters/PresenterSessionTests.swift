@@ -8,9 +8,9 @@ import Synchronization
 import Testing
 import truce
 
-/// `truce present` against a server that is played here.
+/// `truce present` against a server that the test plays.
 struct PresenterSessionTests {
-    @Test("a command that succeeds is an answer, and knows what it was run for")
+    @Test("a command that succeeds is an answer, and gets the question in its environment")
     func commandSuccessIsAnswer() throws {
         let stage = try SessionFixture(
             for: .save, "env | grep ^TRUCE_ | sort >\"$(dirname \"$TRUCE_PATH\")/out\"")
@@ -30,7 +30,7 @@ struct PresenterSessionTests {
     }
 
     @Test(
-        "a command that fails is an error that says how",
+        "a command that fails is an error that tells its exit",
         arguments: [
             ("exit 3", "the command for 'save' ended with code 3"),
             ("kill -USR1 $$", "the command for 'save' was ended by signal \(SIGUSR1)"),
@@ -66,7 +66,7 @@ struct PresenterSessionTests {
         try stage.end()
     }
 
-    @Test("commands run one after the other; whose turn comes too late does not run")
+    @Test("commands run one after the other; after its deadline a command does not run")
     func commandsRunInOrder() throws {
         let stage = try SessionFixture(
             for: .all,
@@ -79,11 +79,11 @@ struct PresenterSessionTests {
         try stage.ask(.relinquishToWriter, id: 2, deadline: 60_000)
         let late = ProtocolFailure.of(
             "the command for 'save' could not begin in time: another command was still running")
-        // A request for a turn does not wait for a command that may want one itself.
+        // The answer to relinquish does not wait for a command that may itself need an access.
         #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)
         for name in names { try stage.write("\n", to: name) }
-        // It has come to its end when the next is answered.
+        // The earlier commands have ended when the next question is answered.
         try stage.makePipe("go-accommodateDeletion")
         try stage.ask(.accommodateDeletion, id: 3, deadline: 60_000)
         try stage.write("\n", to: "go-accommodateDeletion")
@@ -95,7 +95,7 @@ struct PresenterSessionTests {
     }
 
     @Test(
-        "a request for a turn is answered at once while a command for news runs",
+        "a question to relinquish is answered at once while a command for a notice runs",
         arguments: [PresenterNotice.didChange, .didMove, .reacquire])
     func relinquishing(notice: PresenterNotice) throws {
         let stage = try SessionFixture(
@@ -105,7 +105,7 @@ struct PresenterSessionTests {
         _ = try readAll(stage.directory + "/ready")
         try stage.tell(notice)
         try stage.ask(.relinquishToReader, id: 2, deadline: 60_000)
-        // The one that saves is asked for, and comes to its end first.
+        // The saving command must end first.
         try stage.write("\n", to: "never")
         #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
         _ = try readAll(stage.directory + "/ready")
@@ -122,7 +122,7 @@ struct PresenterSessionTests {
         try stage.end()
     }
 
-    @Test("what has no command is answered at once, and what nobody knows is refused")
+    @Test("a message without a command is answered at once, and an unknown message is refused")
     func requestWithoutCommandIsAnswered() throws {
         let stage = try SessionFixture(for: .didMove, "true")
         try stage.ask(.save, id: 1, deadline: 5000)
@@ -133,7 +133,7 @@ struct PresenterSessionTests {
         try stage.end()
     }
 
-    @Test("when the connection ends, a command that nobody waits for is ended with it")
+    @Test("when the connection ends, a command without a waiting question is ended")
     func connectionEndStopsCommand() throws {
         let stage = try SessionFixture(
             for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
@@ -146,7 +146,7 @@ struct PresenterSessionTests {
         #expect(kill(pid, 0) != 0 && errno == ESRCH)
     }
 
-    @Test("when the connection ends, a command that is saving may do so to its end")
+    @Test("when the connection ends, a command that saves may finish")
     func closedWhileSaving() throws {
         let stage = try SessionFixture(
             for: .save,
@@ -173,7 +173,7 @@ extension ProtocolFailure {
     }
 }
 
-/// A session on a thread of its own, with us at the other end of its socket; its mount exists in name only.
+/// A session on a thread of its own, with the test at the other end of its socket. The mount exists in name only.
 private final class SessionFixture {
     let directory: String
     private let socket: OwnedDescriptor
@@ -243,7 +243,7 @@ private final class SessionFixture {
 
     func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
 
-    /// The next message of the session's.
+    /// The next message from the session.
     func receive() throws -> [UInt8] {
         while true {
             if let message = try reader.next() { return message }
@@ -257,7 +257,7 @@ private final class SessionFixture {
         guard mkfifo(directory + "/" + name, 0o600) == 0 else { throw Errno.last }
     }
 
-    /// Into a named pipe, once somebody reads it.
+    /// Writes into a named pipe, once a process reads it.
     func write(_ text: String, to name: String) throws {
         let pipe = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(directory + "/" + name, O_WRONLY | O_CLOEXEC) })
@@ -266,7 +266,7 @@ private final class SessionFixture {
 
     func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }
 
-    /// Hangs up; returns what the session says to that.
+    /// Hangs up. Returns the session's output at that.
     @discardableResult
     func end() throws -> String {
         hangUp()

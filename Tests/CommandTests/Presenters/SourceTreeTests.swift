@@ -6,7 +6,7 @@ import Foundation
 import LinuxSystem
 import Testing
 
-/// Where symbolic links of the source lead, as the socket's clients are told.
+/// Targets of symbolic links in the source, as clients of the socket are told.
 @Suite("Links of the source")
 final class SourceTreeTests {
     private let root: URL
@@ -42,12 +42,12 @@ final class SourceTreeTests {
             _ = try target(of: path)
             return false
         } catch {
-            // Nothing else makes the source's own errors here.
+            // Only this case makes the source's own errors here.
             return if case .system = error { true } else { false }
         }
     }
 
-    @Test("the kernel's way to a file is found, through links on the way and in them, and back")
+    @Test("a path is resolved as by the kernel, through links on the way and in them, and back")
     func followsLinksLikeTheKernel() throws {
         try link("to-c", to: "a/b/c")
         try link("to-file", to: "to-c/../c/./file")
@@ -65,7 +65,7 @@ final class SourceTreeTests {
         #expect(try target(of: "a/b/nothing") == nil)
     }
 
-    @Test("a link to what is not there leads to where it would be")
+    @Test("a link to a missing file leads to the place where the file would be")
     func danglingLinkLeadsToItsTarget() throws {
         try link("new", to: "a/b/new/x/../y")
         #expect(try target(of: "new") == "a/b/new/y")
@@ -74,7 +74,7 @@ final class SourceTreeTests {
         #expect(try target(of: "back") == "a/b/new")
     }
 
-    @Test("who leads out of the mount, or in a circle, is refused")
+    @Test("a link that leads out of the mount, or in a circle, is refused")
     func linksOutOfMountAreRefused() throws {
         try link("out", to: "../secret")
         try link("elsewhere", to: "/etc/passwd")
@@ -86,7 +86,7 @@ final class SourceTreeTests {
         #expect(throws: LookupFailure.notFound) { try target(of: "through") }
     }
 
-    @Test("a way so long and so often back that others would wait for it is refused")
+    @Test("a path with so many links that others would wait for it is refused")
     func longLinkPathIsRefused() throws {
         let depth = String(repeating: "d/", count: 900)
         try FileManager.default.createDirectory(
@@ -97,7 +97,7 @@ final class SourceTreeTests {
         #expect(try target(of: "winding") == depth + "x")
         try link("endless", to: depth + String(repeating: "x/../", count: 400) + "x")
         #expect(isLoop("endless"))
-        // What one link takes is missing for the next of the same access.
+        // Look-ups of a link count for the whole access, so fewer are left for the next link.
         var (lookups, times) = (ProtocolLimits.linkLookups, 0)
         while (try? target(of: "winding", within: &lookups)) != nil, times < 1000 { times += 1 }
         #expect((1..<1000).contains(times) && lookups < 0)

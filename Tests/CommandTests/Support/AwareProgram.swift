@@ -26,7 +26,7 @@ final class AwareProgram {
         try client.socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// The reply to a request, whatever else comes before it.
+    /// The reply to a request, whatever comes before it.
     func reply<Value: Decodable>(to id: MessageID) throws -> Value {
         let bytes = try take { if case .response(id) = $0 { true } else { false } }.bytes
         return try ResponseMessage<Value>(decoding: bytes).outcome.get()
@@ -70,7 +70,7 @@ final class AwareProgram {
         return event
     }
 
-    /// Answers the next question, which must be this one.
+    /// Answers the next question, which must be the given one.
     @discardableResult
     func answer(_ request: PresenterRequest, refusing words: String? = nil) throws -> PresenterQuestion {
         let (id, question) = try nextQuestion()
@@ -79,7 +79,7 @@ final class AwareProgram {
         return question
     }
 
-    /// What came unasked and was not looked at, after everything on its way has come.
+    /// Unread messages without a request, after everything on its way has come.
     func unread() throws -> [IncomingMessage] {
         let _: CoordinationSnapshotForm = try call(.ps)
         return inbox.map(\.message)
@@ -98,9 +98,9 @@ final class AwareProgram {
         try send(.beginAccess(AccessBeginParameters([IntentForm(Array(path.utf8), access)], as: identity)))
     }
 
-    /// Sends more than a message may be, and waits until the server has hung up for that.
+    /// Sends a message above the size limit, and waits until the server has closed the connection.
     func breakOff() throws {
-        // It may hang up before everything is sent.
+        // The server may close before everything is sent.
         do { try client.send(String(repeating: "x", count: ProtocolLimits.messageBytes + 1)) } catch {}
         _ = try client.receiveToEnd()
     }

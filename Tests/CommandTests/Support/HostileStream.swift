@@ -6,33 +6,33 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-// A server that gets whatever bytes somebody sends. Scripts/fuzz makes streams up and compiles this file as well, so no
-// test is in here; a test takes the corpus.
+// A server that gets arbitrary bytes. Scripts/fuzz makes up streams and compiles this file as well, so it contains no test; a
+// test takes the corpus.
 
-/// What a server with a hostile client did and should not have.
+/// An error of a server with a hostile client.
 struct StreamFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// A server, a client of it that keeps to the protocol, and one after the other those that need not.
+/// A server, a client that keeps to the protocol, and a sequence of hostile clients.
 final class HostileStage {
-    /// So few that what stand-ins remember about a server's life does not pile up.
+    /// So few that the stand-ins' records of a server's life do not pile up.
     private static let streamsPerServer = 200
 
     private var server: HostileServer?
     private var streams = 0
-    /// Of the client that keeps to the protocol, in nanoseconds.
+    /// Times of the client that keeps to the protocol, in nanoseconds.
     private var (total, longest): (UInt64, UInt64) = (0, 0)
 
-    /// How long it took to serve the client that keeps to the protocol, for people.
+    /// Response times of the client that keeps to the protocol, as text.
     var figures: String {
         let mean = Double(total) / Double(max(1, streams)) / 1e6
         return "a client that keeps to the protocol, in \(streams) accesses: mean \(rounded(mean)) ms, "
             + "longest \(rounded(Double(longest) / 1e6)) ms"
     }
 
-    /// Sends a stream to the server, and checks that nothing remains of it and that nobody else suffers.
+    /// Sends a stream to the server, and checks that nothing remains of it and that no other client suffers.
     func play(_ stream: [UInt8]) throws {
         if streams % Self.streamsPerServer == 0 { try end() }
         let server = try self.server ?? HostileServer()
@@ -49,7 +49,7 @@ final class HostileStage {
         guard try server.neighbour.access() else { throw StreamFailure("what nobody holds was not granted") }
     }
 
-    /// Ends the server; there may be another.
+    /// Ends the server; another may start later.
     func end() throws {
         let last = server
         server = nil
@@ -60,7 +60,7 @@ final class HostileStage {
         let piece = max(1, stream.count % 3 == 0 ? stream.count : stream.count / 7)
         var rest = stream[...]
         while !rest.isEmpty {
-            // The server may have hung up.
+            // The server may have closed the connection.
             do { try client.send(Array(rest.prefix(piece))) } catch { return }
             rest = rest.dropFirst(piece)
         }
@@ -83,7 +83,7 @@ final class HostileStage {
     private func rounded(_ milliseconds: Double) -> Double { (milliseconds * 100).rounded() / 100 }
 }
 
-/// A server whose bounds are so short that nobody waits for long.
+/// A server with limits so short that no client waits for long.
 private final class HostileServer {
     private let directory: TemporaryDirectory
     private let path: String
@@ -93,7 +93,7 @@ private final class HostileServer {
     private let server: ControlServer
     let neighbour: BystanderClient
 
-    /// As long as a machine might be busy with something else, in seconds.
+    /// The longest time that a busy machine may take, in seconds.
     static let patience = 20
 
     init() throws {
@@ -130,7 +130,7 @@ private final class HostileServer {
         try UnixSocket.connect(to: Array(path.utf8), timeout: patience)
     }
 
-    /// Waits until those who left have nothing in the engine any more.
+    /// Waits until clients that have gone have nothing in the engine any more.
     func becomesIdle() throws {
         let deadline = MonotonicClock.nanoseconds + UInt64(Self.patience) * 1_000_000_000
         while !isIdle {
@@ -142,7 +142,7 @@ private final class HostileServer {
         }
     }
 
-    /// What happens is remembered for a while for those who may subscribe again: that is the server's own.
+    /// Events are remembered for a while for clients that may subscribe again: that presenter is the server's own.
     private var isIdle: Bool {
         let snapshot = engine.snapshot(of: nil)
         return snapshot.claims.isEmpty && snapshot.presenters.allSatisfy { $0.actor.pid == 0 }
@@ -174,14 +174,14 @@ private final class BystanderClient {
         guard reply.contains(#""result""#) else { throw StreamFailure("'initialize' was answered \(reply)") }
     }
 
-    /// Begins and ends an access; whether it was granted. It may time out, if somebody else has one.
+    /// Begins and ends an access. Returns whether it was granted. It may time out, if another client has an access.
     func access() throws -> Bool {
         let reply = try ask(Self.begin.filter { $0 != "\n" })
         let access: AccessBeginResult
         switch try ResponseMessage<AccessBeginResult>(decoding: Array(reply.utf8)).outcome {
         case .success(let result): access = result
         case .failure(let failure):
-            // It timed out, a presenter refused, or it would have been a deadlock.
+            // Timed out, refused by a presenter, or a deadlock.
             guard (-32008 ... -32006).contains(failure.code) else { throw failure }
             return false
         }

@@ -8,9 +8,9 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-// What a server is given instead of a mount. No test is in here: Scripts/fuzz compiles this file as well.
+// Stand-ins for a mount, for a server. This file contains no test: Scripts/fuzz compiles it as well.
 
-/// A mount that granted seven claims.
+/// A mount that has granted seven claims.
 struct FixedStatus: StatusSource {
     func status() -> StatusReport {
         var report = StatusReport()
@@ -19,9 +19,9 @@ struct FixedStatus: StatusSource {
     }
 }
 
-/// A mount in which more happened than fits into a message.
+/// A mount with more events than fit into a message.
 struct LongStatus: StatusSource {
-    /// Each byte of it is six in JSON.
+    /// Each byte of the path becomes six in JSON.
     static let path = [UInt8](repeating: 1, count: 4000)
 
     func status() -> StatusReport {
@@ -37,20 +37,20 @@ struct LongStatus: StatusSource {
     }
 }
 
-/// How often something happened.
+/// Counts calls.
 final class CallTally: Sendable {
     private let state = Mutex(0)
     var count: Int { state.withLock { $0 } }
     func add() { state.withLock { $0 += 1 } }
 }
 
-/// A store with one content, and one as large as is asked for.
+/// A store with a single small content, and one as large as requested.
 struct SingleVersionStore: PreservedVersions {
     static let large = "000000000000000f"
-    /// Of the large one.
+    /// Reads of the large content.
     static let reads = CallTally()
 
-    /// One; or below `many`, more than fits into a message.
+    /// A single entry; or below `many`, more than fit into a message.
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
         let isMany = path == Array("many".utf8)
         let entry = VersionForm(
@@ -75,7 +75,7 @@ struct SingleVersionStore: PreservedVersions {
     }
 }
 
-/// A directory of our own, removed with everything in it.
+/// A directory of the test, removed with everything in it.
 final class TemporaryDirectory {
     let path: String
 
@@ -93,7 +93,7 @@ final class TemporaryDirectory {
 
     var socketDirectory: String { path + "/truce" }
 
-    /// As a user's, so that `/run` is left alone: candidates for root come first otherwise.
+    /// Makes the socket as a user does, so that `/run` is left alone: candidates for root come first otherwise.
     func makeSocket() throws -> ControlSocket {
         try ControlSocket.make(
             mountpoint: path, user: geteuid(),
@@ -108,7 +108,7 @@ final class TemporaryDirectory {
     func abandon(_ socket: consuming ControlSocket) throws {}
 }
 
-/// A file that can be renamed; nothing is on any disk.
+/// A file that can be renamed; it exists on no disk.
 final class FakeDocument: TrackedDocument {
     let item: ItemID
     private let state: Mutex<(path: [UInt8], finders: Int)>
@@ -126,7 +126,7 @@ final class FakeDocument: TrackedDocument {
     func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
 }
 
-/// Where one thread waits until it is let through.
+/// A place where one thread waits until it is let through.
 final class Gate: Sendable {
     private let reached = DispatchSemaphore(value: 0)
     private let opened = DispatchSemaphore(value: 0)
@@ -136,16 +136,16 @@ final class Gate: Sendable {
         _ = opened.wait(timeout: .now() + 60)
     }
 
-    /// Whether a thread waits at it.
+    /// Waits until a thread waits at the gate. Returns false after 10 s.
     func isReached() -> Bool { reached.wait(timeout: .now() + 10) == .success }
 
     func open() { opened.signal() }
 }
 
-/// A directory in which every name exists, save below `missing`, and nobody may look into `closed`; and each connection is a process of its own,
-/// unless clients are real processes.
+/// A directory in which every name exists, except below `missing`; no client may look into `closed`. Each connection counts as
+/// a process of its own, unless clients are real processes.
 final class FakeDocuments: DocumentSource {
-    /// Whoever looks for anything in `slow` waits here, and finds nothing.
+    /// A look-up in `slow` waits here, and finds nothing.
     let gate = Gate()
     private let asked = Mutex<(lookups: [String], moves: [String])>(([], []))
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
@@ -176,7 +176,7 @@ final class FakeDocuments: DocumentSource {
         !path.starts(with: "far/".utf8) && !path.starts(with: "slow/".utf8)
     }
 
-    /// What was looked for, the last last; and where to something was moved.
+    /// The paths that were looked up, the latest last; and the targets of moves.
     var soughtPaths: [String] { asked.withLock { $0.lookups } }
     var movedPaths: [String] { asked.withLock { $0.moves } }
 
@@ -203,7 +203,7 @@ final class FakeDocuments: DocumentSource {
         asked.withLock { $0.moves.append(String(decoding: path, as: UTF8.self)) }
     }
 
-    /// How often something was found and not released.
+    /// The number of documents that were found and not released.
     var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
 
     func party(ofProcess process: Int32) -> Party {
@@ -223,14 +223,14 @@ final class FakeDocuments: DocumentSource {
     }
 }
 
-/// A directory without links, in which nobody is a guest.
+/// A directory without links and without guests.
 struct FakeSource: SourceInspector {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
     func listableDirectory(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
     func target(of path: [UInt8], as user: FileUser?, within lookups: inout Int) -> [UInt8]? { nil }
 }
 
-/// The threads every engine of these tests shares: they live as long as the process.
+/// Threads that all engines of these tests share: they live as long as the process.
 enum EngineThreads {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }

@@ -34,7 +34,7 @@ func withServer(
     try server.endThreads()
     try socket.remove()
     try result.get()
-    // Whatever the clients left, the server gave back when it ended.
+    // When the server ended, it gave back all that the clients left.
     #expect(engine.snapshot(of: nil) == CoordinationSnapshot())
     #expect(documents.finders == 0)
     return log.lines
@@ -50,7 +50,7 @@ struct RunningServer {
         RawClient(socket: try UnixSocket.connect(to: Array(path.utf8), timeout: 10))
     }
 
-    /// Tries until a connection is served; each refusal ends with its close, which is what is waited for.
+    /// Tries until a connection is served. A refused connection is closed by the server, so the loop waits for that.
     func becomesUsable() throws -> Bool {
         for _ in 0..<1000 {
             let client = try connect()
