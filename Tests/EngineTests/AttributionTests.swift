@@ -5,9 +5,9 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite("Who a step of the journal names")
+@Suite("The process that a step of the journal names")
 struct AttributionTests {
-    /// Acts as this process's first thread did, or whoever had its number.
+    /// A step of this process's first thread, or of an earlier process with its number.
     private final class Subject: JournalSubject {
         let attribution: Attribution
         init(at moment: Instant, noted: (process: Int32, program: [UInt8])? = nil) {
@@ -25,22 +25,22 @@ struct AttributionTests {
         return stage.engine.report(options: EffectiveOptions(), dataPath: .undecided).journal.last?.actor
     }
 
-    @Test("A thread that was there already is named by its process's program")
+    @Test("A thread that existed at the step is named by its process's program")
     func livingThreadIsNamed() throws {
         let actor = try #require(try Self.actor(of: Subject(at: Engine.now)))
         #expect(actor.pid == getpid())
         #expect(actor.program == ProcessInspection.program(ofThread: getpid()))
     }
 
-    @Test("A thread that came later and has the number is not taken for who acted")
+    @Test("A thread that came later with the same number is not named")
     func reusedThreadNumberIsNotNamed() throws {
-        // When the machine started, this process did not exist.
+        // This process did not exist when the machine started.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)
     }
 
-    @Test("What was noted while it lived stays, whoever has the number")
+    @Test("A recorded name stays, though another process has the number")
     func recordedIdentityStays() throws {
         let noted = (process: Int32(4711), program: Array("vim".utf8))
         let actor = try #require(

@@ -6,11 +6,11 @@ import Testing
 
 import func TestSupport.eventually
 
-/// The engine lets go of claimants outside its lock only: their ends may ask it something.
+/// The engine releases claimants outside its lock only: their `deinit` may call the engine.
 @Suite struct ClaimantReleaseTests {
     private static let write = Access.write(.updating)
 
-    /// A stand-in whose end asks the engine, which hangs for ever if its lock is held.
+    /// A stand-in that calls the engine in its `deinit`. Under the engine's lock it would hang for ever.
     private func curious(_ stage: EngineHarness, _ number: Int32, _ ends: CallCounter) -> StandInClaimant {
         StandInClaimant("curious", number, purpose: "\(number)") { [engine = stage.engine] in
             _ = engine.isPresented(ItemID(1))
@@ -32,10 +32,10 @@ import func TestSupport.eventually
         stage.engine.withdraw(stage.claim(.aware, (Self.write, 1), by: curious(stage, 3, ends)))
         // Ended.
         stage.engine.end(stage.claim(.aware, (Self.write, 2), by: curious(stage, 4, ends)))
-        // Given to another object.
+        // Transferred to another object.
         let replaced = stage.claim(.aware, (Self.write, 3), by: curious(stage, 5, ends))
         stage.engine.replaceClaimant(of: replaced, by: holder)
-        // Refused before it said whom to tell.
+        // Refused before a decision handler was set.
         let quiet = stage.engine.makeClaimID()
         let request = ClaimRequest(quiet, .aware, ClaimRequest.Part(ItemID(1), Self.write))
         do {
@@ -49,7 +49,7 @@ import func TestSupport.eventually
         stage.engine.onDecision(quiet) { _ in }
         stage.engine.end(replaced)
         stage.engine.end(held)
-        // The journal remembers them until as much has happened again.
+        // The journal holds them until it has been filled again.
         for _ in 0..<Journal.capacity {
             stage.engine.end(stage.claim(.handle, (.read(), 9), by: holder))
         }

@@ -13,7 +13,7 @@ struct DelayLedgerTests {
         ledger.charge(account, from: start + .seconds(begin), to: start + .seconds(end))
     }
 
-    @Test("a minute is spent with all files together, for one user and another, until the hour is over")
+    @Test("a minute is spent with all files together, for each pair of users, until the hour is over")
     func allowanceIsSpentPerPair() {
         for count: UInt64 in 0..<12 {
             #expect(!ledger.isSpent(account, at: start + .seconds(10 * count)))
@@ -26,12 +26,12 @@ struct DelayLedgerTests {
         let last = TimeSpan(nanoseconds: DelayLedger.period.nanoseconds - 1)
         #expect(ledger.isSpent(account, at: start + last))
         #expect(!ledger.isSpent(account, at: start + DelayLedger.period))
-        // The next hour begins with nothing.
+        // The next hour begins with a sum of zero.
         charge(account, 3600, 3659)
         #expect(!ledger.isSpent(account, at: start + .seconds(3660)))
     }
 
-    @Test("delays at the same time are one, whichever is counted first")
+    @Test("delays at the same time count once, whichever is counted first")
     func overlappingDelaysCountOnce() {
         for _ in 0..<20 { charge(account, 0, 30) }
         charge(account, 10, 50)
@@ -42,9 +42,11 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(account, at: start + .seconds(101)))
     }
 
-    @Test("all guests together have four times as much as one, whatever small accounts there are")
+    @Test(
+        "all guests together have four times the allowance of a single guest, whatever small accounts there are"
+    )
     func guestsTogetherHaveFourAllowances() {
-        // Each has a user number of its own, and spends half of what it may.
+        // Each guest has a user number of its own, and spends half of its allowance.
         for number in 0..<8 as Range<UInt64> {
             let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
             #expect(!ledger.isSpent(other, at: start + .seconds(30 * number)))
@@ -63,7 +65,7 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 0), at: then))
     }
 
-    @Test("only guests have accounts, with users who are not themselves")
+    @Test("only guests have accounts, and only with other users")
     func onlyGuestsHaveAccounts() {
         #expect(ledger.account(of: 7, delaying: 8) == account)
         #expect(ledger.account(of: 7, delaying: 1) != nil && ledger.account(of: 7, delaying: 0) != nil)
@@ -74,7 +76,7 @@ struct DelayLedgerTests {
         #expect(unshared.account(of: 7, delaying: 8) == nil)
     }
 
-    @Test("of very many pairs of users the small accounts are forgotten, and not the large ones")
+    @Test("with very many pairs of users, small accounts are forgotten, and large ones stay")
     func smallAccountsAreEvicted() {
         charge(account, 0, 60)
         for number in 0..<UInt32(2 * DelayLedger.most) {

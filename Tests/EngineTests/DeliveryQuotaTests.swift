@@ -7,9 +7,9 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// How much presenters are told of that do not keep up, or are guests'.
+/// Limits on messages to presenters that do not read them, or belong to guests.
 @Suite struct DeliveryQuotaTests {
-    /// A folder that somebody fills.
+    /// A folder that a program fills.
     private struct Folder {
         let stage: EngineHarness
         let item = ItemID(10)
@@ -19,7 +19,7 @@ import func TestSupport.eventually
             stage.engine.place(item, DirectoryInfo(in: nil))
         }
 
-        /// Each by a program of its own, and so told at once when the next comes.
+        /// Each file comes from a program of its own, so its event is sent when the next comes.
         func fill(_ numbers: ClosedRange<UInt64>) {
             for number in numbers {
                 let party = Party(process: ProcessID(number: Int32(number), started: 1), ancestors: [])
@@ -41,7 +41,7 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("messages that nobody takes are so many, and then that there was more")
+    @Test("unread messages are limited; then the presenter is told that there was more")
     func fullMailboxIsPaused() throws {
         let folder = try Folder()
         let wakes = Atomic<Int>(0)
@@ -65,7 +65,7 @@ import func TestSupport.eventually
         folder.stage.engine.remove(shown)
     }
 
-    @Test("a guest that has heard more than its share is told later that there was more; others hear all")
+    @Test("a guest that has spent its share is told later that there was more; others get all")
     func spentQuotaPausesGuestOnly() throws {
         let folder = try Folder()
         let (guests, others) = (Mailbox {}, Mailbox {})
@@ -77,7 +77,7 @@ import func TestSupport.eventually
         }
         #expect(heard <= DeliveryQuota.allowance + 64)
         #expect(others.take().count > 150)
-        // A presenter that comes while the share is spent hears no more than the others.
+        // A presenter that registers while the share is spent gets no more than the others.
         let late = folder.present(1, in: guests, guest: 7)
         folder.fill(201...210)
         #expect(guests.take().isEmpty)
@@ -86,7 +86,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "what happens to the item that a guest shows is bounded, too, and so are requests; others are asked as ever"
+        "messages and questions about a guest's own item are limited, too; others are asked as before"
     )
     func spentQuotaMutesGuestItems() throws {
         let stage = try EngineHarness()
@@ -110,7 +110,7 @@ import func TestSupport.eventually
         #expect(heard > DeliveryQuota.allowance / 2 && heard <= DeliveryQuota.allowance + 128)
         #expect(others.take().count > 300)
         let late = present(guests, 7)
-        // A writer waits for the other presenter alone, and what it writes is kept for the guest.
+        // A writer waits for the other presenter alone; contents are preserved for the guest.
         let vi = StandInClaimant("vi", 900)
         let claim = stage.claim(.handle, (.write(.updating), 30), by: vi)
         let isAsked = guests.take().contains { if case .request = $0.content { true } else { false } }
@@ -125,7 +125,7 @@ import func TestSupport.eventually
             !stage.engine.state.withLock { $0.itemQuota.isSpent(7) }
         }
         try eventually(within: .seconds(10), "the news") {
-            // What was in turns that went on comes before it.
+            // Events of access sessions that went on come before it.
             guests.take().map(\.presenter).suffix(shown.count) == shown[...]
         }
         stage.engine.remove(shown + [late, other])
@@ -144,7 +144,7 @@ import func TestSupport.eventually
         #expect(quota.isSpent(7) && !quota.isSpent(8) && !quota.isSpent(nil))
         quota.renew(7)
         #expect(!quota.isSpent(7))
-        // What was heard before the period counts no more.
+        // Messages before the period count no more.
         #expect(quota.charge(8, DeliveryQuota.allowance, at: start) == nil)
         #expect(quota.charge(8, DeliveryQuota.allowance, at: start + DeliveryQuota.period) == nil)
     }

@@ -14,7 +14,7 @@ import func TestSupport.eventually
     private static let write = Access.write(.updating)
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)
 
-    /// A program of some user that reads on, whatever happens.
+    /// A program of some user that goes on reading, whatever happens.
     private final class UserProgram: Claimant {
         let program: StandInClaimant
         let user: UInt32
@@ -63,11 +63,11 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a reader who may not write gives way when its user's time with the writer's is used up; all others are waited for"
+        "a read-only reader gives way when its user's time with the writer's is used up; others are waited for"
     )
     func guestReaderIsSuspendedAfterAllowance() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
-        // Another reader of another file uses the time up, for both: it is of all files.
+        // Readers of two files use up the time together: the allowance covers all files.
         for item: UInt64 in [1, 2] {
             let cat = StandInClaimant("cat", Int32(100 + item))
             let reading = Self.claim(stage, .read(), item, by: UserProgram(cat, of: Self.guest), cat)
@@ -85,7 +85,7 @@ import func TestSupport.eventually
             (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
             (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
         ]
-        // None of them has used up anything, and 400 ms are over soon; so all wait at once.
+        // None of these pairs has used its allowance, and 400 ms pass soon. So all wait at the same time.
         let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandInClaimant) in
             let (cat, vi) = (
                 StandInClaimant("cat", Int32(300 + number)), StandInClaimant("vi", Int32(400 + number))
@@ -105,7 +105,7 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a reader that gives way does so for the next writer, too, though the one that waited goes meanwhile")
+        "a suspended reader gives way to the next writer, too, though the first writer has withdrawn")
     func suspensionOutlastsContestant() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let (cat, first, second) = (
@@ -114,21 +114,21 @@ import func TestSupport.eventually
         let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
         let leaving = Self.claim(stage, Self.write, 1, by: UserProgram(first, of: Self.owner), first)
         #expect(!first.isGranted)
-        // The line is written by the thread that has just seen that the time is used up.
+        // The same thread sees that the time is used up and writes the line.
         let engine = stage.engine
         stage.log.atEach { line in if line.contains("within an hour") { engine.withdraw(leaving) } }
         try eventually(within: .seconds(10), "the first writer's end") {
             !stage.engine.snapshot(of: nil).claims.contains { $0.claim == leaving }
         }
         let writing = Self.claim(stage, Self.write, 1, by: UserProgram(second, of: Self.owner), second)
-        // What it may hold otherwise is half a minute.
+        // Otherwise the reader could hold for half a minute.
         try eventually(within: .seconds(10), "the second writer") { second.isGranted }
         stage.engine.end(writing)
         stage.engine.end(reading)
     }
 
     @Test(
-        "an answer of a guest's is waited for as long as its user's time lasts, and then for a moment; under `fail` it has agreed then",
+        "a guest's answer is waited for as long as its user's time lasts, then briefly; under `fail` it then consents",
         arguments: TimeoutPolicy.allCases)
     func spentAllowanceShortensAnswerTime(policy: TimeoutPolicy) throws {
         let stage = try Self.stage(allowing: .milliseconds(400), policy: policy)
@@ -149,13 +149,13 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "three requests in a row that a guest leaves unanswered give all its presenters a moment, until one answers"
+        "after three unanswered questions in a row, all presenters of a guest get a short time, until one answers"
     )
     func silentGuestGetsShortAnswerTime() throws {
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(400)
         let stage = try EngineHarness(bounds, sharedBy: 1)
-        // One connection for each; and another user's.
+        // A connection for each presenter, and another of the next user.
         let mailboxes = (0..<6).map { _ in Mailbox {} }
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         var presenters = mailboxes.enumerated().map { number, mailbox in
@@ -181,12 +181,12 @@ import func TestSupport.eventually
             let left = try deadline(of: mailboxes[item]).left
             #expect(item < 3 ? left > .milliseconds(250) : left <= .milliseconds(250), "\(item): \(left)")
             try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
-            // It did not agree: what it may have unsaved work on is kept.
+            // The presenter did not agree: contents that it may have unsaved work on are preserved.
             guard case .granted(let grant) = vi.decision else { return }
             #expect(grant.unanswered == [presenters[item]])
             stage.engine.end(claim)
         }
-        // One that answers gives all of them their time back.
+        // An answer of any presenter gives all of them their time back.
         let (fourth, vi) = try write(4)
         let asked = try deadline(of: mailboxes[4])
         #expect(asked.left <= .milliseconds(250))
@@ -200,7 +200,8 @@ import func TestSupport.eventually
         stage.engine.remove(presenters)
     }
 
-    @Test("a user is counted, though a thousand claims of the guest's own wait for the same answer before it")
+    @Test(
+        "a user's wait is counted, though a thousand claims of the guest wait before it for the same answer")
     func userBehindManyClaimsIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
@@ -242,7 +243,7 @@ import func TestSupport.eventually
         for claim in [writing, reading] { stage.engine.end(claim) }
     }
 
-    @Test("who waits is counted, though the guest's own program asked first; and the status tells it")
+    @Test("a waiting user is counted, though the guest's own program asked first; and the status tells it")
     func userAfterGuestsOwnClaimIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)

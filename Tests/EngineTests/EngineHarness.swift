@@ -4,13 +4,13 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// The threads every engine of these tests shares: they live as long as the process.
+/// Threads that all engines of these tests share: they live as long as the process.
 enum EngineTestThreads {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }
 }
 
-/// An engine with nobody behind it but stand-ins, and what it logged.
+/// An engine with stand-ins only, and its log.
 struct EngineHarness {
     let engine: Engine
     let log = LogLines()
@@ -23,7 +23,7 @@ struct EngineHarness {
             log: { [log] line in log.append(line) })
     }
 
-    /// Claims for a stand-in; what is decided later it keeps.
+    /// Claims for a stand-in, which stores later decisions.
     @discardableResult
     func claim(
         _ nature: ClaimRequest.Nature, _ accesses: (Access, UInt64)..., by actor: StandInClaimant,
@@ -37,7 +37,7 @@ struct EngineHarness {
         actor.set(accesses)
         switch engine.claim(request, by: actor) {
         case .granted(let grant): actor.decide(.granted(grant))
-        // Weakly, or a test could not see when the engine lets go of it.
+        // Held weakly, so that a test sees when the engine releases it.
         case .waiting: engine.onDecision(id) { [weak actor] in actor?.decide($0) }
         }
         return id
@@ -63,16 +63,16 @@ final class LogLines: Sendable {
         state.withLock { $0.append(line) }
         hook.withLock { $0 }(line)
     }
-    /// Does something on the thread that logs a line, before it goes on.
+    /// Runs the closure on the thread that logs a line, before that thread goes on.
     func atEach(_ body: @escaping @Sendable (String) -> Void) { hook.withLock { $0 = body } }
     var all: [String] { state.withLock { $0 } }
 }
 
-/// A program that is not there: a name, a number, and files called after their items.
+/// A program that does not exist: a name, a number, and files named after their items.
 final class StandInClaimant: Claimant {
     let party: Party
     private let state = Mutex<(accesses: [(Access, UInt64)], decision: Engine.Decision?)>(([], nil))
-    /// Called when nobody has it any more.
+    /// Called when the last reference is gone.
     let atEnd: @Sendable () -> Void
 
     init(

@@ -7,11 +7,11 @@ import func TestSupport.eventually
 
 @testable import struct CoordinationEngine.Explanation
 
-/// What a waiting or refused claim is told, in words, through the engine.
+/// The engine's explanations of waiting and refused claims, in words.
 @Suite struct ExplanationTests {
     private static let write = Access.write(.updating)
 
-    @Test("who waits for a holder is told whom, and what that one does")
+    @Test("a waiting claim is told its holder and what the holder does")
     func explainsHolder() throws {
         let stage = try EngineHarness()
         let (make, cat) = (StandInClaimant("make", 31), StandInClaimant("cat", 32))
@@ -82,13 +82,13 @@ import func TestSupport.eventually
                 IntentReport(.write(.forMoving), StandInClaimant.name(of: 1)),
                 IntentReport(.write(.forReplacing), StandInClaimant.name(of: 2)),
             ])
-        // Of the two, the one that both are about.
+        // Of the two items, the explanation names the item of both claims.
         #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), which is replacing file2"])
         stage.engine.end(held)
         stage.engine.end(waits)
     }
 
-    @Test("a wait that runs out is explained to whoever waited, as it was then")
+    @Test("a wait that times out is explained to the waiter, as it was then")
     func timedOut() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
@@ -104,7 +104,8 @@ import func TestSupport.eventually
         stage.engine.end(held)
     }
 
-    @Test("two that wait for each other: one is refused and told so, the log and the counters say it")
+    @Test(
+        "of two claims that wait for each other, one is refused and told so; the log and the counters say it")
     func deadlock() throws {
         let stage = try EngineHarness()
         let (a, b) = (StandInClaimant("a", 712, purpose: "a"), StandInClaimant("b", 640, purpose: "b"))
@@ -130,7 +131,7 @@ import func TestSupport.eventually
         stage.engine.end(x)
     }
 
-    @Test("a holder that cannot end before somebody else has something leads further on")
+    @Test("a chain goes on behind a holder that depends on another claim")
     func explainsDependentHolder() throws {
         let stage = try EngineHarness()
         let (make, sed) = (
@@ -151,7 +152,7 @@ import func TestSupport.eventually
         for claim in [waits, nested, other, outer] { stage.engine.end(claim) }
     }
 
-    @Test("what two claims meet in is said: a package, or a directory above or below")
+    @Test("an explanation names the overlap of two claims: a package, or a directory above or below")
     func explainsOverlap() throws {
         let stage = try EngineHarness()
         stage.engine.place(ItemID(50), DirectoryInfo(in: nil))
@@ -181,7 +182,7 @@ import func TestSupport.eventually
         stage.engine.end(moves)
     }
 
-    @Test("a cycle is told from one to the next")
+    @Test("a cycle is told from each claim to the next")
     func explainsCycle() {
         let (a, b, child) = (
             StandInClaimant("a", 712), StandInClaimant("b", 640), StandInClaimant("gcc", 641)

@@ -6,11 +6,11 @@ import Testing
 
 import func TestSupport.eventually
 
-/// What follows from an event comes after the lock, in an order in which nothing keeps time from passing.
+/// Effects of an event run after the lock is released, in an order in which no effect stops the clock.
 @Suite struct LockDisciplineTests {
     private static let write = Access.write(.updating)
 
-    /// One who asks the engine when somebody wants to know who it is, which hangs for ever under the lock.
+    /// A claimant that calls the engine when its name is read. Under the engine's lock it would hang for ever.
     private final class Curious: Claimant {
         let observed = CallCounter()
         private let engine: Engine
@@ -45,13 +45,13 @@ import func TestSupport.eventually
         return request.claim
     }
 
-    @Test("who is told may take its time, and whoever it keeps waiting is looked after meanwhile")
+    @Test("a slow decision handler does not delay the observation of the claim")
     func slowDecisionHandlerDelaysNoOther() throws {
         let stage = try EngineHarness()
         let slow = Curious(stage.engine, 2)
         let held = claim(.aware, 1, by: Curious(stage.engine, 1), in: stage)
         let looked = CallCounter()
-        // The step that grants it makes it contested as well, and so asks for a first look at it.
+        // The step that grants this claim also makes it contested, and so asks for a first observation.
         let granted = claim(.handle, 1, by: slow, in: stage) { _ in
             let waited = try? eventually(within: .seconds(10), "a look") { slow.observed.count > 0 }
             if waited != nil { looked.add() }
@@ -62,12 +62,12 @@ import func TestSupport.eventually
         for claim in [waiting, granted] { stage.engine.end(claim) }
     }
 
-    @Test("who it was that was passed or refused is asked for the log, and not under the lock")
+    @Test("names of suspended or refused claims are read for the log outside the lock")
     func logNamesAreReadOutsideTheLock() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)
-        // One is passed because it kept others out, one is refused because its wait ran out.
+        // One claim is suspended because others waited for it too long, one is refused because its wait timed out.
         let natures: [(ClaimRequest.Nature, UInt64)] = [(.handle, 1), (.handle, 1), (.aware, 2), (.aware, 2)]
         let claims = natures.enumerated().map { index, made in
             claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)

@@ -7,7 +7,7 @@ import Testing
 struct LogRateLimiterTests {
     private let start = Instant(nanoseconds: 1)
 
-    @Test("there are so many in a minute, and the next one tells how many there would have been")
+    @Test("lines are limited in each minute, and the next line tells how many were left out")
     func limitsLinesPerMinute() {
         var limit = LogRateLimiter(lines: 3)
         let said = (0..<10).map { second in limit.note(7, at: start + .seconds(UInt64(second))) }
@@ -17,7 +17,7 @@ struct LogRateLimiterTests {
         #expect(limit.note(7, at: start + .seconds(61)) == "")
     }
 
-    @Test("more users than are remembered are not noted until a minute has gone by")
+    @Test("more users than are remembered are not logged until a minute has passed")
     func ignoresUsersBeyondCapacity() {
         var limit = LogRateLimiter(lines: 1)
         for user in 0..<64 { #expect(limit.note(UInt32(user), at: start) == "") }

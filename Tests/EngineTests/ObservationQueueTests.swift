@@ -8,7 +8,7 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// Which holders are looked at, and in which order (D207).
+/// The holders that are observed, and their order (D207).
 @Suite struct ObservationQueueTests {
     private static let (owner, guest, other): (UInt32, UInt32, UInt32) = (1, 7, 9)
     private static let write = Access.write(.updating)
@@ -21,7 +21,7 @@ import func TestSupport.eventually
         observations.map(\.claim.rawValue)
     }
 
-    @Test("users take turns, however many holders of one wait; root and the owner come first")
+    @Test("users take turns, however many holders each has; root and the owner come first")
     func usersTakeTurnsAfterOwner() {
         var observations = ObservationQueue()
         for number in 0..<5000 as Range<UInt64> {
@@ -42,7 +42,7 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("what one pool keeps takes nothing from another; a claim that ended leaves the line")
+    @Test("a blocked pool takes nothing from another; a claim that ended leaves the queue")
     func poolsAreIndependent() throws {
         let (timers, workers) = (try EngineTestThreads.timers.get(), try EngineTestThreads.workers.get())
         let pool = LazyWorkerPool(threads: 1, by: timers, else: workers)
@@ -60,7 +60,7 @@ import func TestSupport.eventually
         #expect(observations.takeDue().isEmpty && observations.count == 0)
     }
 
-    @Test("a look at rights goes before those that wait, once for each holder")
+    @Test("an observation of rights goes before those that wait, once for each holder")
     func rightsAreObservedFirst() {
         var observations = ObservationQueue()
         for number in 0..<10 as Range<UInt64> {
@@ -77,7 +77,7 @@ import func TestSupport.eventually
         #expect(Self.numbers(observations.takeDue()) == [6, 7, 9])
     }
 
-    /// A program whose file can be looked at only when the test says so.
+    /// A program with a file that can be observed only after the test allows it.
     private final class HungReader: Claimant {
         let program: StandInClaimant
         let opener: UInt32?
@@ -113,7 +113,7 @@ import func TestSupport.eventually
         }
     }
 
-    /// Has an item read by one user, and another one wait to write it.
+    /// Lets a user read an item, and another user wait to write it.
     private static func contest(
         _ stage: EngineHarness, _ item: UInt64, by reader: HungReader, _ writer: StandInClaimant
     ) -> [ClaimID] {
@@ -125,7 +125,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a guest's reader is charged, and gives way when the time is used up, though no look at it ever ends")
+        "a guest's reader is charged, and gives way when the time is used up, though no observation of it ever ends"
+    )
     func hungObservationDoesNotStopCharge() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait, bounds.guestDelay) = (.seconds(30), .seconds(30), .milliseconds(400))
@@ -135,7 +136,7 @@ import func TestSupport.eventually
         let released = Released()
         defer { released.release() }
         var claims: [ClaimID] = []
-        // Its own programs wait for each other, which is not counted.
+        // The guest's own programs wait for each other, which is not charged.
         for number in 0..<40 as Range<UInt64> {
             let reader = HungReader(
                 StandInClaimant("cat", Int32(100 + number), of: Self.guest), of: Self.guest, on: pool,
@@ -151,7 +152,7 @@ import func TestSupport.eventually
         let writer = StandInClaimant("vi", 91, of: 8)
         claims += Self.contest(stage, 1, by: reader, writer)
         try eventually(within: .seconds(10), "the other user's writer") { writer.isGranted }
-        // Another file system's readers are looked at all the same.
+        // Readers of another file system are observed all the same.
         let free = Released()
         free.release()
         let elsewhere = HungReader(

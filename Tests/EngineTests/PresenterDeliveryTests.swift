@@ -6,7 +6,7 @@ import Testing
 
 import func TestSupport.eventually
 
-/// What presenters are sent by the engine: batches, directories, and presenters that show nothing yet.
+/// Messages of the engine to presenters: batches, directories, and presenters without an item.
 @Suite struct PresenterDeliveryTests {
     private static let write = Access.write(.updating)
 
@@ -22,7 +22,7 @@ import func TestSupport.eventually
         #expect(reasons.count == 1)
         #expect(
             reasons.first?.hasPrefix("sync (31) waits for nvim (640) to relinquish file1, asked 0.") == true)
-        // Nobody waits for it.
+        // No claim waits for a batch.
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
         #expect(cat.isGranted)
@@ -39,7 +39,7 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("presenters that are removed together consent, are sent nothing more, and let go of what they show")
+    @Test("presenters that are removed together consent, get no more messages, and release their items")
     func removedTogether() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
@@ -59,7 +59,7 @@ import func TestSupport.eventually
         #expect(other.1.releases == 1)
     }
 
-    @Test("a claim that is made only if it is granted at once leaves nothing if it is not, and asks nobody")
+    @Test("an attempt that is not granted at once leaves no claim, and asks no presenter")
     func tryClaimLeavesNothing() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
@@ -81,7 +81,7 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil).claims.map(\.claim) == [held])
         let (isGranted, id) = claim(3)
         #expect(isGranted && stage.engine.isGranted(id))
-        // Nothing stands in anybody's way.
+        // No failed attempt blocks a later claim.
         stage.engine.end(held)
         let cat = StandInClaimant("cat", 32)
         let read = stage.claim(.handle, (.read(), 2), by: cat)
@@ -90,7 +90,7 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("so does one that is granted while another thread has still to tell of an end")
+    @Test("so does an attempt that is granted while another thread has still to tell of an end")
     func tryClaimBehindUnfinishedEnd() throws {
         let stage = try EngineHarness()
         let held = stage.claim(.aware, (Self.write, 1), by: StandInClaimant("sync", 30, purpose: "1"))
@@ -105,18 +105,18 @@ import func TestSupport.eventually
         #expect(next.isGranted)
         #expect(isGranted == stage.engine.isGranted(request.claim))
         for claim in [request.claim, read] { stage.engine.end(claim) }
-        // Nobody is left in the way of the next.
+        // No claim is left that blocks the next.
         let last = StandInClaimant("tar", 33)
         stage.engine.end(stage.claim(.handle, (Self.write, 2), by: last))
         #expect(last.isGranted)
     }
 
     @Test(
-        "a claim whose presenter answers before the claim is known to wait is granted as one that has waited")
+        "a claim is granted like a waiting one if its presenter answers before the claim is known to wait")
     func answerBeforeClaimReturns() throws {
         let stage = try EngineHarness()
         let answering = Mutex<(mailbox: Mailbox?, presenter: PresenterID?)>((nil, nil))
-        // On the thread that claims, which in a program of its own is a matter of who runs first.
+        // The presenter answers on the claiming thread; as a separate program it would answer in a race.
         let mailbox = Mailbox {
             let (mailbox, presenter) = answering.withLock { $0 }
             for case .request(let question, _, _, _) in mailbox?.take().map(\.content) ?? [] {
@@ -139,7 +139,7 @@ import func TestSupport.eventually
         answering.withLock { $0 = (nil, nil) }
     }
 
-    @Test("who presents a directory is told of what is in it, with the name it had when it was told of")
+    @Test("a presenter of a directory is told of files in it, with their names at that time")
     func directoryPresenterGetsFormerNames() throws {
         var bounds = Bounds()
         bounds.trailing = .milliseconds(1)
@@ -169,7 +169,7 @@ import func TestSupport.eventually
         stage.engine.forget(ItemID(50))
     }
 
-    @Test("a presenter that shows nothing is asked nothing until it does")
+    @Test("a presenter without an item is asked nothing until it presents one")
     func shownLater() throws {
         let stage = try EngineHarness()
         let (mailbox, nvim) = (Mailbox {}, StandInClaimant("nvim", 640))
@@ -185,7 +185,7 @@ import func TestSupport.eventually
         stage.engine.end(claim)
         stage.engine.remove(presenter)
         #expect(document.releases == 1)
-        // Nobody is there to show it any more.
+        // The presenter was removed already.
         let late = StandInDocument(ItemID(1))
         stage.engine.show(late, by: presenter)
         #expect(late.releases == 1)
