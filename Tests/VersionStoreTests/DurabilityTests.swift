@@ -5,10 +5,10 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A `keep` that returned is on the disk. What fsync(2) has seen of a file or a directory is all that a power cut leaves of it.
-@Suite("What is kept outlives a power cut")
+/// A version is on the disk when `preserve` returns. After a power cut, a file or directory is as at its last fsync(2).
+@Suite("A preserved version survives a power cut")
 struct DurabilityTests {
-    /// What there was when fsync(2) was called last, by inode.
+    /// The contents at the last fsync(2), by inode.
     private final class Disk: Sendable {
         private let texts = Mutex<[UInt64: String]>([:])
         private let path: String
@@ -68,11 +68,11 @@ struct DurabilityTests {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         try check(id)
         disk.forget()
-        // The second one is another name of the first.
+        // The second version is another name of the first.
         try check(try store.preserveByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
     }
 
-    @Test("a copy of what is appended to, its name and its line")
+    @Test("a copy of a file that grows, its name and its line")
     func appendedCopyIsDurable() throws {
         try check(try store.preserveGrown(try sandbox.file("a"), path: bytes("a"), cause: .claim))
     }
@@ -84,14 +84,14 @@ struct DurabilityTests {
             isLinked: true)
     }
 
-    @Test("a copy that was made in a hurry is on the disk when it is recorded")
+    @Test("a copy without sync is on the disk when it is recorded")
     func recordedCopyIsDurable() throws {
         let copy = try store.copyWithoutSync(try sandbox.file("a"))
         #expect(try disk[inode("kept")] == nil)
         try check(try store.record(copy, path: bytes("a"), cause: .claim))
     }
 
-    @Test("a copy in the place of a link, and its name")
+    @Test("a copy that replaces a link, and its name")
     func detachedLinkIsDurable() throws {
         let id = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         disk.forget()
@@ -100,7 +100,7 @@ struct DurabilityTests {
         #expect(try disk[inode("kept")]?.contains(id.description) == true)
     }
 
-    @Test("the line of what is let go of is on the disk before the file goes")
+    @Test("the line about a dropped version is on the disk before the file is removed")
     func dropLinePrecedesRemoval() throws {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         for ids in [

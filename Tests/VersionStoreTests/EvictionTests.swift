@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A store of little room, with a clock that stands still between two steps.
+/// A store with little room, and a clock that stands still between two steps.
 private struct SmallStore {
     let sandbox: Sandbox
     let clock = ManualClock()
@@ -41,15 +41,15 @@ private struct SmallStore {
     func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 }
 
-/// D210: whatever goes makes room for something that is kept.
-@Suite("Nothing is let go of in vain (D210)")
+/// D210: each evicted version makes room for a new version.
+@Suite("No version is evicted in vain (D210)")
 struct FutileEvictionTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
     /// `/dev/shm` is another file system, so no block can be shared.
-    @Test("what is too long to be copied takes no version away")
+    @Test("a file above the size limit for copies evicts no version")
     func tooLargeCopyEvictsNothing() throws {
         let store = try small.open(4, largestCopy: 8192)
         let kept = try (0..<3).map { try small.keep($0, in: store) }
@@ -63,12 +63,12 @@ struct FutileEvictionTests {
         }
         #expect(try small.ids(store) == kept)
         #expect(try small.sandbox.kept() == kept.map(\.description))
-        // The room that it would have taken is free again.
+        // The reserved room is free again.
         _ = try small.keep(3, in: store)
         #expect(try small.ids(store).count == 4)
     }
 
-    @Test("what may never be needed takes no version away")
+    @Test("a copy that may never be needed evicts no version")
     func possibleCopyEvictsNothing() throws {
         let store = try small.open(2)
         let kept = try (0..<2).map { try small.keep($0, in: store) }
@@ -81,7 +81,7 @@ struct FutileEvictionTests {
         #expect(try small.sandbox.kept().count == 2)
     }
 
-    @Test("a name whose contents another version holds as well goes only if that helps")
+    @Test("a version that shares its contents is evicted only if that helps")
     func sharedNameGoesOnlyIfItHelps() throws {
         let store = try small.open(4)
         let plain = try small.keep(0, in: store)
@@ -94,13 +94,13 @@ struct FutileEvictionTests {
         #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, other) }
     }
 
-    @Test("the names of one copy go when nothing else is left to go")
+    @Test("the names of a copy are evicted when no other version can be evicted")
     func namesOfOneCopyGoLast() throws {
         let store = try small.open(4)
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
         small.clock.pass(hours: 2)
-        // One name frees that much.
+        // A single name frees enough room.
         let next = try small.keep(1, in: store)
         #expect(try small.ids(store) == [conflict] + names + [next])
         let last = try small.keep(2, in: store)
@@ -139,7 +139,7 @@ struct FutileEvictionTests {
         #expect(try store.list(under: []).map(\.id) == [second, third])
     }
 
-    @Test("a second link to a file that is kept takes no room but a name's")
+    @Test("a second link to a preserved file takes the room of a name only")
     func secondLinkCostsOneName() throws {
         let store = try small.open(12)
         let old = try small.keep(0, blocks: 2, as: "old", in: store)
@@ -151,9 +151,9 @@ struct FutileEvictionTests {
         #expect(try small.ids(store) == [old] + links)
     }
 
-    /// Their blocks stay when the version goes.
+    /// The blocks stay when the version is dropped.
     @Test(
-        "on a full disk a file that has other names does not go",
+        "on a full disk a file that has other names is not evicted",
         .enabled(if: geteuid() == 0, "only root can make a file system"))
     func fileWithOtherNamesStays() throws {
         let path = small.sandbox.path + "/disk"
@@ -178,7 +178,7 @@ struct FutileEvictionTests {
         #expect(try store.list(under: []).map(\.id) == [kept[0], kept[1], kept[3], next])
     }
 
-    @Test("what the file of a removed link grows to is counted, also if it had two names")
+    @Test("the growth of a removed link's file is counted, also if it had two names")
     func grownLinkIsCharged() throws {
         let store = try small.open(8)
         try small.write(0)
@@ -195,7 +195,7 @@ struct FutileEvictionTests {
     }
 }
 
-/// D211: a moment is measured by a clock that does not jump.
+/// D211: ages are measured by a clock that does not jump.
 @Suite("A clock that jumps neither blocks the limits nor empties the store (D211)")
 struct JumpingClockTests {
     private let small: SmallStore
@@ -203,7 +203,7 @@ struct JumpingClockTests {
 
     init() throws { small = try SmallStore() }
 
-    @Test("what was kept while the clock was ahead goes like anything else when it is set right")
+    @Test("a version preserved while the clock was ahead is evicted like others after the correction")
     func clockSetBackKeepsLimits() throws {
         small.clock.pass(hours: Self.years)
         let early = try small.keep(0, in: try small.open(3))
@@ -217,7 +217,7 @@ struct JumpingClockTests {
         #expect(try small.ids(store) == others + [last])
     }
 
-    @Test("a store that is opened while the clock is ahead loses nothing, and forgets later what it should")
+    @Test("a store that is opened while the clock is ahead loses nothing, and later drops old versions")
     func clockAheadLosesNothing() throws {
         var kept: [VersionID] = []
         do {
@@ -257,7 +257,7 @@ struct JumpingClockTests {
         #expect(try small.ids(try small.open()) == kept)
     }
 
-    @Test("what was kept before the clock was set for the first time is as old as it is")
+    @Test("a version that was preserved before the clock's first setting has its true age")
     func firstClockSetKeepsAges() throws {
         var kept: [VersionID] = []
         small.clock.pass(hours: -Self.years / 7)
@@ -307,15 +307,15 @@ struct JumpingClockTests {
     }
 }
 
-/// D212: what a version costs, and whom.
-@Suite("A user's room is that user's (D212)")
+/// D212: the charge for a version, and the user it is charged to.
+@Suite("A user's room is used by that user only (D212)")
 struct QuotaChargeTests {
     private let small: SmallStore
     private let stranger: UInt32 = 12_345
 
     init() throws { small = try SmallStore() }
 
-    @Test("what was kept a moment ago is not kept again, unless for other readers or in conflict")
+    @Test("a recent version is reused, unless the readers differ or it is in conflict")
     func recentVersionIsReused() throws {
         let store = try small.open()
         let first = try small.keep(0, in: store)
@@ -337,7 +337,7 @@ struct QuotaChargeTests {
     }
 
     @Test(
-        "each name counts, and so does a long line, so that neither the store nor its log grows for nothing")
+        "each name and each long line is charged, so that neither the store nor its log grows without limit")
     func eachNameIsCharged() throws {
         let store = try small.open(10)
         var count = 0
@@ -351,12 +351,12 @@ struct QuotaChargeTests {
         small.clock.pass(hours: 2)
         let long = String(repeating: "\u{1}", count: 4000)
         _ = try small.keep(1, as: long, in: store)
-        // Its line has six bytes for each of these, and is more than the file.
+        // Each byte of the path takes six bytes in the line, so the line is larger than the file.
         #expect(throws: StoreError.overLimit(10 * 4096)) { try small.keep(2, as: long, in: store) }
     }
 
     @Test(
-        "whoever is not the owner pushes out versions of the same document only, and takes half of the room")
+        "a user that is not the owner evicts versions of the same document only, and has half of the room")
     func strangersEvictOwnDocumentOnly() throws {
         let store = try small.open(8)
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
@@ -374,12 +374,12 @@ struct QuotaChargeTests {
         }
         let mine = try (8..<10).map { try small.keep($0, as: "mine", in: store) }
         #expect(try small.ids(store) == others + shared[1...] + [next] + mine)
-        // Now all is full, and the owner may push out anything.
+        // Now the store is full, and the owner may evict any version.
         let last = try small.keep(10, as: "mine", in: store)
         #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
     }
 
-    @Test("what a stranger leaves, and what may be needed of that, takes the room of strangers")
+    @Test("contents of a stranger, and copies that may be needed of them, take the room of strangers")
     func possibleCopyIsChargedToStrangers() throws {
         let store = try small.open(8)
         var kept = try (0..<3).map { try small.keep($0, as: "other", in: store) }
@@ -394,12 +394,12 @@ struct QuotaChargeTests {
         #expect(throws: StoreError.overLimit(4 * 4096)) { _ = try copy(7) }
         kept.append(try small.keep(8, as: "mine", in: store))
         #expect(try small.ids(store) == kept)
-        // The owner's own program goes over it. It was a stranger that left it.
+        // The owner's own program preempts the claim, but the stranger wrote the contents.
         let id = try store.record(needed, path: bytes("shared"), cause: .suspendedWriter, by: geteuid())
         #expect(try store.entry(id).user == stranger)
     }
 
-    @Test("what a stranger has caused is known after a restart")
+    @Test("charges to a stranger are known after a restart")
     func chargesSurviveReopening() throws {
         var kept: [VersionID] = []
         do {
@@ -416,14 +416,14 @@ struct QuotaChargeTests {
     }
 }
 
-/// D213: what counts as kept stays.
+/// D213: a version that a step counts on stays.
 @Suite("A version that a step counts on stays (D213)")
 struct VersionRenewalTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
-    @Test("a young one counts, and stays as long as if it were kept now; an old one is to be kept again")
+    @Test("a young version counts, and stays as if it were new; an old one must be preserved again")
     func renewalExtendsYoungVersion() throws {
         let store = try small.open(2)
         let first = try small.keep(0, in: store)
@@ -431,7 +431,7 @@ struct VersionRenewalTests {
         #expect(store.renewIfRecent(first))
         small.clock.pass(seconds: 3570)
         let second = try small.keep(1, in: store)
-        // It was kept more than an hour ago, but relied on within the hour.
+        // It was preserved more than an hour ago, but a step counted on it within the hour.
         #expect(throws: StoreError.overLimit(2 * 4096)) { try small.keep(2, in: store) }
         #expect(!store.renewIfRecent(first))
         small.clock.pass(seconds: 60)
@@ -441,7 +441,7 @@ struct VersionRenewalTests {
         #expect(!store.renewIfRecent(second) && store.renewIfRecent(third))
     }
 
-    @Test("what is kept again is another name of the same copy")
+    @Test("a renewed version is another name of the same copy")
     func renewedVersionSharesCopy() throws {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
@@ -453,7 +453,7 @@ struct VersionRenewalTests {
         #expect(names[0] == names[1])
     }
 
-    @Test("a version on which another step counts is not let go of with the first")
+    @Test("a version on which another step counts is not dropped with the first")
     func reliedOnVersionIsNotDropped() throws {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
@@ -499,15 +499,15 @@ struct VersionRenewalTests {
     }
 }
 
-/// `kept.log` is written anew now and then. When it has the name, it is the log.
-@Suite("A log that was written anew")
+/// `kept.log` is compacted now and then. The compacted file is the log as soon as it has the name.
+@Suite("A compacted log")
 struct LogCompactionTests {
     private final class Fault: Sendable {
         let isOn = Atomic<Bool>(false)
         let failures = Atomic<Int>(0)
     }
 
-    @Test("it is gone on with though its directory did not reach the disk")
+    @Test("it is used though its directory did not reach the disk")
     func compactionSurvivesSyncError() throws {
         let sandbox = try Sandbox()
         try sandbox.prepare()
@@ -539,7 +539,7 @@ struct LogCompactionTests {
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
     }
 
-    @Test("a log of few lines that are long is written anew, too")
+    @Test("a log of few long lines is compacted, too")
     func longLinesAreCompacted() throws {
         let sandbox = try Sandbox()
         let store = try VersionStore(

@@ -4,9 +4,9 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-/// A link needs no room, a line in the log does. What has no room here is a process that may not make files larger, so each test
-/// is one of its own.
-@Suite("Keeping where the log has no room")
+/// A link needs no room, a line in the log does. In these tests a process may not make files larger, so each test has a process
+/// of its own.
+@Suite("Preserving when the log has no room")
 struct FullDiskTests {
     private func prepared() throws -> Sandbox {
         let sandbox = try Sandbox()
@@ -15,7 +15,7 @@ struct FullDiskTests {
         return sandbox
     }
 
-    @Test("a link without its line is kept and listed, and the line comes with the next one")
+    @Test("a link without its line is preserved and listed, and the line comes with the next one")
     func linkWithoutLineGetsItLater() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
@@ -28,7 +28,7 @@ struct FullDiskTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("what still has no line at the end gets it then")
+    @Test("a missing line is written at the end")
     func pendingLineIsWrittenAtEnd() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
@@ -39,7 +39,7 @@ struct FullDiskTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a link that turns out not to be needed is let go of without a word")
+    @Test("a link that is not needed is dropped without a line")
     func unlistedLinkIsDroppedSilently() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
@@ -84,7 +84,7 @@ struct FullDiskTests {
     }
 }
 
-/// What a process does that may write no more to a file than a copy of the documents needs.
+/// Steps of a process that may not grow a file beyond the size of a document's copy.
 private struct SizeLimitedProcess {
     struct Wrong: Error { let line: UInt }
 

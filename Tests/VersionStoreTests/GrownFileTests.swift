@@ -15,7 +15,7 @@ struct GrownFileTests {
         try sandbox.write("one", to: "log")
     }
 
-    /// Keeps what there is, and returns what was let go of by that.
+    /// Preserves the file, and returns the copies that were dropped for it.
     private func keep(
         _ name: String = "log", as path: String = "log"
     ) throws -> (id: VersionID, gone: [VersionID]) {
@@ -23,9 +23,9 @@ struct GrownFileTests {
         return (id, store.letGoOfGrown())
     }
 
-    @Test("the last copy stands for those it begins with, which can be read under their IDs as before")
+    @Test("the last copy replaces copies that it begins with; they can be read under their IDs as before")
     func lastCopyHoldsFormer() throws {
-        // The longer one ends behind the page that is compared at once.
+        // The longer text ends behind the page that is compared at once.
         let texts = ["", " two", String(repeating: " three", count: 100_000), " four"]
         var kept: [(id: VersionID, text: String)] = []
         for text in texts {
@@ -49,7 +49,7 @@ struct GrownFileTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a part of what was let go of ends where it ended")
+    @Test("a part of a dropped copy ends where the copy ended")
     func droppedCopyEndsWhereItEnded() throws {
         let first = try keep().id
         try sandbox.append(" and two", to: "log")
@@ -62,7 +62,7 @@ struct GrownFileTests {
         #expect(found.count(2, from: 0) == 2)
     }
 
-    @Test("what was found is read though it is let go of, and let go of again, before it is opened")
+    @Test("a found version can be read though its copy is dropped twice before it is opened")
     func locationFollowsHolder() throws {
         let first = try keep().id
         var found = try store.find(first)
@@ -85,7 +85,7 @@ struct GrownFileTests {
         #expect(try contents(store, first) == "one" && contents(store, second) == now)
     }
 
-    @Test("a byte that differs far behind is seen")
+    @Test("a byte that differs far behind is noticed")
     func lateDifferenceIsSeen() throws {
         let size = 3 << 18
         try sandbox.write(String(repeating: "a", count: size), to: "log")
@@ -95,7 +95,7 @@ struct GrownFileTests {
         #expect(try contents(store, first).utf8.count == size)
     }
 
-    @Test("neither of another name, nor for other readers, nor made for somebody who may do more")
+    @Test("copies with another name, other readers or wider rights stay")
     func otherNameOrRightsStays() throws {
         let first = try keep().id
         let (second, none) = try keep(as: "renamed")
@@ -110,7 +110,7 @@ struct GrownFileTests {
         #expect(try store.list(under: []).map(\.id) == [first, second, plain, fourth])
     }
 
-    @Test("what somebody has removed from the store is not missed, nor is what it held found")
+    @Test("a file that was removed from the store is no error, and its versions are not found")
     func removedHolderIsMissing() throws {
         let first = try keep().id
         try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/store/kept/\(first)")
@@ -125,7 +125,7 @@ struct GrownFileTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("killed between the line and the file: the next opening takes the file away, and the ID is good")
+    @Test("killed between the line and the file: the next opening removes the file, and the ID is valid")
     func killBetweenLineAndFile() throws {
         let first = try keep().id
         let name = "\(sandbox.path)/.truce/store/kept/\(first)"
@@ -134,7 +134,7 @@ struct GrownFileTests {
         let (second, gone) = try keep()
         #expect(gone == [first])
         #expect(rename("\(sandbox.path)/as it was", name) == 0)
-        // A store of its own: this one is in use.
+        // A store of its own: the other is in use.
         let other = try Sandbox()
         try FileManager.default.copyItem(
             atPath: "\(sandbox.path)/.truce", toPath: "\(other.path)/.truce")
@@ -144,7 +144,7 @@ struct GrownFileTests {
         #expect(other.log == [])
     }
 
-    @Test("of more files than are remembered the one copied longest ago is forgotten, no more")
+    @Test("above the limit of remembered files only the oldest copy is forgotten")
     func rememberedFilesAreBounded256() throws {
         let first = try keep().id
         for number in 0..<256 {
@@ -162,7 +162,7 @@ struct GrownFileTests {
         #expect(try store.list(under: []).count == 258)
     }
 
-    @Test("workers keep at once: one copy is left, and every ID can be read")
+    @Test("threads preserve at once: one copy is left, and every ID can be read")
     func concurrentAppendedCopies() async throws {
         let ids = try await withThrowingTaskGroup(of: [VersionID].self) { group in
             for _ in 0..<4 {
@@ -173,7 +173,7 @@ struct GrownFileTests {
         #expect(Set(ids).count == 100)
         #expect(store.letGoOfGrown() == [])
         for id in ids { #expect(try contents(store, id) == "one") }
-        // Nothing else was copied, so the last one holds what each of the others does.
+        // No contents differ, so the last copy holds those of all others.
         #expect(try sandbox.kept() == [ids.max()?.description])
     }
 }

@@ -18,7 +18,7 @@ final class ManualClock: Sendable {
     func pass(seconds: Int64) { self.seconds.withLock { $0 += seconds } }
 }
 
-@Suite("The limits of what is kept (D193)")
+@Suite("The limits of the store (D193)")
 struct LimitTests {
     private let sandbox: Sandbox
     private let clock = ManualClock()
@@ -38,7 +38,7 @@ struct LimitTests {
         try sandbox.store(limits: limits, clock: clock.now)
     }
 
-    /// Contents of so many blocks, which nothing else has.
+    /// Writes so many blocks of contents that no other file has.
     private func write(_ number: Int, blocks: Int = 1, to name: String = "a") throws {
         let text = String(format: "%08d", number)
         try sandbox.write(text + String(repeating: "x", count: blocks * 4096 - text.utf8.count), to: name)
@@ -54,7 +54,7 @@ struct LimitTests {
 
     private func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 
-    @Test("at the limit the owner's oldest versions go, as many as make room, and the log says so")
+    @Test("at the limit the owner's oldest versions are evicted, as many as needed, and the log says so")
     func oldestVersionsAreEvictedFirst() throws {
         let store = try store(Self.limits(blocks: 5))
         let kept = try (0..<5).map { try keep($0, in: store) }
@@ -71,13 +71,13 @@ struct LimitTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").contains("the limit of 20480 bytes is reached"))
     }
 
-    @Test("what was kept within the last hour stays, and then nothing more can be kept")
+    @Test("versions of the last hour stay, and then no more can be preserved")
     func recentHourIsNeverEvicted() throws {
         let store = try store(Self.limits(blocks: 3))
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
         let new = [try keep(1, in: store), try keep(2, in: store)]
-        // It would take more than may go, so nothing goes.
+        // The evictable versions are too small, so none is evicted.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 2, in: store) }
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 4, in: store) }
         #expect(try ids(store) == [old] + new)
@@ -85,7 +85,7 @@ struct LimitTests {
         #expect(try ids(store) == new + [last])
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(5, in: store) }
         #expect(try sandbox.kept().count == 3)
-        // A link as well makes the disk hold more.
+        // A link makes the disk hold more, too.
         #expect(throws: StoreError.overLimit(3 * 4096)) {
             try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         }
@@ -94,7 +94,7 @@ struct LimitTests {
         #expect(try ids(store).count == 3)
     }
 
-    @Test("versions in conflict are counted, and go last, the oldest first, with a line in the log")
+    @Test("versions in conflict are counted, and are evicted last, the oldest first, with a line in the log")
     func conflictsAreEvictedLast() throws {
         let store = try store(Self.limits(blocks: 3))
         let conflict = try keep(0, .presenter, in: store)
@@ -105,7 +105,7 @@ struct LimitTests {
         clock.pass(hours: 2)
         let others = [try keep(4, .orphan, in: store), try keep(5, .conflict, in: store)]
         #expect(try ids(store) == [conflict] + others)
-        // Within the hour those in conflict do not go either.
+        // Within the hour, versions in conflict are not evicted either.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, blocks: 2, in: store) }
         #expect(try ids(store) == [conflict] + others)
         clock.pass(hours: 2)
@@ -115,19 +115,19 @@ struct LimitTests {
             sandbox.log.last
                 == "removed kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
         )
-        // The plain one goes before the others in conflict.
+        // The plain version is evicted before the others in conflict.
         clock.pass(hours: 2)
         let newest = try keep(7, in: store)
         #expect(try ids(store) == others + [newest])
     }
 
-    @Test("of a document so many versions stay, those in conflict longest")
+    @Test("the versions of a document are limited; those in conflict stay longest")
     func versionsPerDocumentAreBounded() throws {
         let store = try store(Self.limits(versions: 3))
         let conflict = try keep(0, .presenter, in: store)
         let kept = try (1..<5).map { try keep($0, in: store) }
         let other = try keep(9, as: "other", in: store)
-        // None may go yet.
+        // No version may be evicted yet.
         #expect(try ids(store).count == 6)
         clock.pass(hours: 2)
         let last = try keep(5, in: store)
@@ -138,7 +138,7 @@ struct LimitTests {
         #expect(try ids(store) == [other] + conflicts)
     }
 
-    @Test("what is too old goes when it is looked at, and when the store is opened; written files stay")
+    @Test("versions that are too old are dropped by a prune and at opening; files with a writer stay")
     func oldVersionsArePruned() throws {
         let first: VersionID
         do {
@@ -166,7 +166,7 @@ struct LimitTests {
         #expect(try sandbox.kept() == [])
     }
 
-    @Test("what is certain to stay is not too old")
+    @Test("a version within its certain time is not too old")
     func certainTimeBeatsAge() throws {
         let store = try store(Self.limits { ($0.age, $0.certain) = (.seconds(3600), .seconds(3 * 3600)) })
         let kept = try keep(0, in: store)
@@ -178,7 +178,7 @@ struct LimitTests {
         #expect(try ids(store) == [])
     }
 
-    @Test("what a link's file has grown to is counted when its last writer has closed it")
+    @Test("a link's file is measured when its last writer has closed it")
     func grownLinkIsMeasuredAtClose() throws {
         let store = try store(Self.limits(blocks: 4))
         try write(0)
@@ -193,7 +193,7 @@ struct LimitTests {
         #expect(try ids(store) == [next])
     }
 
-    @Test("the totals are made anew from what is there, and links that grew, when a store is opened")
+    @Test("at opening, the totals are computed from the files, and from links that grew")
     func totalsAreRebuiltOnOpen() throws {
         // A second name counts as a block.
         let limits = Self.limits(blocks: 7)
@@ -208,19 +208,19 @@ struct LimitTests {
         let more = try (2..<5).map { try keep($0, in: store) }
         #expect(try ids(store) == kept + more)
         clock.pass(hours: 2)
-        // Only when both names are gone there is room.
+        // There is room only after both names are gone.
         let last = try keep(5, blocks: 2, in: store)
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
 
-    @Test("a share of the disk counts if it is less, and what is wanted in vain takes nothing away")
+    @Test("a share of the disk counts if it is less, and a failed attempt evicts nothing")
     func shareOfDiskCounts() throws {
         let store = try store(Self.limits { $0.share = 0 })
         #expect(throws: StoreError.overLimit(0)) { try keep(0, in: store) }
         #expect(try sandbox.kept() == [])
     }
 
-    @Test("a copy that is being made, or may not be needed, holds its room")
+    @Test("a copy that is being made, or may not be needed, reserves its room")
     func unfinishedCopyReservesRoom() throws {
         let store = try store(Self.limits(blocks: 2))
         try write(0)
@@ -236,7 +236,7 @@ struct LimitTests {
         _ = try keep(4, in: store)
     }
 
-    @Test("the log is written anew when few of its lines are about what is there")
+    @Test("the log is compacted when few of its lines are about existing versions")
     func logIsCompacted() throws {
         let store = try VersionStore(
             in: try sandbox.root(), limits: Self.limits(versions: 2) { $0.certain = .zero }, clock: clock.now,
@@ -253,7 +253,7 @@ struct LimitTests {
         }
         #expect(try ids(store).count == 3)
         #expect(try contents(store, held) == "grown" && contents(store, holder) == "grown more")
-        // No other process can open it as long as the store is used.
+        // No other process can open the store while it is used.
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
         #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
     }
@@ -305,7 +305,7 @@ struct DeduplicationTests {
         #expect(try contents(store, second).utf8.elementsEqual(text))
     }
 
-    @Test("what is equal to the document that a link holds is copied: that may be written to")
+    @Test("a file equal to a linked document is copied: the document may be written")
     func linkIsNeverShared() throws {
         try sandbox.write("text", to: "a")
         let link = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
@@ -316,7 +316,7 @@ struct DeduplicationTests {
     }
 
     @Test(
-        "a copy is its owner's, and equal contents of two owners are two files",
+        "a copy belongs to its owner: equal contents of two owners are two files",
         .enabled(if: geteuid() == 0, "only root can give files away"))
     func ownersDoNotShare() throws {
         var kept: [VersionID] = []

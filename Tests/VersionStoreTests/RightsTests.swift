@@ -2,7 +2,7 @@
 import Testing
 import VersionStore
 
-@Suite("Who may read a kept file")
+@Suite("Rights to read a version")
 struct RightsTests {
     private let owner = Credentials(user: 10, groups: [20])
     private let member = Credentials(user: 11, groups: [21, 20])
@@ -13,7 +13,7 @@ struct RightsTests {
         FileRights(user: 10, group: 20, mode: 0o100_000 | mode, accessControlList: list)
     }
 
-    /// The kernel's form; entries are (tag, permissions, number).
+    /// An access list in the kernel's form; entries are (tag, permissions, number).
     private func list(version: UInt8 = 2, _ entries: [(UInt8, UInt8, UInt8)]) -> [UInt8] {
         entries.reduce(into: [version, 0, 0, 0]) { $0 += [$1.0, 0, $1.1, 0, $1.2, 0, 0, 0] }
     }
@@ -59,7 +59,7 @@ struct RightsTests {
         #expect(!rights(0o640, list).mayRead(member))
     }
 
-    @Test("a list that cannot be understood lets nobody but root")
+    @Test("a list that cannot be parsed allows root only")
     func malformedListAdmitsOnlyRoot() {
         let whole: [(UInt8, UInt8, UInt8)] = [(1, 6, 255), (4, 4, 255), (0x20, 4, 255)]
         #expect(rights(0o644, list(whole)).mayRead(stranger))
@@ -72,7 +72,9 @@ struct RightsTests {
         }
     }
 
-    @Test("both the stored rights and the document's present ones must allow it; gone, the stored decide")
+    @Test(
+        "the stored rights and the document's present rights must both allow; without a document the stored decide"
+    )
     func storedAndPresentRightsMustAllow() throws {
         let id = try #require(VersionID("0000000000000000"))
         func entry(_ mode: UInt32) -> VersionRecord {

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A source directory of a test's own, removed with the test.
+/// A source directory of a single test, removed with the test.
 final class Sandbox: Sendable {
     let path: String
     private let sentences = Mutex<[String]>([])
@@ -20,7 +20,7 @@ final class Sandbox: Sendable {
         do { try FileManager.default.removeItem(atPath: path) } catch { print("left \(path): \(error)") }
     }
 
-    /// What the store said was not as it should be.
+    /// Error lines of the store.
     var log: [String] { sentences.withLock { $0 } }
 
     func root() throws -> OwnedDescriptor { try OwnedDescriptor.openPath(path) }
@@ -77,7 +77,7 @@ final class Sandbox: Sendable {
         try FileManager.default.contentsOfDirectory(atPath: "\(path)/.truce/store/kept").sorted()
     }
 
-    /// Leaves the directories and marker of a store nobody has open.
+    /// Makes the directories and marker of a store, and closes the store.
     func prepare() throws { _ = try store() }
 }
 

@@ -5,13 +5,13 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("A store whose mount does not come about (the daemon's own directory)")
+@Suite("A store after a failed mount (the daemon's own directory)")
 struct StoreRemovalTests {
     private func exists(_ name: String, in sandbox: Sandbox) -> Bool {
         access("\(sandbox.path)/\(name)", F_OK) == 0
     }
 
-    @Test("what an opening has made goes, and what was there before stays")
+    @Test("files that an opening has made are removed, and earlier files stay")
     func newStoreIsRemoved() throws {
         let sandbox = try Sandbox()
         let made = try sandbox.store()
@@ -25,7 +25,7 @@ struct StoreRemovalTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a store in which something is kept stays, and the log says so")
+    @Test("a store with versions stays, and the log says so")
     func usedStoreStays() throws {
         let sandbox = try Sandbox()
         try sandbox.write("old", to: "a")
@@ -44,14 +44,14 @@ struct StoreRemovalTests {
         let store = try sandbox.store()
         _ = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         #expect(try openForWriting(below: sandbox.path).isEmpty)
-        // What is open for writing is seen that way.
+        // Checks that this search finds a file that is open for writing.
         let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
         #expect(try openForWriting(below: sandbox.path).count == 1)
         try handle.close()
         #expect(try store.list(under: []).count == 1)
     }
 
-    /// The files that this process has open and may write to.
+    /// The files that this process has open for writing.
     private func openForWriting(below directory: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
             var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

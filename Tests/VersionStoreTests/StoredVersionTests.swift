@@ -4,9 +4,9 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("Keeping")
+@Suite("Preserving")
 struct StoredVersionTests {
-    @Test("UNLINK and RENAME-over keep by linking the old inode, atomic, no copy")
+    @Test("UNLINK and RENAME over a file preserve by linking the old inode: atomic, no copy")
     func preserveByLinkingKeepsInode() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -26,7 +26,7 @@ struct StoredVersionTests {
         #expect(try sandbox.status(".truce/store/kept/\(id)").inode == before.inode)
     }
 
-    @Test("in-place truncation keeps the contents; the copy is the daemon's alone")
+    @Test("before an in-place truncation the contents are copied; the copy is the daemon's alone")
     func preserveByCopyingBeforeTruncation() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -43,8 +43,9 @@ struct StoredVersionTests {
         #expect(try sandbox.kept() == [id.description])
     }
 
-    /// `/dev/shm` is another file system, so nothing is shared and `sendfile` does the copying.
-    @Test("what cannot be shared is copied up to the limit, and refused beyond it", arguments: [10, 11])
+    /// `/dev/shm` is another file system, so no block is shared and `sendfile` copies.
+    @Test(
+        "a file that shares no blocks is copied up to the limit, and refused beyond it", arguments: [10, 11])
     func largestCopyLimit(size: Int) throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(largestCopy: 10)
@@ -66,7 +67,7 @@ struct StoredVersionTests {
         }
     }
 
-    @Test("only files have contents to keep", arguments: ["folder", "link", "pipe"])
+    @Test("only files have contents to preserve", arguments: ["folder", "link", "pipe"])
     func onlyRegularFilesArePreserved(name: String) throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -94,7 +95,7 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
     }
 
-    @Test("a folder lists what was below it, and not what only begins with its name")
+    @Test("a folder lists versions below it, and not those of longer names")
     func listUnderFolder() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -109,7 +110,7 @@ struct StoredVersionTests {
         }
     }
 
-    @Test("what was copied in a hurry stays, and nothing of what is not wanted; after a kill it is found")
+    @Test("a copy without sync stays, and discarded copies do not; after a kill it is recovered")
     func unsyncedCopyLifecycle() throws {
         let sandbox = try Sandbox()
         try sandbox.write("first", to: "a")
@@ -120,7 +121,7 @@ struct StoredVersionTests {
         #expect(try contents(sandbox.store(), try #require(entries.last).id) == "second")
     }
 
-    /// As a daemon does that is killed in the middle.
+    /// The steps of a daemon that is killed in the middle.
     private func fill(_ sandbox: Sandbox) throws {
         let store = try sandbox.store()
         store.discard(try store.copyWithoutSync(try sandbox.file("a")))
@@ -147,7 +148,7 @@ struct StoredVersionTests {
         #expect(try sandbox.kept().count == 2)
     }
 
-    @Test("who looks through the log keeps nobody from keeping something")
+    @Test("a reader of the log does not block preserving")
     func listingDoesNotBlockPreserving() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -164,7 +165,7 @@ struct StoredVersionTests {
         #expect(try store.list(under: []).map(\.id) == [first, try #require(second).get()])
     }
 
-    @Test("the files that hold what is kept are known, not the documents they were copied of")
+    @Test("files of the store are recognized, and the documents that were copied are not")
     func storeFilesAreRecognized() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -178,7 +179,7 @@ struct StoredVersionTests {
         #expect(try !store.holds(sandbox.status("other")))
     }
 
-    @Test("a kept link whose contents did not change after all is dropped")
+    @Test("a link is dropped if its contents did not change after all")
     func unchangedLinkIsDropped() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -193,7 +194,7 @@ struct StoredVersionTests {
     }
 
     @Test(
-        "a line says when, as one moment in UTC for people and scripts",
+        "a line tells the time, as one moment in UTC for people and scripts",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (2_999_999, "1970-01-01T00:00:00.002Z"),
             (1_795_221_300_923_456_789, "2026-11-21T00:35:00.923Z"),
@@ -208,7 +209,7 @@ struct StoredVersionTests {
         #expect(try store.entry(id).time == nanoseconds)
     }
 
-    @Test("workers keep at once: every ID is its own, every line is whole")
+    @Test("threads preserve at once: every ID is unique, every line is whole")
     func concurrentPreservation() async throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(clock: { 1_000_000_000_000_000_000 })
@@ -228,7 +229,7 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 100)
     }
 
-    @Test("a source that cannot be written has no store, and keeping says so")
+    @Test("a source that cannot be written has no store, and preserving says so")
     func readOnlySourceHasNoStore() throws {
         let root = try OwnedDescriptor.openPath("/sys")
         let store = try VersionStore(in: root, log: { _ in })

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-@Suite("IDs of kept files")
+@Suite("IDs of versions")
 struct VersionIDTests {
     @Test("sixteen lowercase hexadecimal digits and nothing else")
     func idFormatIsStrict() {
