@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("A file may add names and take names away, and what is not to belong decides first")
+    @Test("A file may add names and remove names, and removals are applied first")
     func namesAreAddedAndExclusionsDecideFirst() throws {
         let file = try parse(
             """
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "A name is cut off where the kernel cuts it",
+        "A name is truncated where the kernel truncates it",
         arguments: [
             ("evince-thumbnailer", "evince-thumbnai"), ("evince-thumbnailer*", "evince-thumbnai"),
             ("fifteen-letters", "fifteen-letters"), ("tracker*", "tracker*"),
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(
-        "What is wrong is named with its line, its key and what to do",
+        "An error names its line, its key and the remedy",
         arguments: [
             ("[programs.background\n", 1, ["not TOML"]),
             ("\n[programs.background]\nnames = [\"a\"]\nnames = [\"b\"]", 4, ["not TOML", "names"]),
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("What is not UTF-8, and too many names, are refused")
+    @Test("Invalid UTF-8 and too many names are refused")
     func nonUTF8AndTooManyNamesAreRefused() {
         let notText = Array("# a\n# b".utf8) + [0xFF]
         do throws(RuleProblem) {

@@ -42,7 +42,7 @@ import Testing
         return rules.problems.first ?? ""
     }
 
-    @Test("The user's file decides before the administrator's, and that before what is shipped")
+    @Test("The user's file decides before the administrator's, and that before the shipped file")
     func userRulesPrecedeSystemAndShipped() {
         let rules = load(
             system: folder.write(
@@ -56,7 +56,7 @@ import Testing
             rules.sources.map(\.path) == ["shipped", folder.path + "/system", folder.path + "/user"])
     }
 
-    @Test("A file that is wrong is left out as a whole, the others are in force, and the problem names it")
+    @Test("A file with an error is ignored as a whole, the others are in force, and the problem names it")
     func aWrongFileIsIgnoredAsAWhole() {
         let user = folder.write("user", "[programs.background]\nnames = [\"a\"]\nnam = []")
         let rules = load(
@@ -76,7 +76,8 @@ import Testing
         #expect(rules.problems == [])
     }
 
-    @Test("A link, a directory, what others may write, another user's and what is too long are not read")
+    @Test(
+        "Links, directories, files of others or writable by others, and files that are too long are not read")
     func untrustedFilesAreNotRead() {
         let right = folder.write("user", "[programs]")
         #expect(problem(right) == "")
@@ -102,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "The environment says where the user's file is",
+        "The environment tells where the user's file is",
         arguments: [
             (["XDG_CONFIG_HOME": "/x", "HOME": "/h"], "/x/truce/truce.toml"),
             (["HOME": "/h"], "/h/.config/truce/truce.toml"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes do to one file what there is to do, at random. Each locks the bytes that an operation is about, in memory that
-// all share, where the model is, too: what each byte of the file must be.
+// Several processes do random operations on one file. Each locks the bytes of its operation, in shared memory. There is the
+// model, too: the expected value of each byte of the file.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -81,7 +81,7 @@ static range any_range(void) {
     return (range){from, to > LARGEST ? LARGEST : to};
 }
 
-// A range whose last bytes may be where the file ends: that is locked with all behind it, since both change together.
+// A range that may reach the end of the file is locked with all bytes behind it, since both change together.
 static range lock_to_change(range wanted) {
     while (1) {
         int size = shared->size;
@@ -93,11 +93,11 @@ static range lock_to_change(range wanted) {
     }
 }
 
-// Locks a range to read, as far as the file goes.
+// Locks a range to read, up to the end of the file.
 static range lock_to_read(range wanted) {
     lock(0, wanted, none);
     if (wanted.to > shared->size) {
-        // Where the file ends must not change meanwhile.
+        // The end of the file must not change meanwhile.
         unlock();
         lock(0, (range){wanted.from < shared->size ? wanted.from : shared->size, LARGEST + 1}, wanted);
     }
@@ -153,7 +153,7 @@ static void append_some(void) {
     static unsigned char bytes[LARGEST];
     lock(1, (range){shared->size, LARGEST + 1}, none);
     range wanted = {shared->size, shared->size + 1 + any(3 * PAGE)};
-    // The file may have grown or shrunk before the lock was had: then the lock was for other bytes.
+    // The file may have grown or shrunk before the lock was granted: then the lock covers other bytes.
     if (wanted.from < shared->claims[self].ranges[0].from || wanted.to > LARGEST) return;
     int appending = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (appending < 0) fail("open to append");
@@ -193,8 +193,8 @@ static void map_and_read(void) {
 static void map_and_store(void) {
     static unsigned char bytes[LARGEST];
     range wanted = any_range(), pages = {wanted.from / PAGE * PAGE, (wanted.to + PAGE - 1) / PAGE * PAGE};
-    // The kernel may drop a page that is being written and read it again. If it is stored to then, the write is lost with it:
-    // no file system in user space can tell. So nothing is done to a page while another process stores to it.
+    // The kernel may drop a page that is being written and read it again. A store to it meanwhile is lost with it: no file
+    // system in user space can tell. So no process uses a page while another process stores to it.
     lock(1, pages, none);
     if (wanted.to > shared->size) return;
     size_t length;
@@ -257,7 +257,7 @@ static void go_directly(int is_write) {
         return note(wanted, bytes);
     }
     ssize_t count = pread(direct, bytes, length, wanted.from);
-    // A plain directory on ext4 gives this error, too, if another process just stores to one of these pages.
+    // A plain directory on ext4 gives this error, too, if another process stores to one of these pages at the same time.
     if (count < 0 && errno == EIO) return;
     if (count < 0) fail("pread of O_DIRECT");
     compare("read directly", wanted, bytes, (int)count);
@@ -298,7 +298,7 @@ static void act(int operation) {
     }
 }
 
-// How often each is done, of 100.
+// How often each operation is done, of 100.
 static const int shares[] = {22, 18, 5, 2, 1, 14, 10, 4, 6, 1, 4, 5, 4, 4};
 
 static int any_operation(void) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers rewrite the frames of a ring and publish each frame's number when pwrite has returned. Readers look at the number first,
-// and then must find it, or a later one. They read by pread, by a mapping, or by a descriptor of their own each time.
-// The offset of the first frame must be a multiple of 8, so that each number lies within one page.
+// Writers rewrite the frames of a ring and publish each frame's number when pwrite has returned. Readers load the number first,
+// and then must find it, or a later one. They read by pread, by a mapping, or by a descriptor of their own each time. The
+// offset of the first frame must be a multiple of 8, so that each number lies within one page.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -75,7 +75,7 @@ static int read_frames(int number) {
     while (seconds() < shared->end) {
         uint64_t chance = random_number(&state);
         int frame = (int)(chance % FRAMES);
-        // What was written just now, or is about to be.
+        // A frame that was just written, or is about to be written.
         if (chance >> 63) frame = (atomic_load(&shared->last[chance % writers]) + FRAMES + (int)(chance >> 32) % 8 - 4) % FRAMES;
         uint64_t published = atomic_load(&shared->published[frame]);
         atomic_fetch_add(&shared->reads, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands of DataWorker share.
+// Shared parts of DataWorker's commands.
 #ifndef SHARED_H
 #define SHARED_H
 
@@ -9,13 +9,13 @@
 // Memory that all processes of the command see.
 void *shared_memory(size_t size);
 
-// Starts a process that runs the body and ends with what it returns; returns nothing else to the caller.
+// Starts a process that runs the body and ends with its result. Returns in the caller only.
 void start(int (*body)(int), int number);
 
-// Waits for all that were started. Returns whether one of them failed.
+// Waits for all processes that were started. Returns whether any of them failed.
 int any_failed(void);
 
-// Tells what failed, by its errno, and ends the process.
+// Prints the failed call with its errno, and ends the process.
 void fail(const char *what) __attribute__((noreturn));
 
 double seconds(void);

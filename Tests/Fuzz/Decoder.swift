@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What libFuzzer calls with each stream it has made up.
+/// libFuzzer calls this with each stream that it has made up.
 @c(LLVMFuzzerTestOneInput)
 public func checkStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What libFuzzer calls with each stream it has made up.
+/// libFuzzer calls this with each stream that it has made up.
 @c(LLVMFuzzerTestOneInput)
 public func sendStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {
@@ -12,9 +12,9 @@ public func sendStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// libFuzzer calls one after the other, on one thread.
+/// libFuzzer makes the calls in sequence, on one thread.
 private nonisolated(unsafe) let stage: HostileStage = {
-    // @unchecked: one thread alone ever calls sendStream and ends the process, and nothing else reads this.
+    // @unchecked: a single thread calls sendStream and ends the process, and no other thread reads this.
     atexit { endStage() }
     return HostileStage()
 }()

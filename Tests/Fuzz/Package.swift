@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// What Scripts/fuzz builds: the rooms that read what clients send, and two programs that make things up for them. It is
-// a package of its own because the whole of it is compiled with probes for libFuzzer.
+// Built by Scripts/fuzz: the targets that read clients' messages, and two programs that make up input for them. It is a package
+// of its own because the whole of it is compiled with probes for libFuzzer.
 let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -15,8 +15,8 @@ func room(_ name: String, imports: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: imports, swiftSettings: rules)
 }
 
-/// The script puts links to the sources of each into a directory of that name: what is checked is checked by tests of
-/// the normal build, too, which take the corpus for their input.
+/// The script puts links to the sources of each into a directory of that name. Tests of the normal build check the same code
+/// with the corpus.
 func fuzzer(_ name: String, imports: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: imports, path: name, swiftSettings: rules)
 }

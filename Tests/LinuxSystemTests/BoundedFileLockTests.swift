@@ -8,7 +8,7 @@ import Testing
 struct LockWaitingTests {
     private static let margin = Duration.seconds(10)
 
-    /// Two open files of one file, which has no name: each has a lock of its own.
+    /// Two open file descriptions of an unnamed file: each has a lock of its own.
     private final class Pair: Sendable {
         private let first: OwnedDescriptor
         private let second: OwnedDescriptor
@@ -30,14 +30,14 @@ struct LockWaitingTests {
         }
     }
 
-    @Test("a lock that is free is taken, and another open file does not get it then")
+    @Test("a free lock is taken, and another open file does not get it then")
     func aFreeLockIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockSecond(within: .seconds(60)))
         #expect(try !pair.lockFirst())
     }
 
-    @Test("a lock that is held is not taken within the bound")
+    @Test("a held lock is not taken within the bound")
     func aHeldLockTimesOut() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
@@ -48,7 +48,7 @@ struct LockWaitingTests {
         #expect(took >= .milliseconds(100) && took < Self.margin)
     }
 
-    @Test("nothing is waited for where there is no hope")
+    @Test("a hopeless wait ends at once")
     func aHopelessWaitEndsAtOnce() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
@@ -62,7 +62,7 @@ struct LockWaitingTests {
     func aLockReleasedDuringTheWaitIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
-        // The wait has begun when it asks whether there is hope.
+        // The wait has begun when it calls the closure.
         let isTaken = try pair.lockSecond(within: .seconds(60)) {
             pair.unlockFirst()
             return false

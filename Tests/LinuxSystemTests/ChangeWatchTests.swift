@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Watching directories for changes")
 struct ChangeWatchTests {
-    @Test("Each thing that is done to a name is told under it")
+    @Test("Each change of a name is told under it")
     func eachNameOperationIsReported() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
@@ -23,7 +23,7 @@ struct ChangeWatchTests {
             #expect(try told(by: watch, number) == ["moved": [.vanished]])
             mkdir(folder["directory"], 0o700)
             #expect(try told(by: watch, number) == ["directory": [.appeared, .directory]])
-            // Of the watched directory itself, without a name.
+            // A change of the watched directory itself, without a name.
             chmod(folder.path, 0o750)
             #expect(try told(by: watch, number) == ["": [.attributes, .directory]])
             close(open(folder["directory"], O_RDONLY | O_DIRECTORY))
@@ -31,7 +31,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("A name is told as the bytes it consists of, however long")
+    @Test("A name is told as its bytes, however long")
     func namesAreReportedAsBytes() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
@@ -67,7 +67,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("While there is nothing to read, reading gives nothing and waiting takes as long as it may")
+    @Test("Without changes, reading gives nothing and waiting takes its full time")
     func withoutEventsReadIsEmptyAndWaitTimesOut() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
@@ -84,7 +84,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("When more happens than the kernel keeps, that is said, and what comes later is told again")
+    @Test("When more happens than the kernel queues, that is told, and later changes are told again")
     func aQueueOverflowIsReported() throws {
         let limit = try #require(readSmallFile("/proc/sys/fs/inotify/max_queued_events"))
         let most = try #require(Int(String(decoding: limit, as: UTF8.self).filter(\.isNumber)))
@@ -103,7 +103,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("Root is told of a whole file system, and by whom")
+    @Test("Root is told of a whole file system, with the process of each change")
     func rootWatchesAWholeFilesystem() throws {
         try Folder.with { folder in
             let directory = try folder.descriptor()
@@ -121,7 +121,7 @@ struct ChangeWatchTests {
             mkdir(folder["inner"], 0o700)
             chmod(folder.path, 0o750)
             let handle = try directory.persistentHandle()
-            // Others are at work on the same file system.
+            // Other programs work on the same file system.
             let ours = try changes(of: watch).changes.filter { $0.directory == .handle(handle) }
             #expect(ours.allSatisfy { $0.process == getpid() })
             #expect(
@@ -132,7 +132,7 @@ struct ChangeWatchTests {
         }
     }
 
-    /// All there is to read.
+    /// All readable changes.
     private func changes(of watch: ChangeWatch) throws -> ChangeWatch.Changes {
         var all = try watch.read()
         while watch.wait(until: 0) {
@@ -158,7 +158,7 @@ struct ChangeWatchTests {
     }
 }
 
-/// A new directory, for as long as a test lasts.
+/// A new directory that exists as long as the test.
 private struct Folder {
     let path: String
 
@@ -179,7 +179,7 @@ private struct Folder {
 
     func descriptor() throws -> OwnedDescriptor { try OwnedDescriptor.openDirectory(at: path) }
 
-    /// Makes a file, or writes over it.
+    /// Makes a file, or overwrites it.
     func write(_ name: String, _ text: String) throws {
         let file = open(self[name], O_WRONLY | O_CREAT, 0o600)
         try #require(file >= 0)

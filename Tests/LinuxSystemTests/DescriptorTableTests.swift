@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The kernel's table of descriptors")
 struct DescriptorTableTests {
-    @Test("It is made as large as is asked, or as the limit allows, and no descriptor is left open")
+    @Test("It grows to the requested size, or to the limit, and no descriptor is left open")
     func reserveGrowsTheTableWithoutLeaks() throws {
         func size() throws -> Int {
             try #require(ProcessStatus(of: getpid())?["FDSize"].flatMap { Int($0) })

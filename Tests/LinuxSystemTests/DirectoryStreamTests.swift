@@ -4,12 +4,12 @@ import LinuxSystem
 import Testing
 
 @Suite struct DirectoryStreamTests {
-    @Test("A directory that cannot be read on is no directory that has ended")
+    @Test("A read error is not taken for the end of a directory")
     func aReadErrorIsNotTheEnd() throws {
         let descriptor = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         try #require(descriptor >= 0)
         var stream = try DirectoryStream(reading: OwnedDescriptor(adopting: descriptor))
-        // Nothing has been read yet, and what is read from now on is no directory.
+        // Nothing has been read yet, and from now on the descriptor is no directory.
         let other = open("/dev/null", O_RDONLY | O_CLOEXEC)
         try #require(dup2(other, descriptor) == descriptor)
         close(other)

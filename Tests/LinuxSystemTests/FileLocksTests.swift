@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "A lease is no lock, nor is a text that is cut off",
+        "A lease is no lock, nor is a truncated text",
         arguments: [
             "lock:\t1: LEASE  ACTIVE    WRITE 4711 00:35:7 0 EOF", "lock:\t1:", "lock:", "locks: 1: FLOCK",
             "",

@@ -10,7 +10,7 @@ struct LoadGaugeTests {
         let isOver = Atomic<Bool>(false)
     }
 
-    @Test("One more thread than there are processors is a crowd")
+    @Test("One thread more than there are processors waits")
     func moreThreadsThanProcessorsIsOversubscribed() throws {
         let gauge = try #require(LoadGauge())
         let work = Work()

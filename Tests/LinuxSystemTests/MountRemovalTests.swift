@@ -5,9 +5,9 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Root takes away the mount that it looked at, whatever a user renames meanwhile.
+/// Root removes the mount that it checked, whatever a user renames meanwhile.
 @Suite(.enabled(if: geteuid() == 0), .serialized) struct UnmountingTests {
-    /// `a/mount` and `b/mount`, two mounts of a user's that look alike.
+    /// `a/mount` and `b/mount`, two mounts of a user that look alike.
     private struct Stage {
         let place: String
         let mount: MountEntry
@@ -37,7 +37,7 @@ import Testing
             }
         }
 
-        /// The sources of what is mounted here.
+        /// The sources of the remaining mounts.
         var left: [String] {
             get throws {
                 let inside = Array((place + "/").utf8)
@@ -67,7 +67,7 @@ import Testing
         try body(stage)
     }
 
-    @Test("A directory that is swapped before the look: the mount goes where it is now")
+    @Test("A directory that is swapped before the check: the mount at the path is removed")
     func aSwapBeforeTheCheckIsFollowed() throws {
         try onStage { stage in
             try stage.swap()
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("A directory that is swapped between the look and the call: the same")
+    @Test("A directory that is swapped between the check and the call: the same")
     func aSwapAfterTheCheckIsFollowed() throws {
         try onStage { stage in
             try stage.mount.unmountUnused { () throws(Errno) in try stage.swap() }
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("A directory that becomes a link, before and after the look: the same", arguments: [false, true])
+    @Test("A directory that becomes a link, before and after the check: the same", arguments: [false, true])
     func aDirectoryTurnedLinkIsFollowed(late: Bool) throws {
         try onStage { stage in
             if !late { try stage.link() }
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("Taken away lazily, it goes where it is now, too")
+    @Test("A lazy removal removes the mount at its present place, too")
     func lazyDetachFollowsTheMount() throws {
         try onStage { stage in
             try stage.swap()
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("What is in use stays, and what is gone is not looked for")
+    @Test("A mount in use stays, and a missing mount is not searched for")
     func busyStaysAndGoneIsStale() throws {
         try onStage { stage in
             let inside = try OwnedDescriptor.openResolved(Array("\(stage.place)/a/mount".utf8))

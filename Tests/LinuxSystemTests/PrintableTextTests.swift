@@ -2,10 +2,10 @@
 import LinuxSystem
 import Testing
 
-/// Text of another user's choice, as it is shown to people.
+/// Text from another user, as it is shown to people.
 @Suite struct ShownTextTests {
     @Test(
-        "What a terminal obeys, what ends a line and what turns text around is shown by its number",
+        "Control characters, line ends and characters that turn text around are shown by their numbers",
         arguments: [
             ("a\nb", #"a\x0ab"#), ("\u{1b}[31m", #"\x1b[31m"#), ("\u{0}\t\u{7f}", #"\x00\x09\x7f"#),
             ("\u{85}\u{9b}31m", #"\u{85}\u{9b}31m"#), ("\u{2028}\u{2029}", #"\u{2028}\u{2029}"#),
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(
-        "Everything else stays as it is, also what is joined or written from right to left",
+        "All other characters stay as they are, also joined ones and those written from right to left",
         arguments: ["", "notes.md", "Übung 3", "כתב", "نامه\u{200c}ها", "👩\u{200d}🚀", "e\u{301}", #"\x0a"#])
     func otherTextIsUnchanged(text: String) {
         #expect(text.printable == text)
@@ -39,7 +39,7 @@ import Testing
         #expect(bytes.printable == printable)
     }
 
-    @Test("Each line that is said is one, whatever is in it; what is written exactly stays")
+    @Test("Each message is a single line, whatever it contains; verbatim text stays")
     func eachOutputLineIsOneLine() throws {
         let pipe = try Pipe()
         LineOutput.say(["one\ntwo\u{202e}", "three"], to: pipe.writeEnd.rawValue)

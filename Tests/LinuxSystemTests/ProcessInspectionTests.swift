@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(
-        "The numbers come after the last bracket, whatever a program is called",
+        "The numbers come after the last bracket, whatever a program's name is",
         arguments: ["vim", "a b", "x) R 1 1 1 1 1", "(", ""])
     func statFieldsFollowTheLastBracket(program: String) throws {
         let status = try #require(ProcessInspection.processStatus(from: stat(program)))
@@ -23,14 +23,14 @@ import Testing
         #expect(status.started == 777)
     }
 
-    @Test("A text that was cut off says nothing")
+    @Test("A truncated text says nothing")
     func truncatedStatIsRejected() {
         #expect(ProcessInspection.processStatus(from: Array(stat("vim").prefix(30))) == nil)
         #expect(ProcessInspection.processStatus(from: []) == nil)
     }
 
     @Test(
-        "A thread that sleeps in another call, or is gone, does not look by path; of one that runs it is not seen yet"
+        "A thread that sleeps in another call, or is gone, does not look up a path; a running thread is unknown"
     )
     func attributeCallsAreClassified() throws {
         let sleeper = try Program("sleep").start("60")
@@ -70,7 +70,7 @@ import Testing
         #expect(ProcessInspection.threadStatus(from: []).user == nil)
     }
 
-    @Test("What is said of this process is true")
+    @Test("The inspection of this process is true")
     func ownStatusIsCorrect() throws {
         let status = try #require(ProcessInspection.status(ofProcess: getpid()))
         #expect(status.parent == getppid())
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "A file is read whole, whatever fits into a read",
+        "A file is read whole, however large a single read is",
         arguments: [0, 1, 4095, 4096, 4097, 10 << 10, 16 << 10, 720 << 10, (1 << 20) - 1])
     func smallFilesAreReadWhole(size: Int) throws {
         let file = try Self.file(of: size)
@@ -89,14 +89,14 @@ import Testing
         #expect(readBeginning(file) == FileContents.ofFile(file).map { Array($0.prefix(4096)) })
     }
 
-    @Test("What is too large is not cut off, but not read")
+    @Test("A file that is too large is refused, not truncated")
     func anOversizedFileIsNotRead() throws {
         let file = try Self.file(of: 1 << 20)
         defer { unlink(file) }
         #expect(readSmallFile(file) == nil)
     }
 
-    /// No two parts of it that are read at once are the same.
+    /// A file in which no two pieces that are read at once are equal.
     private static func file(of size: Int) throws -> String {
         var template = Array("/tmp/truce-file-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
@@ -108,7 +108,7 @@ import Testing
         return path
     }
 
-    @Test("What stands behind a long list of groups is seen, too", arguments: [400, 65_536])
+    @Test("Lines behind a long list of groups are read, too", arguments: [400, 65_536])
     func fieldsBehindALongGroupListAreRead(count: Int) throws {
         guard geteuid() == 0 else {
             return print("only root can give a process groups: shown by the run as root")
@@ -132,7 +132,7 @@ import Testing
         signal.pause()
         """
 
-    @Test("A process whose first thread has ended goes on by the others")
+    @Test("A process goes on by its other threads when the first has ended")
     func aProcessOutlivesItsFirstThread() throws {
         let program = try Program("python3").start("-c", Self.leaving, input: .keyboard)
         try eventually(within: .seconds(20), "the end of the first thread\n\(program.errorText)") {
@@ -155,7 +155,7 @@ import Testing
         ctypes.CDLL(None).pthread_exit(None)
         """
 
-    @Test("What only waits for its parent has ended; what lives is its own first thread")
+    @Test("A zombie has ended; a living process is its own first thread")
     func aZombieHasEnded() {
         let zombie = { (threads: Int) in Array("State:\tZ (zombie)\nThreads:\t\(threads)\n".utf8) }
         #expect(ProcessInspection.threadStatus(from: zombie(1)).isZombieProcess)
@@ -164,7 +164,7 @@ import Testing
         #expect(ProcessInspection.livingThread(of: getpid()) == getpid())
     }
 
-    @Test("The kernel's own threads are told by a flag, whatever they are called")
+    @Test("The kernel's own threads are recognized by a flag, whatever their names")
     func kernelThreadsAreRecognisedByFlag() {
         let text = { (flags: String) in Array("62 (nfsd) 1) S 2 0 0 0 -1 \(flags) 0 0 0 0 0 0".utf8) }
         #expect(ProcessInspection.isKernelThread(text("2129984")))

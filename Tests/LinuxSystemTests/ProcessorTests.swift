@@ -12,7 +12,7 @@ struct ProcessorTests {
         let after = Atomic<Int>(0)
     }
 
-    /// Changes the processor of a new thread, which may run on one alone or on all of this process.
+    /// Changes the processor of a new thread, which may run on a single processor or on all of this process.
     private func change(onlyOne: Bool) throws -> Seen {
         let seen = Seen()
         try JoinableThread {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The log of a daemon")
 struct SystemLogTests {
-    /// Takes no line before it is let go.
+    /// Reads no line before it is released.
     private final class Reader: Sendable {
         private let lines = Mutex<[String]>([])
         private let gate = Mutex(())
@@ -15,14 +15,14 @@ struct SystemLogTests {
         var taken: [String] { lines.withLock { $0 } }
     }
 
-    @Test("what somebody calls a file is no line of its own, nor anything a terminal obeys")
+    @Test("a file name in a message makes no line of its own, and no terminal command")
     func loggedNamesAreEscaped() {
         let reader = Reader()
         SystemLog { reader.take($0) }.write("waits for x\ntruce: \u{1B}[31mgone")
         #expect(reader.taken == ["waits for x\\x0atruce: \\x1b[31mgone"])
     }
 
-    @Test("nobody who writes waits for a reader, and what is lost is told")
+    @Test("no writer waits for a reader, and lost lines are told")
     func writersNeverWaitForTheReader() throws {
         let reader = Reader()
         let log = SystemLog { reader.take($0) }

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Which process a thread belongs to. Whose number was given to another must never be taken for it.
+/// The process of a thread. A later process with the same number must never be taken for it.
 @Suite(.serialized) struct ThreadTableTests {
     @Test("A thread is found with its process, its parent and its user", arguments: [true, false])
     func aThreadIsFoundWithProcessParentAndUser(usesPidfds: Bool) throws {
@@ -35,7 +35,7 @@ import Testing
         #expect(table.find(-1) == nil)
     }
 
-    @Test("A thread that has ended is nobody at once, though it was known a moment ago")
+    @Test("A thread that has ended is unknown at once, though it was found a moment ago")
     func anEndedThreadIsForgottenAtOnce() throws {
         let table = ThreadTable()
         let program = try Program("sleep").start("60")
@@ -45,7 +45,7 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test("A number that was given to another process is that process's")
+    @Test("A reused number belongs to the new process")
     func aReusedNumberIsTheNewProcess() throws {
         guard access(Self.lastNumber, W_OK) == 0, geteuid() == 0 else {
             return print("only root can have a number given out again: shown by the run as root")
@@ -62,7 +62,7 @@ import Testing
         try again.end(by: SIGKILL)
     }
 
-    @Test("A child that was left behind has another parent from then on")
+    @Test("An orphaned child has another parent from then on")
     func anOrphanHasANewParent() throws {
         let table = ThreadTable()
         let shell = try Script("sleep 60 & echo $!; read -r _; exec sleep 0").start(input: .keyboard)
@@ -106,7 +106,7 @@ import Testing
 
     private static let lastNumber = "/proc/sys/kernel/ns_last_pid"
 
-    /// Starts a program that gets a number. Others begin processes, too, so it may take more than one try.
+    /// Starts a program with the given number. Other processes start, too, so it may take several tries.
     private static func start(as number: Int32) throws -> RunningProgram {
         for _ in 0..<1000 {
             try FileContents.write("\(number - 1)", to: lastNumber)
@@ -117,7 +117,7 @@ import Testing
         throw TestFailure("the number \(number) was not given out again in 1000 tries")
     }
 
-    /// How many descriptors of this process stand for one of these; other tests open and close theirs meanwhile.
+    /// The number of this process's descriptors for these processes. Other tests open and close theirs meanwhile.
     private static func pidfds(of processes: Set<Int32>) throws -> Int {
         let listed = try Script("ls /proc/$1/fd").run("\(getpid())").text.split(separator: "\n")
         return listed.count { number in

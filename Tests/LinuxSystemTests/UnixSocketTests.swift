@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Listening on a socket")
 struct UnixSocketTests {
-    @Test("The umask of the process is left alone, also for a moment")
+    @Test("The umask of the process is never changed")
     func umaskStays() async throws {
         let before = try Self.umask()
         let place = "/tmp/truce-listen-\(getpid())"
@@ -25,7 +25,7 @@ struct UnixSocketTests {
         #expect(umasks == [before])
     }
 
-    @Test("A socket has the mode that was asked for", arguments: [0o600, 0o666] as [UInt32])
+    @Test("A socket has the requested mode", arguments: [0o600, 0o666] as [UInt32])
     func theSocketHasTheRequestedMode(of wanted: UInt32) throws {
         let place = "/tmp/truce-listen-mode-\(getpid())-\(wanted)"
         try #require(mkdir(place, 0o700) == 0)
@@ -38,7 +38,7 @@ struct UnixSocketTests {
         #expect(status.st_mode & 0o777 == wanted)
     }
 
-    /// As the kernel has it.
+    /// The umask in the kernel's record.
     private static func umask() throws -> String {
         let file = try #require(fopen("/proc/self/status", "r"))
         defer { fclose(file) }

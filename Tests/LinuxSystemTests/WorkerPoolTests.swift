@@ -6,7 +6,7 @@ import Testing
 @Suite struct WorkerPoolTests {
     private final class Payload: Sendable {}
 
-    @Test("A job is let go of when it has ended, whatever waits behind it")
+    @Test("A job is released when it has ended, whatever waits behind it")
     func finishedJobs() throws {
         let pool = try WorkerPool(threads: 1)
         let (begin, started, end) = (

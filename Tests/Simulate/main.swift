@@ -3,12 +3,12 @@ import ArbitrationSimulation
 import Coordination
 import Glibc
 
-/// What was asked for on the command line; see Scripts/simulate.
+/// The options of the command line; see Scripts/simulate.
 struct Options {
     var seeds: UInt64 = 200
     var first: UInt64 = 1
     var isVerbose = false
-    /// Every seed is played, and complaints that differ in their numbers only are counted as one.
+    /// Every seed is played, and complaints count as the same if they differ in numbers only.
     var isSurvey = false
     var tries = 4_000
     /// A file of commands to perform instead.
@@ -38,7 +38,7 @@ struct Options {
     }
 }
 
-/// Unbuffered: if the arbiter's own assertions stop the process, this is what is left to read.
+/// Unbuffered: if an assertion of the arbiter stops the process, the text so far can be read.
 func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
     var bytes = Array((text + end).utf8)[...]
     while !bytes.isEmpty {
@@ -54,7 +54,7 @@ func residentMemory() -> Int {
     return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
 }
 
-/// In KiB; what a large world leaves in pieces, and not what 10,000 worlds would leave if each left anything.
+/// In KiB: more than a large world leaves fragmented, and less than 10,000 worlds would leak.
 let mostGrowth = 8_192
 
 @Sendable func trace(_ step: SimulationStep) { say(CommandWriter.text(step)) }
@@ -112,7 +112,7 @@ func simulate(_ options: Options) -> Int32 {
     return 0
 }
 
-/// Says commands to a world of its own, and what that answers.
+/// Performs commands in a world of its own, and prints the answers.
 func replay(_ path: String) -> Int32 {
     guard let text = contents(of: path) else {
         say("simulate: '\(path)' cannot be read", to: 2)
