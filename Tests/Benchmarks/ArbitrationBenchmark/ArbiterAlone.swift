@@ -2,7 +2,7 @@
 import Arbitration
 import Coordination
 
-/// What claims cost in the arbiter alone, without a lock or anybody behind it.
+/// The cost of claims in the arbiter alone, without a lock and without an engine.
 enum ArbiterAlone {
     static func measure() {
         print("The arbiter alone")
@@ -38,8 +38,7 @@ enum ArbiterAlone {
         print("\(name): \(best / Int(rounds))")
     }
 
-    /// A writer holds, the others arrive one after another, are identified when asked about, and end as
-    /// soon as they are granted.
+    /// A writer holds. The others arrive one after another, are identified when asked, and end as soon as they are granted.
     static func queue(_ name: String, access: Access) {
         let count: UInt64 = 10_000
         var arriving = Duration.zero
@@ -63,7 +62,7 @@ enum ArbiterAlone {
         print("\(name): \(best) (of which arriving and identified: \(arriving))")
     }
 
-    /// A writer waits for 10,000 readers, all of whom become contested and end one after another.
+    /// A writer waits for 10,000 readers. All become contested and end one after another.
     static func crowd() {
         let count: UInt64 = 10_000
         let best = best(of: 3) {
@@ -81,7 +80,7 @@ enum ArbiterAlone {
         print("10,000 readers met by a writer, identified and ended: \(best)")
     }
 
-    /// Threads of one process wait for one writer until their wait runs out.
+    /// Threads of one process wait for one writer until their wait times out.
     static func siblings(_ count: UInt64) {
         let best = best(of: 1) {
             var arbiter = Arbiter(bounds: Bounds())
@@ -102,7 +101,7 @@ enum ArbiterAlone {
         print("\(count) threads of one process wait for one writer until their wait runs out: \(best)")
     }
 
-    /// Threads of two processes, each of which holds a file and waits for one of the other's.
+    /// Threads of two processes: each process holds a file and waits for a file of the other.
     static func entangled(_ count: UInt64) {
         var found = 0
         let best = best(of: 1) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// What claims, presenters and directories cost in the engine.
+/// The cost of claims, presenters and directories in the engine.
 ///
-/// Prints, and never fails by time; with `--check` it fails if an event looks at more claims in a large crowd than in a small one.
-/// `Scripts/bench-arbiter` calls it.
+/// Prints, and never fails by time. With `--check` it fails if an event examines more claims in a large crowd than in a small
+/// one. `Scripts/bench-arbiter` calls it.
 @main
 struct Benchmark {
     static func main() throws {
@@ -42,7 +42,7 @@ struct Benchmark {
         WaitingCrowd.measure()
     }
 
-    /// Nothing but claims and their ends, for a profiler that counts instructions.
+    /// Claims and their ends only, for a profiler that counts instructions.
     private static func claimsAlone(_ count: Int, elsewhere: Int, depth: Int) throws {
         let world = try EngineFixture(elsewhere: elsewhere, depth: depth)
         world.claimAndEnd(times: count)

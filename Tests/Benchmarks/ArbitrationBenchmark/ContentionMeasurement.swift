@@ -2,7 +2,7 @@
 import Coordination
 import CoordinationEngine
 
-/// Ten thousand who want one item.
+/// Ten thousand claims on one item.
 enum ContentionMeasurement {
     private static let waiters = 10_000
 

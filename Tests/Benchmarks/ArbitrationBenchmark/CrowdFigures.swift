@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one of several events takes.
+/// The cost of one of several events.
 struct CrowdFigure {
     let nanoseconds: Int
-    /// How many claims are looked at. This is what is checked: it is the same in each run. The time also grows because the claims of a
-    /// large crowd are not in the processor's cache: an event that comes to one by chance takes several times as long.
+    /// The number of claims that are examined. This is checked: it is the same in each run. The time also grows because the
+    /// claims of a large crowd are not in the processor's cache: an event at a random claim takes several times as long.
     let examinedClaims: Double
 
     init<EngineFixture>(
@@ -17,10 +17,10 @@ struct CrowdFigure {
     }
 }
 
-/// What each kind of event takes in crowds of several sizes.
+/// The cost of each kind of event in crowds of several sizes.
 struct CrowdRows {
     private static let most = 4.0
-    /// Fewer are as good as none.
+    /// A smaller number of examined claims counts as this number.
     private static let least = 8.0
 
     private let rows: [(name: String, figures: [CrowdFigure])]

@@ -4,10 +4,9 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// An engine with a tree of directories, and claims and presenters in it that have nothing to do with what is measured.
+/// An engine with a tree of directories, and unrelated claims and presenters in it.
 ///
-/// In a flat tree all items are in one directory; in a deep one there are a hundred in each, and every directory of
-/// items is as deep as is asked for.
+/// In a flat tree all items are in one directory; in a deep one there are a hundred in each directory, at the requested depth.
 final class EngineFixture {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 1) }
@@ -18,7 +17,7 @@ final class EngineFixture {
     private let program = BenchmarkClaimant(100)
     private let outcome: @Sendable (Grant) -> Void
     private let granted: AtomicCounter
-    /// Where the claims that are measured are made.
+    /// The place of the measured claims.
     private(set) var place = Place()
     private var nextItem: UInt64 = 1 << 32
     private var nextDirectory: UInt64 = 2
@@ -39,7 +38,7 @@ final class EngineFixture {
         }
     }
 
-    /// Nobody's time runs out while it is measured how long things take.
+    /// Limits so long that no claim times out during a measurement.
     static var patient: Bounds {
         var bounds = Bounds()
         (bounds.wait, bounds.hold, bounds.holdAware) = (.seconds(600), .seconds(600), .seconds(600))
@@ -52,7 +51,7 @@ final class EngineFixture {
         return ItemID(nextItem)
     }
 
-    /// A directory so many steps below the root, and nothing else in those on the way.
+    /// A directory so many steps below the root; the directories on the way contain nothing else.
     func makeDirectory(depth: Int) -> ItemID {
         var directory = root
         for _ in 0..<depth {
@@ -64,7 +63,7 @@ final class EngineFixture {
         return directory
     }
 
-    /// Where so many items are, in a tree of this depth.
+    /// The places of so many items, in a tree of this depth.
     func places(for items: Int, depth: Int) -> [Place] {
         guard items > 0 else { return [] }
         let perDirectory = depth == 1 ? items : Self.itemsInDirectory
@@ -83,7 +82,7 @@ final class EngineFixture {
         return claim
     }
 
-    /// Claims an item that nobody else wants, is told of the grant, and ends, again and again.
+    /// Claims an item without competition, receives the grant, and ends, again and again.
     func claimAndEnd(times: Int) {
         let item = ItemID(1 << 33)
         for _ in 0..<times {
@@ -93,7 +92,7 @@ final class EngineFixture {
     }
 }
 
-/// A program that is not there.
+/// A program that does not exist.
 final class BenchmarkClaimant: Claimant {
     let party: Party
 

@@ -2,9 +2,9 @@
 import Arbitration
 import Coordination
 
-/// What one event costs while very many hold one item.
+/// The cost of one event while very many claims hold one item.
 struct HoldingCrowd {
-    /// Whose the claims are.
+    /// The processes of the claims.
     enum Shape: String, CaseIterable {
         case one = "Readers of one process hold one item"
         case processes = "Readers of different processes hold one item"
@@ -50,7 +50,7 @@ struct HoldingCrowd {
             }
             going.append(end.figure)
         }
-        // The first time all who are contested are asked about.
+        // The first time, all contested holders are observed.
         figures.append(("a writer comes", coming[2]))
         figures.append(("it is cancelled", going[2]))
         let later = crowd.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
@@ -69,7 +69,7 @@ struct HoldingCrowd {
             tell(.identified(id, Self.party(shape == .processes ? Int32(number) + 1_000 : 10)))
         }
         guard shape == .family else { return }
-        // A stranger has the item, too, and what the children wait for.
+        // Another program holds the item, too, and the file that the children wait for.
         tell(.identified(claim(Self.item, .read()), Self.party(11)))
         for number in 0..<min(count, Self.mostChildren) {
             let file = (1 << 20) + UInt64(number)
@@ -89,7 +89,7 @@ struct HoldingCrowd {
         }.figure
     }
 
-    /// Of those that are contested; of a hundred all are.
+    /// Suspensions of contested claims; of a hundred claims all are contested.
     private mutating func suspensions() -> CrowdFigure {
         var left = readers[...]
         return time(Self.sample / 2) { crowd in

@@ -3,7 +3,7 @@ import CTestSupport
 import Coordination
 import CoordinationEngine
 
-/// What is on the heap for each of a hundred thousand.
+/// Heap memory of each of a hundred thousand.
 enum Memory {
     private static let count = 100_000
 

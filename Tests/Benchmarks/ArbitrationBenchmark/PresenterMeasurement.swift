@@ -2,7 +2,7 @@
 import Coordination
 import CoordinationEngine
 
-/// A hundred thousand presenters: their coming and going, and the move of a folder that all of them are in.
+/// A hundred thousand presenters: registration, removal, and the move of a folder that contains all of them.
 enum PresenterMeasurement {
     private static let presenters = 100_000
 

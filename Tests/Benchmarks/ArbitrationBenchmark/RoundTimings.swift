@@ -2,7 +2,7 @@
 import Glibc
 import LinuxSystem
 
-/// What several rounds of one measurement came to, in nanoseconds for one operation.
+/// The times of several rounds of one measurement, in nanoseconds for one operation.
 struct RoundTimings {
     private(set) var rounds: [Double] = []
 
@@ -20,7 +20,7 @@ struct RoundTimings {
         return "\(shown[0]) \(name) [\(shown[1])..\(shown[2])]"
     }
 
-    /// `1.12 [1.08..1.20]`: of what was measured in the same round.
+    /// `1.12 [1.08..1.20]`: the ratio to a measurement of the same round.
     func ratio(to other: RoundTimings) -> String {
         let ratios = zip(rounds, other.rounds).map { $0 / $1 }.sorted()
         guard let least = ratios.first, let most = ratios.last else { return "-" }
@@ -32,7 +32,7 @@ struct RoundTimings {
         value < 100 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))"
     }
 
-    /// On this thread's own clock: what others do on the machine meanwhile does not count, but for the caches they fill.
+    /// On this thread's own clock: other work on the machine does not count, except for the caches it fills.
     static func cost(_ body: () throws -> Void) rethrows -> UInt64 {
         let start = ownTime
         try body()

@@ -2,16 +2,16 @@
 import Arbitration
 import Coordination
 
-/// What one event costs while very many wait for one item.
+/// The cost of one event while very many claims wait for one item.
 ///
-/// A writer keeps the item. The others arrive, are identified, and wait. Then one event after another is measured.
+/// A writer holds the item. The others arrive, are identified, and wait. Then one event after another is measured.
 struct WaitingCrowd {
     static let sizes = [100, 1_000, 10_000, 100_000]
-    /// How many events of a kind are measured where there are more.
+    /// The number of events measured of each kind, at most.
     private static let sample = 100
     private static let item: UInt64 = 1
 
-    /// Whose the claims are.
+    /// The processes of the claims.
     enum Shape: String, CaseIterable {
         case processes = "different processes"
         case threads = "threads of one process"
@@ -26,8 +26,8 @@ struct WaitingCrowd {
     private var now = Instant(nanoseconds: 1)
     private var next: UInt64 = 1
 
-    /// Prints microseconds for each event, and how many claims it looks at. Returns whether it looks at no more than four times as
-    /// many in the largest crowd as in the smallest.
+    /// Prints microseconds for each event, and how many claims it examines. Returns whether the largest crowd takes at most
+    /// four times as many examinations as the smallest.
     @discardableResult
     static func measure(sizes: [Int] = sizes) -> Bool {
         var isFlat = true
@@ -125,7 +125,7 @@ struct WaitingCrowd {
                 }
             }
         }
-        // Those who wait for other files have as well.
+        // Claims that wait for other files are granted as well.
         precondition(granted >= waiting, "each has gone ahead")
         return span
     }
@@ -143,7 +143,7 @@ struct WaitingCrowd {
 
     private var holder: ClaimID { ClaimID(1) }
 
-    /// One more waits, and in the last shape its thread holds a file that a thread of the next process waits for.
+    /// Another claim waits. In the last shape its thread holds a file that a thread of the next process waits for.
     private mutating func arrive() {
         let number = next
         let party = party(number)

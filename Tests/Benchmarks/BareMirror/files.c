@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, whose contents the kernel passes through: an open costs the mirror nothing but its reply.
+// Files, with passthrough of contents: the mirror pays for its reply to an open only.
 #include "mirror.h"
 
 #include <errno.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// BareMirror [-f] DIRECTORY MOUNTPOINT: as little as a mirror with passthrough can be. It coordinates nothing, checks
-// nothing beyond what the kernel does, keeps a descriptor for each file it knows, and knows no extended attributes: the
-// least that a request can cost. It leaves to the kernel what is known and is for long; names of directories and missing
-// names it does not. To compare Truce with, for root. With -f it stays in the foreground.
+// BareMirror [-f] DIRECTORY MOUNTPOINT: a minimal mirror with passthrough, as a lower bound for the cost of a request.
+// Compared with Truce; only root runs it.
+// - It coordinates nothing, and checks nothing beyond the kernel's checks.
+// - It holds a descriptor for each known file, and has no extended attributes.
+// - The kernel may cache attributes for long, but no names of directories and no missing names.
+// With -f it stays in the foreground.
 #include "mirror.h"
 
 #include <errno.h>
@@ -19,7 +21,7 @@ static int fail(const char *what, const char *name) {
     return 1;
 }
 
-// By one thread: those beside it would only take turns with it.
+// With one thread: others would only take turns with it.
 static void serve(void) {
     struct fuse_buf buffer = {0};
     while (!fuse_session_exited(session)) {
@@ -31,7 +33,7 @@ static void serve(void) {
     free(buffer.mem);
 }
 
-// One for each file that the kernel knows: root may have more than it was given.
+// One descriptor for each file that the kernel knows: root may raise the limit.
 static void allow_descriptors(void) {
     struct rlimit limit = {1 << 20, 1 << 20};
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;

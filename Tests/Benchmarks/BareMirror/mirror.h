@@ -5,7 +5,7 @@
 #include "CFuse.h"
 #include "nodes.h"
 
-// How long the kernel may rely on what it was told, in seconds: nobody else changes the tree.
+// The time for which the kernel may cache answers, in seconds: no other program changes the tree.
 #define VALID 3600.0
 
 // transport.c
@@ -17,11 +17,11 @@ void add_names(struct fuse_lowlevel_ops *operations);
 void add_files(struct fuse_lowlevel_ops *operations, struct fuse_session **session);
 void add_listing(struct fuse_lowlevel_ops *operations);
 
-/// Looks a name up, and knows it from then on. Returns an error number.
+/// Looks a name up, and keeps a node for it from then on. Returns an error number.
 int look_up(struct node *directory, const char *name, struct fuse_entry_param *entry);
-/// Takes lookups back, and what nobody knows any more with them.
+/// Takes lookups back, and frees nodes without lookups.
 void let_go(fuse_ino_t id, uint64_t lookups);
-/// The path of what a node stands for, for calls that take no bare descriptor.
+/// The path of a node, for calls that take no bare descriptor.
 struct path {
     char bytes[32];
 };

@@ -4,26 +4,26 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-// One file or directory that the kernel knows, by a descriptor of its own: a mirror that has to last would not
-// spend one on each.
+// One file or directory that the kernel knows, with a descriptor of its own. A mirror for real use would not spend
+// a descriptor on each.
 struct node {
     struct node *next;
     int descriptor;
     dev_t device;
     ino_t inode;
     uint64_t lookups;
-    // The kernel's number of the file below, once it was opened.
+    // The kernel's number of the backing file, after the first open.
     int32_t backing;
 };
 
-/// Before anything else: the root is what `descriptor` is about.
+/// Called first: `descriptor` becomes the root.
 void begin_nodes(int descriptor);
 struct node *node_of(uint64_t id);
 uint64_t id_of(const struct node *node);
-/// The node for what `descriptor` is about, which is taken over, with one lookup more.
+/// The node for the file of `descriptor`, with one lookup more. Takes ownership of `descriptor`.
 struct node *introduce(int descriptor, const struct stat *status);
-/// Returns what is left to be closed: the node itself, if nobody knows it any more. Free it.
+/// Returns the node if it has no lookups left, to be closed and freed by the caller.
 struct node *forget(struct node *node, uint64_t lookups);
-/// The kernel's number of the file below; the first to ask has it made by `make`.
+/// The kernel's number of the backing file; the first call makes it with `make`.
 int32_t backing_of(struct node *node, int32_t (*make)(int descriptor));
 #endif

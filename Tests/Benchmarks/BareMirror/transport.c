@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agrees with the kernel on passthrough. libfuse before 3.17 does not ask for it: its reply to INIT is amended on the
-// way out, as the daemon does it.
+// Agrees with the kernel on passthrough. libfuse before 3.17 does not ask for it, so its reply to INIT is changed on the
+// way out, as in the daemon.
 #include "mirror.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ static int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-// What the daemon would do as well: where there is one processor, whoever looks keeps the others from running.
+// The daemon does the same: on a single processor, a polling thread stops the clients.
 static int has_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
 
-// Looks for a request before it sleeps, for as long as the daemon does while one client asks.
+// Polls for a request before it sleeps, for as long as the daemon does with a single client.
 static ssize_t take(int descriptor, void *buffer, size_t capacity) {
     enum { LONGEST = 100000 };
     int64_t end = now() + LONGEST;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Presenters of other files than those that are measured. A mount serves so many of one user that root acts for some of
-// them as users nobody has.
+// Presenters of files that are not measured. A mount accepts a limited number for each user, so root acts for some of them
+// as users that do not exist.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// By Sources/ControlProtocol/Limits.swift, with some connections left for others; and the first user nobody has.
+// From Sources/ControlProtocol/Limits.swift, with some connections left for others; and the first unused user number.
 enum { PRESENTERS = 1024, CONNECTIONS = 48, FIRST_USER = 2000000000, NAME = 32 };
 
 static void become(uid_t user) {
@@ -25,7 +25,7 @@ static void register_shares(const char *socket_path, char *const *names, int cou
     }
 }
 
-// Lives until the other end of `life` is closed: who becomes somebody else outlives the parent.
+// Lives until the other end of `life` is closed: a child with another user outlives its parent.
 static pid_t register_as(
     uid_t user, const char *socket_path, char *const *names, int count, int ready, const int *life) {
     char byte;
@@ -60,7 +60,7 @@ void present_crowd(int directories, int files) {
     }
     puts("ready");
     fflush(stdout);
-    // Until whoever started this has seen enough.
+    // Waits until the parent closes the input.
     while (read(STDIN_FILENO, &byte, 1) > 0) {}
     close(life[1]);
     for (int i = 0; i < children; i++) finish_child(started[i]);

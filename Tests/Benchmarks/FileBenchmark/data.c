@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents: one mebibyte at a time, in pages here and there, and as memory.
+// Contents: one mebibyte at a time, in scattered pages, and by a mapping.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -57,8 +57,8 @@ static void drop(int descriptor, const char *path) {
     if (error != 0) complain("the kernel keeps in its cache", path);
 }
 
-// What a program reads may be cached twice: as the mount's file and as the file below. Standard input is the
-// latter, which nobody can reach by its name while something is mounted over it.
+// Contents may be cached twice: for the file of the mount and for the file below. Standard input is the file
+// below: its name is hidden while a mount covers it.
 void read_cold(const char *path) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", path);
@@ -83,7 +83,7 @@ static off_t size_of(const char *path) {
     return status.st_size;
 }
 
-// Until `close`, and until `fsync` if what is measured includes the disk.
+// Up to `close`, and up to `fsync` if the disk is measured, too.
 static void write_blocks(const char *path, int flags, int mebibytes, int syncs) {
     char *buffer = allocate(MEBIBYTE);
     memset(buffer, 'x', MEBIBYTE);
@@ -103,7 +103,7 @@ void write_file(const char *path, int syncs) {
     write_blocks(path, 0, (int)(size_of(path) / MEBIBYTE), syncs);
 }
 
-// Where new blocks lie and how long a disk takes to provide them is another question: they stay in memory.
+// The place and time of new disk blocks are another question: the data stays in memory.
 void write_new(const char *path, int mebibytes) {
     write_blocks(path, O_CREAT | O_EXCL, mebibytes, 0);
     if (unlink(path) != 0) fail("cannot delete", path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program has a file, another waits for it, or very many do: the time from letting go until the others go on. Through
-// Truce who writes lets go by `close` and who reads waits in `open`; what that is compared with is a lock of flock(2).
+// One program holds a file, and one or very many wait for it: the time from the release until the others go on. Through Truce
+// the writer releases by `close` and the reader waits in `open`. A lock of flock(2) is measured for comparison.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -28,7 +28,7 @@ static int open_file(const char *name, int flags, int locks) {
     return descriptor;
 }
 
-// A writer that has not written yet, or not for a while, is not waited for.
+// A writer is not waited for if it has not written yet, or not for a while.
 static void change(int descriptor) {
     if (pwrite(descriptor, "x", 1, 0) != 1) fail("cannot write", "what is handed over");
 }
@@ -60,8 +60,8 @@ static void wait_until_it_waits(pid_t process) {
     complain("the other program did not wait", "for ten seconds");
 }
 
-// Holds the file until told to release it. Another process than those that wait, and not their parent: the threads of one
-// process do not wait for each other, nor does a program for the one that started it.
+// Holds the file until told to release it. The holder is a separate process, and not the parent of the waiters: threads of
+// one process do not wait for each other, nor does a program for its parent.
 static pid_t hold(const char *name, int locks, int *release) {
     int ends[2], ready[2];
     char byte;

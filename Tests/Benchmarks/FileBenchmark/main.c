@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FileBenchmark WORKLOAD ROOT ARGUMENT…: one workload, timed inside. Prints nanoseconds per operation.
 //
-// A ROOT becomes the working directory, so that the way to it is not measured.
+// A ROOT becomes the working directory, so that the path to it is not measured.
 #define _GNU_SOURCE
 #include "measure.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every workload needs: a clock, one way to report and one way to fail.
+// Needed by every workload: a clock, one way to report and one way to fail.
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -19,9 +19,9 @@ _Noreturn void complain(const char *what, const char *detail);  // without
 
 void *allocate(size_t size);
 
-// A child that ends when this process does; 0 in the child.
+// Starts a child that ends when this process does. Returns 0 in the child.
 pid_t start_child(void);
-// Waits for a child that has to succeed.
+// Waits for a child, which must succeed.
 void finish_child(pid_t child);
 
 // data.c

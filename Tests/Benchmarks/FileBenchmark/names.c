@@ -15,7 +15,7 @@
 
 enum { NAME = 16 };
 
-// Every path, so that no time is spent on writing them down later.
+// Makes all paths beforehand, so that no time is spent on them during the measurement.
 static char (*make_paths(int directories, int files))[NAME] {
     char(*paths)[NAME] = allocate((size_t)directories * (size_t)files * NAME);
     for (int i = 0; i < directories * files; i++) {
@@ -25,7 +25,8 @@ static char (*make_paths(int directories, int files))[NAME] {
 }
 
 static void make_file(const char *path, const char *contents, int size) {
-    // Long ago, or git could not tell by the times that a file is as it was when the index was written.
+    // An old date: for a new file, git could not tell by the times that it is unchanged since the index was
+    // written.
     const struct timespec times[2] = {{.tv_sec = 1577836800}, {.tv_sec = 1577836800}};
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor < 0) fail("cannot make", path);
@@ -159,7 +160,7 @@ void read_directories(int directories, int files, int passes) {
     report(now() - began, (uint64_t)directories * (uint64_t)(files + 2) * (uint64_t)passes);
 }
 
-// What `ls -l` does.
+// The calls of `ls -l`.
 static void list_with_attributes(const char *name) {
     DIR *directory = opendir(name);
     if (directory == NULL) fail("cannot open", name);

@@ -21,7 +21,8 @@ static void run_once(char **words) {
 }
 
 void run_program(int passes, char **words) {
-    // The first run fills the caches; git may write its index anew, and the second run finds that as well.
+    // The first run fills the caches. Git may write its index anew, and the second run finds that index,
+    // too.
     run_once(words);
     run_once(words);
     uint64_t began = now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that come, change and go in one directory. Who changes or deletes them has looked at them before.
+// Names that are made, changed and removed in one directory. The program stats a name before it renames or deletes it.
 //
-// No two of these happen to a file in one run of this program: to a file system that watches who does what, a file
-// that its maker renames at once is another thing than a document.
+// Only one of these happens to a file in a run of this program: a file system that detects saves treats a file that
+// its creator renames at once differently from a document.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -15,7 +15,7 @@
 
 enum { NAME = 48 };
 
-// How often the files were renamed is a part of their names.
+// The number of renames is a part of the names.
 static char (*make_paths(const char *directory, int generation, int files))[NAME] {
     if (strlen(directory) > 24) complain("too long:", directory);
     char(*paths)[NAME] = allocate((size_t)files * NAME);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded where a program runs under a valgrind that does not know openat2(2), as Debian 12's: openat(2) does the same
-// for names that nobody tries to lead astray. For Scripts/bench-instructions alone.
+// Preloaded where a program runs under a valgrind that does not know openat2(2), as Debian 12's. For names without hostile
+// links, openat(2) does the same. For Scripts/bench-instructions only.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/openat2.h>
@@ -21,7 +21,7 @@ static long enter(long number, const long words[6]) {
     return -1;
 }
 
-// Takes the place of the C library's.
+// Replaces the function of the C library.
 long syscall(long number, ...) {
     long words[6];
     va_list list;

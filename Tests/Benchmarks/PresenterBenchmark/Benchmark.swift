@@ -2,8 +2,7 @@
 import FoundationEssentials
 import Glibc
 
-/// What a coordinated read costs whose presenters are other processes, and what the same messages cost without
-/// anything that is coordinated.
+/// The cost of a coordinated read with presenters in other processes, and of the same messages without coordination.
 ///
 /// Prints, and never fails by time. `Scripts/bench-presenters` calls it.
 @main
@@ -55,7 +54,7 @@ struct Benchmark {
 private struct Record: Encodable {
     struct Entry: Encodable {
         var presenters: Int
-        /// Of each presenter, in microseconds.
+        /// Delay of each presenter, in microseconds.
         var delay: Int
         var rounds: [Round]
     }
@@ -71,7 +70,7 @@ private struct Options {
     private(set) var worlds = Workload.all
     let site: Site
 
-    /// Called by a script, which has looked at what people wrote.
+    /// A script calls this, and has checked the arguments of its user.
     init(_ arguments: [String]) {
         var (names, users, rest) = (Workload.all.map(\.name), [geteuid()], arguments[...])
         while let word = rest.first, word.hasPrefix("--") {

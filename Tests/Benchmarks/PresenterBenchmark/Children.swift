@@ -2,9 +2,9 @@
 import Glibc
 import LinuxSystem
 
-/// Processes that end when this one does, however it ends: they notice that their input has.
+/// Processes that end when this process ends, for whatever reason: they notice the end of their input.
 ///
-/// They are copies of this program, for a process has to be its own to be asked.
+/// They are copies of this program: a presenter is only asked about other processes.
 final class Children {
     private var lifeline: OwnedDescriptor?
     private let input: OwnedDescriptor
@@ -25,7 +25,7 @@ final class Children {
         guard try output.line() == "ready" else { complain("\(words[0]) did not start") }
     }
 
-    /// Ends all of them, and waits until they have.
+    /// Ends all children, and waits for their ends.
     func end() throws {
         lifeline = nil
         for process in processes { _ = try OtherProcess.exitCode(of: process) }
@@ -38,12 +38,12 @@ final class Children {
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: [])
         try spawner.pass(input, as: 0)
         try spawner.pass(output, as: 1)
-        // As a daemon does, which the kernel may treat differently from what is in one session with others.
+        // A daemon does the same: the kernel may treat it differently from a process that shares its session.
         if words[0] == "hub" { spawner.startSession() }
         return try spawner.start()
     }
 
-    /// In a child: the end of the input is its own.
+    /// In a child: ends with the end of its input.
     static func endWithInput() throws {
         try JoinableThread {
             var byte = UInt8()
@@ -62,7 +62,7 @@ final class Children {
     }
 }
 
-/// What a child says.
+/// The output of a child.
 final class Output {
     private let descriptor: OwnedDescriptor
     private var bytes: [UInt8] = []
@@ -83,7 +83,7 @@ final class Output {
     }
 }
 
-/// The process that reads, which is told how often.
+/// The process that reads; it is told how often.
 final class ReaderProcess {
     private var input: OwnedDescriptor?
     private let output: Output

@@ -13,7 +13,7 @@ struct Quantiles: Codable {
     }
 }
 
-/// What one round came to in one world.
+/// The results of one round in one world.
 struct Round: Codable {
     var bare: Quantiles
     var coordinated: Quantiles
@@ -53,7 +53,7 @@ struct Table {
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// Between two of the values, if it has to be.
+    /// Interpolates between two values if necessary.
     private static func quartiles(_ values: [Double]) -> (low: Double, median: Double, high: Double) {
         let sorted = values.sorted()
         func value(at part: Double) -> Double {

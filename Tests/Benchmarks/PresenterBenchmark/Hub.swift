@@ -4,10 +4,10 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// What a daemon would be that knows of no files: it passes the same messages between the same processes.
+/// Stands for a daemon without files: it passes the same messages between the same processes.
 ///
-/// It asks everybody before it reads the first answer, and then reads one after the other: nothing that waits for N
-/// answers can do with fewer system calls.
+/// It asks all presenters before it reads the first answer, and then reads one after the other. No program that waits for N
+/// answers can use fewer system calls.
 struct Hub: ~Copyable {
     private let listener: OwnedDescriptor
     private var presenters = [] as [Wire]
@@ -27,7 +27,7 @@ struct Hub: ~Copyable {
 
     private init(listener: consuming OwnedDescriptor) { self.listener = listener }
 
-    /// The next to connect, and to say that it is there.
+    /// The next process that connects and reports ready.
     private func admit() throws -> Wire {
         let socket = try retryingOnInterrupt { accept(listener.rawValue, nil, nil) }
         let wire = Wire(adopting: OwnedDescriptor(adopting: socket))
@@ -52,7 +52,7 @@ struct Hub: ~Copyable {
     private mutating func serveClient() throws {
         let client = try admit()
         let credentials = try PeerCredentials(of: client.descriptor)
-        // As the kernel has it, and so the daemon.
+        // Truncated as in the kernel, and so in the daemon.
         let program = Array("PresenterBenchmark".utf8.prefix(15))
         let cause = CauseForm(
             pid: credentials.pid, program: program, user: credentials.user, operation: Access.read().name)

@@ -4,9 +4,9 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// The processes that talk to each other; all the same for the daemon of a mount and for the hub.
+/// The processes that exchange messages; the same for the daemon of a mount and for the hub.
 enum ProcessRoles {
-    /// Shows a file, and lets a reader in whenever it is asked to; `delay` is what that takes, in microseconds.
+    /// Presents a file, and relinquishes it to each reader; `delay` is the time for that, in microseconds.
     static func present(_ path: String, on socket: String, delay: UInt32) throws {
         let wire = try Wire(connectingTo: socket)
         try wire.initialize()
@@ -19,14 +19,14 @@ enum ProcessRoles {
             else { complain("a presenter was sent what it does not implement") }
             if delay > 0 {
                 usleep(delay)
-                // @sleep: it stands for the work of a presenter that has something to put away.
+                // @sleep: it stands for the work of a presenter that must save first.
             }
             try wire.send(AnswerMessage(to: id))
         }
     }
 
-    /// Reads a file over one of two connections, as often as a line on its input says, and prints what each time took
-    /// from the request to the reply to its end, in nanoseconds.
+    /// Reads a file over one of two connections, as often as a line on its input says. Prints the nanoseconds of each read,
+    /// from the request to the reply to its end.
     static func read(_ path: String, coordinatedBy daemon: String, orBarelyBy hub: String) throws {
         let (coordinated, bare) = (try Wire(connectingTo: daemon), try Wire(connectingTo: hub))
         try coordinated.initialize()

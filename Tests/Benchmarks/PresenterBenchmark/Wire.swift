@@ -3,7 +3,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// A connection that blocks: as little as a program can do that speaks the protocol.
+/// A blocking connection: a minimal program that uses the protocol.
 final class Wire {
     private let socket: OwnedDescriptor
     private var reader = FrameReader()
@@ -31,7 +31,7 @@ final class Wire {
         }
     }
 
-    /// For a client that is sent nothing but replies.
+    /// For a client that is sent replies only.
     func call<Value: Decodable>(_ request: ControlProtocol.ClientRequest) throws -> Value {
         lastID += 1
         try send(RequestMessage(id: .number(lastID), request))
@@ -44,7 +44,7 @@ final class Wire {
     }
 }
 
-/// Writes a line at once: whoever started us waits for it.
+/// Writes a line at once: the parent waits for it.
 func say(_ line: String, to descriptor: CInt = 1) throws {
     var rest = Array("\(line)\n".utf8)
     while !rest.isEmpty {
@@ -53,7 +53,7 @@ func say(_ line: String, to descriptor: CInt = 1) throws {
 }
 
 func complain(_ words: String) -> Never {
-    // What cannot be said makes it no less wrong.
+    // Without output, the failure is still a failure.
     do { try say("PresenterBenchmark: \(words)", to: 2) } catch { exit(1) }
     exit(1)
 }

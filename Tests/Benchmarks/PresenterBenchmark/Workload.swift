@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is measured: so many presenters, each of which takes so long to answer.
+/// A workload: so many presenters, and the time that each takes to answer.
 struct Workload: Hashable {
     let name: String
     let presenters: Int
     /// In microseconds.
     let delay: Int
-    /// Of each kind in one round.
+    /// Reads of each kind in one round.
     let reads: Int
 
     static let all = [
@@ -22,19 +22,19 @@ struct Workload: Hashable {
     }
 }
 
-/// Where it is measured.
+/// The place of the measurement.
 struct Site {
-    /// Of the daemon.
+    /// The daemon's socket.
     let socket: String
-    /// For the hub's socket.
+    /// The directory of the hub's socket.
     let directory: String
-    /// Of the file that is shown, in the mount.
+    /// The presented file, in the mount.
     let path: String
-    /// Whom presenters run as, in turn; the first is the client's.
+    /// Users of the presenters, in turn; the first is the client's.
     let users: [UInt32]
 }
 
-/// All processes of one world, as often as both kinds of reads are measured in it.
+/// All processes of one world, while both kinds of reads are measured in it.
 final class BenchmarkProcesses {
     private static let slices = 10
 
@@ -79,7 +79,7 @@ final class BenchmarkProcesses {
         return Round(bare: Quantiles(of: bare), coordinated: Quantiles(of: coordinated))
     }
 
-    /// What the daemon has asked presenters so far.
+    /// The number of the daemon's requests to presenters so far.
     private func asked() throws -> UInt64 { try reader.call("asked")[0] }
 
     func end() throws {
@@ -88,7 +88,7 @@ final class BenchmarkProcesses {
     }
 }
 
-/// What the seed makes of it.
+/// Random numbers from the seed.
 struct SplitMixGenerator {
     private var state: UInt64
     init(seed: UInt64) { state = seed }
