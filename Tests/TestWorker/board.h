@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers a worker counts and the test looks at while it runs.
+// The numbers that a worker counts and the test reads while it runs.
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -9,12 +9,12 @@
 
 // Columns of a worker's row. The first four mean the same for all.
 enum {
-    READY,       // 1 once it does what it was started for
+    READY,       // 1 once it does its work
     ROUNDS,      // completed without an error
     FAILURES,    // steps that failed
     LAST_ERROR,  // errno of the last one
-    WINS,        // writers: rounds after which the own handle read back what it wrote, and nothing else
-    GONE,        // writers: rounds whose file was no longer at its name when they closed it
+    WINS,        // writers: rounds after which the own handle read back the written bytes exactly
+    GONE,        // writers: rounds after which the file was no longer at its name at the close
     COMPLETE,    // readers: whole documents
     TORN,        // readers: anything else that is not empty
     EMPTY,       // readers: no byte
@@ -24,16 +24,16 @@ enum {
     COLUMNS = 16
 };
 
-// Counts one more in the worker's own row.
+// Adds one in the worker's own row.
 void count(int column);
 uint64_t counted(int column);
 void note_failure(int error);
 
-// Whether the test wants it to end; also true once the test is gone.
+// Returns whether the test wants the worker to end; also true once the test is gone.
 bool is_over(void);
-// Whether readers count what they see: once all others are at work.
+// Returns whether readers count their results: once all others are at work.
 bool is_counting(void);
-// Looks every millisecond, until the test wants it to end.
+// Polls every millisecond, until the test wants the worker to end.
 void wait_until_over(void);
 
 // The commands: each returns the exit status.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents that tell a whole one from a torn one: writer, generation and checksum at both ends, and a middle that
-// is different for each writer and generation. Longer than one read buffer of the kernel's (128 KiB), written in
-// several writes.
+// Documents in which a torn one can be told from a whole one. They have writer, generation and checksum at both ends,
+// and a middle that is different for each writer and generation. They are longer than one read buffer of the kernel's
+// (128 KiB), and written in several writes.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -46,7 +46,8 @@ static bool is_whole(const struct document *document, ssize_t length) {
            document->first.checksum == checksum(document->middle);
 }
 
-// Up to one byte more than a document, so that a file that is too long is seen. -1 and errno on failure.
+// Reads up to one byte more than a document, so that a file that is too long is noticed. Returns -1 and errno on
+// failure.
 static ssize_t read_all(int descriptor, void *buffer) {
     ssize_t length = 0;
     while (length < LONGEST) {
@@ -74,8 +75,8 @@ static union {
     char bytes[LONGEST];
 } found;
 
-// A win is a turn that was the writer's own: it ran from open to close without an error, and just before the close
-// its handle read back what it wrote, from end to end. Where writers get in each other's way it is not so.
+// A win is an exclusive round of the writer: it ran from open to close without an error, and just before the close its
+// handle read back exactly the bytes that it wrote. Without coordination, writers overwrite each other's bytes.
 static bool take_turn(int descriptor, const struct document *document, bool *won, bool *gone) {
     if (!write_all(descriptor, document) || lseek(descriptor, 0, SEEK_SET) < 0) return false;
     ssize_t length = read_all(descriptor, &found);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those who keep a file open, and those who wait for it.
+// Workers that hold a file open, and workers that wait for it.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -26,7 +26,7 @@ static bool write_line(int descriptor, off_t offset, const char *habit) {
 }
 
 // HABIT is
-//     idle       opened for reading and writing, and nothing done with it
+//     idle       opened for reading and writing, without reads or writes
 //     noted      the same, and a line written at its beginning
 //     truncated  opened with O_TRUNC and one line written
 //     progress   opened with O_TRUNC, and a line written at its beginning ten times a second
@@ -45,10 +45,10 @@ int hold(const char *habit, const char *path) {
     return close(descriptor) == 0 ? 0 : refuse(path);
 }
 
-// Keeps a file in its memory and no descriptor of it. HABIT is
-//     shared     what it stores is in the file
+// Maps a file and closes its descriptor. HABIT is
+//     shared     stores go into the file
 //     looking    the same, but it may only read
-//     private    what it stores is its own
+//     private    stores stay in the process
 int map(const char *habit, const char *path) {
     bool looks = strcmp(habit, "looking") == 0;
     int descriptor = open(path, (looks ? O_RDONLY : O_RDWR) | O_CLOEXEC);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those who only look at a file while others save it.
+// Workers that observe a file while others save it.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -77,8 +77,8 @@ static int is_listed(const char *path, const char *name) {
     return found;
 }
 
-// Every round is one listing of the directory, in which the name is to be. One that has waited as long as it may, and those
-// after it, see what there is: they are counted apart.
+// Every round is one listing of the directory, which should contain the name. A listing that has waited its full time sees the
+// present state, and so do those after it: they are counted apart.
 int list(const char *path, const char *name) {
     int has_waited = 0;
     while (!is_over()) {
