@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client of Truce in the Lua of Neovim, without a plug-in: it saves its buffer when somebody wants to read the file.
+-- A client of Truce in the Lua of Neovim, without a plug-in: it saves its buffer when another program wants to read the
+-- file.
 --
 --     nvim --headless --clean -n --cmd "let g:client = ['MOUNT', 'FILE', 'FOLDER']" -S client.lua
 --
--- Has unsaved text for MOUNT/FILE. When somebody has changed the file it counts the lines and writes their number to
--- FILE.count. Ends when there is something new in MOUNT/FOLDER.
+-- Has unsaved text for MOUNT/FILE. After another program has changed the file it writes the number of lines to FILE.count.
+-- Ends when a new file appears in MOUNT/FOLDER.
 
 local uv = vim.uv or vim.loop
 local mount, file, folder = unpack(vim.g.client)
@@ -20,7 +21,7 @@ local function send(message)
   pipe:write(vim.json.encode(message) .. '\n')
 end
 
--- What others wait for is answered at once, also while we wait for a reply ourselves.
+-- Requests of others are answered at once, also while this client waits for a reply.
 local function answer(message)
   local works, failure = pcall(handlers[message.method] or error, message.params)
   if works then
@@ -42,7 +43,7 @@ local function take(line)
   end
 end
 
--- The editor goes on with other things until there is what we wait for.
+-- The editor goes on with other work until the reply is there.
 local function wait_for(what, longest)
   local found
   vim.wait(longest, function() found = what() return found or ended end, 5)
@@ -66,14 +67,14 @@ local function connect(socket)
     if not piece then ended = true return end
     local lines = vim.split(rest .. piece, '\n', { plain = true })
     rest = table.remove(lines)
-    -- Most of Neovim may not be called in here.
+    -- Most functions of Neovim may not be called here.
     for _, line in ipairs(lines) do vim.schedule(function() take(line) end) end
   end)
   call('initialize', { client = { name = 'client.lua', version = '1' }, protocol = { min = 1, max = 1 } })
 end
 
 local function main()
-  -- The command sees to it that the directory is a mount of Truce.
+  -- The command checks that the directory is a mount of Truce.
   local socket = vim.fn.system({ 'truce', 'socket', mount })
   assert(vim.v.shell_error == 0, socket)
   connect(vim.trim(socket))

@@ -4,8 +4,8 @@
 
     client.py MOUNT FILE FOLDER
 
-Has unsaved text for MOUNT/FILE, and saves it when somebody wants to read the file. When somebody has changed the file
-it counts the lines and writes their number to FILE.count. Ends when there is something new in MOUNT/FOLDER.
+Has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has
+changed the file it writes the number of lines to FILE.count. Ends when a new file appears in MOUNT/FOLDER.
 """
 import collections
 import json
@@ -33,7 +33,7 @@ class Client:
         self.socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def receive(self):
-        """The next message. What others wait for is answered at once, also while we wait for a reply ourselves."""
+        """The next message. Requests of others are answered at once, also while this client waits for a reply."""
         line = self.lines.readline()
         if not line:
             raise EOFError("the daemon has hung up")
@@ -66,10 +66,10 @@ class Client:
 
 
 def socket_of(mount):
-    """What the attribute says counts only if the kernel says that the directory is a mount of Truce."""
+    """The attribute counts only if the kernel says that the directory is a mount of Truce."""
     with open("/proc/self/mountinfo", "rb") as table:
         mounts = [line.split() for line in table]
-    # A space is written \040 there. Where mounts lie on top of each other, the last one is seen.
+    # A space is written \040 there. If mounts lie on top of each other, the last is visible.
     types = [words[words.index(b"-") + 1] for words in mounts
              if words[4].decode("unicode_escape").encode("latin-1") == os.fsencode(mount)]
     if types[-1:] != [b"fuse.truce"]:
@@ -97,7 +97,7 @@ def main(mount, file, folder):
         access = client.call("access/begin", presenter=presenter, intents=[
             {"path": file, "access": "read", "options": ["withoutChanges"]},
             {"path": file + ".count", "access": "forReplacing"}])
-        # They are called this now; a name may have changed while we waited.
+        # The present names: a name may have changed during the wait.
         source, result = [os.path.join(mount, intent["path"]) for intent in access["intents"]]
         with open(source) as document, open(result, "w") as number:
             number.write(f"{len(document.readlines())}\n")

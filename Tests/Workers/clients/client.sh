@@ -5,19 +5,19 @@
 #
 #     client.sh MOUNT FILE FOLDER
 #
-# Has unsaved text for MOUNT/FILE, and saves it when somebody wants to read the file. When somebody has changed the
-# file it counts the lines and writes their number to FILE.count. Ends when there is something new in MOUNT/FOLDER.
+# Has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has
+# changed the file it writes the number of lines to FILE.count. Ends when a new file appears in MOUNT/FOLDER.
 set -eu
 
 if [ $# -eq 3 ]; then
-    # What the attribute says counts only if the kernel says that the directory is a mount of Truce.
+    # The attribute counts only if the kernel says that the directory is a mount of Truce.
     findmnt --noheadings --types fuse.truce --mountpoint "$1" >/dev/null
     # Root and the owner of the mount have a socket of their own, where they wait behind no others.
     socket=$(getfattr --absolute-names --only-values --name=user.truce.socket.owner "$1" 2>/dev/null) ||
         socket=$(getfattr --absolute-names --only-values --name=user.truce.socket "$1")
     export MOUNT="$1" FILE="$2" FOLDER="$3"
-    # The kernel tells the daemon who has connected: socat. By `nofork` socat becomes this script again, with the
-    # socket as its input and output; so it is this process that is let through to the file.
+    # The kernel tells the daemon which process has connected: socat. By `nofork` socat becomes this script again, with
+    # the socket as its input and output. So the daemon lets this process through to the file.
     exec 3>&1
     cd "$(dirname "$0")"
     exec socat "UNIX-CONNECT:$socket" "EXEC:./${0##*/},nofork"
@@ -40,7 +40,7 @@ unsaved="unsaved words of a shell"
 changed=
 save() {
     [ -n "$unsaved" ] || return 0
-    # Others have written the file since.
+    # Another program has written the file since.
     [ -z "$changed" ] || return 1
     printf '%s\n' "$unsaved" >"$MOUNT/$(of_message .params.path)" || return
     unsaved=
@@ -54,14 +54,14 @@ begin_to_count() {
 }
 
 count() {
-    # They are called this now; a name may have changed while we waited.
+    # The present names: a name may have changed during the wait.
     wc -l <"$MOUNT/$(of_message '.result.intents[0].path')" >"$MOUNT/$(of_message '.result.intents[1].path')"
     request counted access/end "{access: $(of_message .result.access)}"
 }
 
 request hello initialize '{client: {name: "client.sh", version: "1"}, protocol: {min: 1, max: 1}}'
 while read -r message; do
-    # A reply has the name that we gave the request.
+    # A reply has the id of its request.
     case $(of_message 'if .error then "failed" else .method // .id end') in
         hello) request registered presenter/register '{path: $ENV.FILE, messages: ["save", "didChange"]}' ;;
         registered)

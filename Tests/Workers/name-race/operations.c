@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations, and what each may answer.
+// The operations, and the possible answers of each.
 #define _GNU_SOURCE
 #include "operations.h"
 #include <dirent.h>
@@ -127,7 +127,7 @@ static int do_rename(struct racer *racer) { return rename_with(racer, 0); }
 static int rename_to_free(struct racer *racer) { return rename_with(racer, RENAME_NOREPLACE); }
 static int exchange(struct racer *racer) { return rename_with(racer, RENAME_EXCHANGE); }
 
-// What a save does: a new file with a name of its own, and then the other name.
+// The steps of a save: a new file with a name of its own, and then the other name.
 static int save(struct racer *racer) {
     char side[32];
     snprintf(side, sizeof side, "side-%d", racer->number);
@@ -188,7 +188,7 @@ static int list_attributes(struct racer *racer) {
     return result((int)llistxattr(any_path(racer).path, names, sizeof names));
 }
 
-// Into a directory for a while, or back to where it began: that one is never removed.
+// Into a directory for a while, or back to the first: that is never removed.
 static int change_directory(struct racer *racer) {
     if (random_below(racer, 2)) return result(fchdir(racer->directories[0]));
     return result(chdir(any_path(racer).path));
@@ -200,7 +200,7 @@ static int tell_directory(struct racer *racer) {
     return getcwd(path, sizeof path) ? 0 : errno;
 }
 
-// Another directory to name files from. Every other one is opened to be read.
+// Another directory as the start of paths. Every second is opened for reading.
 static int keep_directory(struct racer *racer) {
     int *slot = &racer->directories[1 + random_below(racer, DIRECTORIES - 1)];
     struct place place = any_place(racer);
@@ -212,7 +212,7 @@ static int keep_directory(struct racer *racer) {
     return closing;
 }
 
-// rm -r, which keeps the tree small. What others have removed or added meanwhile is no error of its.
+// rm -r: it keeps the tree small. Files that others have removed or added meanwhile are no errors.
 static int remove_tree(int directory, const char *name) {
     if (unlinkat(directory, name, 0) == 0) return 0;
     if (errno != EISDIR) return errno == ENOENT ? 0 : errno;
@@ -237,7 +237,7 @@ static int remove_all(struct racer *racer) {
     return remove_tree(racer->directories[0], any_name(racer));
 }
 
-// What any path may answer: a name is gone, is no directory, or is a link that leads to itself.
+// The errors of any path: a name is gone, is no directory, or is a link that leads to itself.
 #define PATH ENOENT, ENOTDIR, ELOOP
 #define ALLOW(...) (const int[]){__VA_ARGS__, 0}
 

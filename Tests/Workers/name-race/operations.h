@@ -10,12 +10,12 @@ struct place {
     char path[PATH_MAX];
 };
 
-// What one process knows.
+// The state of one process.
 struct racer {
     unsigned long long chance;
     // The directory in which all race, absolute.
     const char *root;
-    // Directories to name files from. The first is `root`; the others may have been removed meanwhile.
+    // Directories as starts of paths. The first is `root`; the others may have been removed meanwhile.
     int directories[4];
     int number;
 };

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the daemon asks for: to save, and to let a file go.
+-- Requests of the daemon: to save, and to relinquish a file.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -23,7 +23,7 @@ local function dirty(settings)
     assert(not editor:option('modified'))
     assert(editor:lua('return vim.fn.undotree().seq_cur') == undo)
     editor:said('truce: cat (712) asked to read notes.md: saved')
-    -- What is noticed later was not that program.
+    -- A change that is noticed later has no known program.
     editor:change('more')
     editor:type(':echo "something else"<CR>')
     stages.write(stage.file, 'theirs\n')
@@ -39,7 +39,8 @@ local function dirty(settings)
   end
 end
 
--- The daemon is told of unsaved text when it begins and when it ends, before the answer to what ended it.
+-- The daemon is told of the begin and the end of unsaved text, before the answer to the request that ended
+-- it.
 local function unsaved(stage)
   local daemon, editor, presenter = stage:presented()
   local function told()
@@ -127,7 +128,7 @@ local function while_a_key_is_waited_for(stage)
   assert(daemon:answer(turn).error)
   editor:type('<CR>')
   eventually('the editor', function() return not editor:mode().blocking end)
-  -- What was agreed on late is kept all the same; what was refused is not done later.
+  -- A late agreement counts all the same; a refused save is not done later.
   assert(stages.read(stage.file) == 'one\ntwo\nthree\n', 'saved after the refusal')
   editor:eventually('the turn', 'vim.bo.readonly')
   daemon:notify('reacquire', presenter, { turn = 5 })
@@ -153,7 +154,7 @@ local function autocommands(stage)
   local daemon, editor, presenter = stage:presented()
   editor:command([[autocmd BufWritePre <buffer> %s/two/TWO/e]])
   editor:change('zero')
-  -- Somebody's writer has the turn, and the formatter lets the editor go on to its next event meanwhile.
+  -- Another program is writing, and the formatter lets the editor handle its next event meanwhile.
   editor:lua([[vim.api.nvim_create_autocmd('BufWritePre', { buffer = 1, callback = function()
     vim.g.writing = true
     vim.wait(5000, function() return vim.g.go_on end, 5)
@@ -200,7 +201,8 @@ local function conflict(stage)
   assert(not saved and why == 'unsaved text conflicts with a newer file', why)
 end
 
--- What the plug-in cannot know of: the buffer was overtaken before, and Neovim was told to forget that.
+-- A case unknown to the plug-in: the file changed under the buffer before, and Neovim was told to ignore
+-- that.
 local function question(stage)
   local daemon = stage:daemon()
   local settings = { 'let g:loaded_truce = 1', 'autocmd FileChangedShell * let g:told = 1' }
@@ -268,7 +270,7 @@ local function goes(stage)
   editor:said('cat (712) deleted notes.md: closed')
 end
 
--- The rest of the sentence does not go into another document.
+-- The rest of the typed sentence does not go into another document.
 local function goes_while_typing(stage)
   local other = stage.mount .. '/other.md'
   stages.write(other, 'other\n')

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which buffers are presented, and the connection to the daemon: found, lost, found again.
+-- The choice of presented buffers, and the connection to the daemon: found, lost, found again.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -22,7 +22,7 @@ local function registers(stage)
   assert(vim.deep_equal(message.messages, all_messages))
   editor:eventually('the answer', [[require('truce').status() == 'truce']])
   assert(daemon:count('opened') == 1)
-  -- What lies elsewhere, has no name, or is no file stays private.
+  -- Buffers of files elsewhere, without a name, or without a file stay private.
   edit(editor, stage.root .. '/elsewhere')
   editor:command('write')
   editor:command('enew | edit ' .. vim.fn.fnameescape(stage.mount) .. ' | help truce')
@@ -30,13 +30,13 @@ local function registers(stage)
   assert(editor:lua([[return require('truce').status()]]) == '')
   daemon:settle(1)
   assert(not daemon:has('presenter/register'), 'presented too early')
-  -- A new file is there with its first write.
+  -- A new file exists from its first write on.
   editor:command('write')
   assert(daemon:next('presenter/register').params.path == 'deep/b')
   assert(daemon:count('opened') == 1, 'more than one connection')
 end
 
--- The list of tags that comes with the help is what Neovim makes of it.
+-- Neovim can make the list of tags that comes with the help.
 local function help(stage)
   local from = vim.api.nvim_get_runtime_file('doc/truce.txt', false)[1]
   vim.fn.mkdir(stage.root .. '/doc')
@@ -285,7 +285,7 @@ local function command_fails(stage)
   editor:said("'false socket' failed: exit status 1")
 end
 
--- A socket of some third user, and a file that is none.
+-- A socket of a third user, and a file that is none.
 local function mistrusts(stage)
   local daemon = stage:daemon()
   local settings = {}

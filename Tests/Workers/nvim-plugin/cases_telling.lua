@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the daemon tells: that a file changed, or moved.
+-- Notices of the daemon: a file changed, or moved.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -47,7 +47,7 @@ local function hidden(stage)
   editor:shows('theirs', 1)
 end
 
--- What Neovim notices by itself.
+-- Changes that Neovim notices by itself.
 local function noticed(stage)
   local _, editor = stage:presented({ settings = { 'set noautoread' } })
   stages.write(stage.file, 'theirs\n')
@@ -101,7 +101,7 @@ local function dirty(stage)
   local _, count = editor:messages():gsub('unsaved text here', '')
   assert(count == 1, 'said more than once')
   assert(editor:text() == 'mine\none\ntwo\nthree' and stages.read(stage.file) == 'theirs again\n')
-  -- What Neovim does by itself when it gets the focus asks nothing.
+  -- Neovim's own check when it gets the focus asks the user nothing.
   editor:command('checktime')
   assert(not editor:mode().blocking)
 end
@@ -136,7 +136,7 @@ local function resolved(stage)
     tells_change(daemon, presenter)
     assert(editor:lua('return vim.b.truce_state') == 'conflict')
   end
-  -- `:w` is a question of Neovim's own.
+  -- Neovim itself asks a question at `:w`.
   local function write(answer)
     editor:type(':w<CR>')
     eventually('the question', function() return editor:mode().blocking end)
@@ -204,7 +204,7 @@ local function moved(is_dirty)
       assert(daemon:call('save', presenter))
       assert(stages.read(new) == 'mine\none\ntwo\nthree\n')
     end
-    -- A change at the new place is seen, and `:w` needs no force.
+    -- A change at the new place is noticed, and `:w` needs no force.
     stages.write(new, 'theirs\n')
     tells_change(daemon, presenter)
     editor:shows('theirs')
@@ -215,7 +215,7 @@ local function moved(is_dirty)
   end
 end
 
--- The first `:w` after a move is the user's.
+-- The first `:w` after a move belongs to the user.
 local function written_after_move(stage)
   local daemon, editor, presenter = stage:presented()
   editor:change('mine')
@@ -228,7 +228,8 @@ local function written_after_move(stage)
   assert(editor:option('modified'))
 end
 
--- What others wrote is not taken for what the buffer was read from, whichever of both is told first.
+-- Text of another program is not taken for the text that the buffer was read from, whichever of both is
+-- told first.
 local function moved_in_conflict(tells_change_first)
   return function(stage)
     local daemon, editor, presenter = stage:presented()

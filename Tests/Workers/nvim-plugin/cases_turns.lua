@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Turns: what a buffer may not do while somebody reads or writes its file.
+-- Turns: the limits of a buffer while another program reads or writes its file.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -71,7 +71,8 @@ local function nested(stage)
   expect(editor, 'readonly fixed')
   ends(daemon, presenter, 3)
   expect(editor, 'readonly ')
-  -- Both of one turn, each ended by a notice of its own; one that never began means nothing.
+  -- Two requests of one access session, each ended by a notice of its own; an unknown session has no
+  -- effect.
   begins(daemon, presenter, 'Writer', 2)
   ends(daemon, presenter, 4711)
   expect(editor, 'readonly fixed')
@@ -98,7 +99,7 @@ local function own_values(stage)
   expect(editor, 'readonly fixed')
 end
 
--- Keys that are pressed in a short turn of a writer arrive in what it has written.
+-- Keys that are pressed during a short write of another program go into the new text.
 local function typing_is_held(stage)
   local daemon, editor, presenter = stage:presented()
   editor:type('GA!')
@@ -114,7 +115,7 @@ local function typing_is_held(stage)
   editor:shows('zero\none\ntwo\nthree! four')
   assert(editor:mode().mode == 'i')
   assert(editor:lua('return vim.b.truce_state == nil'), 'a conflict')
-  -- What came and what was typed are undone each by itself.
+  -- The incoming text and the typed text are undone separately.
   editor:type('<Esc>u')
   editor:shows('zero\none\ntwo\nthree!')
   editor:type('u')
@@ -123,7 +124,7 @@ local function typing_is_held(stage)
   editor:shows('one\ntwo\nthree')
 end
 
--- A long one does not stop the typist; both texts are kept.
+-- A long write does not stop the typist; both texts stay.
 local function typing_goes_on(stage)
   local daemon, editor, presenter = stage:presented()
   editor:type('GA')
@@ -163,7 +164,7 @@ local function ends_with_the_buffer(stage)
   expect(editor, '')
 end
 
--- Reading the file anew, as a user does, is no end of a turn.
+-- If the user reads the file again, the turn goes on.
 local function survives_editing_anew(stage)
   local daemon, editor, presenter = stage:presented()
   begins(daemon, presenter, 'Reader', 7)

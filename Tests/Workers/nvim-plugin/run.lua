@@ -36,7 +36,7 @@ local function run(name, test)
     test(stage)
     stage:check()
   end, function(failure)
-    -- Where in the test it was.
+    -- The place in the test.
     local line = debug.traceback():match('/(cases_%w+.lua:%d+)')
     return ('%s (%s)'):format(failure, line)
   end)

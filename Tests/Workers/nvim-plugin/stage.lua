@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What a test plays on: a folder that a made-up mount table calls a mount, a fake daemon, and a Neovim in a
+-- The stage of a test: a folder that a made-up mount table calls a mount, a fake daemon, and a Neovim in a
 -- terminal that loads the plug-in.
 
 local M = {}
@@ -267,7 +267,7 @@ function M.new()
   return self
 end
 
--- What the made-up table says.
+-- Writes the made-up mount table.
 function Stage:mounted(is_mounted, id)
   local lines = { '20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw' }
   if is_mounted then
@@ -298,7 +298,7 @@ function Stage:presented(options)
   return daemon, editor, daemon:registered('notes.md')
 end
 
--- What no test may leave behind: a question on the screen, or an error of the plug-in.
+-- Checks for left-overs of a test: a question on the screen, or an error of the plug-in.
 function Stage:check()
   for _, editor in ipairs(self.editors or {}) do
     if not editor.ended then

@@ -107,7 +107,7 @@ def acl(*entries):
 
 ANYONE = 0xFFFFFFFF
 
-# The directory that is asked; and a descriptor of the one it lies in, past the mount, if there is a mount.
+# The directory of the checks. With a mount also a descriptor of its parent directory, past the mount.
 places = {}
 
 

@@ -27,7 +27,7 @@ def note(call, outcome):
         return
     noted.add((call, outcome))
     if pipe is not None:
-        # Short enough to be written in one piece, whoever else writes.
+        # Short enough to be written in one piece, whatever other processes write.
         write(pipe, f"{call} {outcome}\n".encode())
 
 

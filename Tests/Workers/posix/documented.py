@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which errors the manual pages document, call by call: each has to occur, or a reason says why it cannot."""
-# Linux man-pages 6.03, section 2. The family of a page counts as one call, save for what only one of it may say.
+# Linux man-pages 6.03, section 2. The family of a page counts as one call, except for errors of one member only.
 DOCUMENTED = {
     "open openat creat": "EACCES EBUSY EDQUOT EEXIST EFAULT EFBIG EINTR EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE "
                          "ENODEV ENOENT ENOMEM ENOSPC ENOTDIR ENXIO EOPNOTSUPP EOVERFLOW EPERM EROFS ETXTBSY EAGAIN",
@@ -32,7 +32,7 @@ DOCUMENTED = {
     "fsetxattr": "EBADF",
 }
 
-# (call or any, error): why no test can have it.
+# (call or any, error): the reason why no test can produce it.
 IMPOSSIBLE = {
     ("any", "ENOMEM"): "the kernel would have to run out of memory, and the machine with it",
     ("any", "EDQUOT"): "quotas need a kernel with one of the quota formats, and many have none",
@@ -52,7 +52,7 @@ def missing(pairs):
     seen = {}
     for call, outcome in pairs:
         seen.setdefault(call, set()).add(outcome)
-        # The flags make another pair, and the same call.
+        # With other flags it is another pair, and the same call.
         seen.setdefault(call.split("(")[0], set()).add(outcome)
     return [(call, error) for call, errors in DOCUMENTED.items() for error in errors.split()
             if not impossible(call, error) and not any(error in seen.get(name, ()) for name in call.split())]

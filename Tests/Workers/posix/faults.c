@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 // Faults for the daemon, between it and the C library: loaded by LD_PRELOAD, to prove that the list of checks can fail.
-// Each is a mistake that a mirror could make and few programs would notice. FAULTS names those to make, separated by
+// Each is a mistake that a mirror could make and few programs would notice. FAULTS names the faults to make, separated by
 // commas; without it all are made.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -35,7 +34,7 @@ static int refuse(int error) {
     return -1;
 }
 
-// The command gives its daemon a small environment, without us: put us back.
+// The command gives its daemon a small environment without LD_PRELOAD: it is added again.
 int posix_spawn(pid_t *restrict process, const char *restrict path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *restrict attributes, char *const arguments[restrict], char *const environment[restrict]) {
     static char kept[2][4096];
@@ -52,7 +51,7 @@ int posix_spawn(pid_t *restrict process, const char *restrict path, const posix_
     return REAL(posix_spawn, process, path, actions, attributes, arguments, more);
 }
 
-// Times are cut to the second, and a file is said to have one link.
+// Times are truncated to the second, and a file is reported with one link.
 int statx(int directory, const char *restrict path, int flags, unsigned int mask, struct statx *restrict status) {
     int result = REAL(statx, directory, path, flags, mask, status);
     if (result != 0) return result;
@@ -62,7 +61,7 @@ int statx(int directory, const char *restrict path, int flags, unsigned int mask
     return result;
 }
 
-// What is made belongs to the daemon.
+// New files belong to the daemon.
 long syscall(long number, ...) {
     va_list list;
     va_start(list, number);
@@ -73,7 +72,7 @@ long syscall(long number, ...) {
     return REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// A time that is to stay becomes now; one before 1970 becomes 1970.
+// A time that should stay becomes now; a time before 1970 becomes 1970.
 int utimensat(int directory, const char *path, const struct timespec times[2], int flags) {
     struct timespec wrong[2];
     for (int i = 0; i < 2; i++) {
@@ -99,7 +98,7 @@ int mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     return REAL(mknodat, directory, path, mode, device);
 }
 
-// What is not empty is there already, says the error; the wrong one, as often.
+// Wrong errors: ENOTEMPTY becomes EEXIST, and EROFS becomes EACCES.
 int unlinkat(int directory, const char *path, int flags) {
     int result = REAL(unlinkat, directory, path, flags);
     if (result != 0 && is_wanted("errors") && errno == ENOTEMPTY) errno = EEXIST;
@@ -118,14 +117,14 @@ int linkat(int from, const char *name, int to, const char *new_name, int flags) 
     return result;
 }
 
-// To create or to replace is all the same, and a value that does not fit is no error.
+// Creating and replacing are treated alike, and a value that does not fit is no error.
 int setxattr(const char *path, const char *name, const void *value, size_t size, int flags) {
     return REAL(setxattr, path, name, value, size, is_wanted("attributes") ? 0 : flags);
 }
 
 ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
     ssize_t result = REAL(getxattr, path, name, value, size);
-    // The kernel asks for others by itself, and would forbid everything.
+    // The kernel asks for other attributes by itself, and would forbid everything.
     bool is_users = strncmp(name, "user.", 5) == 0;
     if (result < 0 && is_wanted("attributes") && is_users && errno == ENODATA) return refuse(EOPNOTSUPP);
     return result;

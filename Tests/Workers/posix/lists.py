@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All checks, in the order they are asked. Importing a file of checks is what puts them in the list."""
-import shutil  # It looks for what `os` can do before the calls are wrapped.
+import shutil  # It looks for functions of `os` before the calls are wrapped.
 
 import asking
 import attributes

@@ -13,7 +13,7 @@ def watch(change, path="f", after=None):
     """Access, modification and change: which of them the call has moved."""
     os.utime(path, ns=(OLD, OLD + 5))
     before = os.stat(path)
-    # Further than the clock of any file system counts in.
+    # Longer than the clock tick of any file system.
     time.sleep(0.011)
     change()
     status = os.stat(after or path)

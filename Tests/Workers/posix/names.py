@@ -62,7 +62,7 @@ def many_entries():
     seen = os.listdir("many")
     listed = len(seen), len(set(seen)), sum(len(name) for name in seen)
     kinds = {entry.is_file(follow_symlinks=False) for entry in os.scandir("many")}
-    # Removing while reading must neither skip nor repeat what was there all the time.
+    # Removing while reading must neither skip nor repeat names that existed all the time.
     with os.scandir("many") as entries:
         removed = 0
         for entry in entries:

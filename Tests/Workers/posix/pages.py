@@ -174,7 +174,7 @@ def allocated(mode, at, count):
     return ask
 
 
-# Plain, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE, both with KEEP_SIZE, and what is wrong.
+# Plain, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE, both with KEEP_SIZE, and invalid modes.
 for mode in (0, 1, 2, 3, 16, 17, 4, 64, 1 << 20):
     for at, count in ((PAGE, 2 * PAGE), (100, 1000), (15 * PAGE, 4 * PAGE), (20 * PAGE, PAGE), (0, 0), (-1, 10)):
         check_named(f"fallocate_{mode}_of_{count}_at_{at}".replace("-", "minus_"), allocated(mode, at, count))

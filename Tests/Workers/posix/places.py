@@ -148,7 +148,7 @@ FULL = {
 
 
 def without_room(call):
-    # What is there fits its one block, of which the writes want more.
+    # The present contents fit into their block, and the writes need more.
     return lambda: attempt(call, in_piece("full", "in", "file"), in_piece("full", "in", LONG))
 
 

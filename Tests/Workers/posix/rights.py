@@ -173,7 +173,8 @@ def privileges_end_with_writing():
 
     def allocate():
         return os.posix_fallocate(os.open("f", os.O_RDWR), 0, 5000)
-    # A shared mapping strips nothing on most file systems; what counts is that it is the same here.
+    # A shared mapping strips nothing on most file systems; only equality with the directory below
+    # counts.
     return [again(mode, change) for mode in (0o4777, 0o2777, 0o6777, 0o2767)
             for change in (rewrite, lambda: os.truncate("f", 1), lambda: put("f", b"z"), through_mapping, allocate)]
 

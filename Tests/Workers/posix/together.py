@@ -89,7 +89,7 @@ def replaced():
     return "f"
 
 
-# How the file is when it is opened first, and what is done before it is opened again under the name that is returned.
+# The state of the file at the first open, and the change before the second open under the returned name.
 CHANGES = {
     "nothing": (mode(0o777), mode(0o777)),
     "setuid": (mode(0o777), mode(0o4777)), "no_setuid": (mode(0o4777), mode(0o777)),

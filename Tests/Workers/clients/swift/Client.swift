@@ -3,22 +3,22 @@ import CTestSupport
 import Foundation
 import Glibc
 
-/// A connection to the daemon of a mount that speaks the protocol itself.
+/// A connection to the daemon of a mount, with an own implementation of the protocol.
 struct Client {
     typealias Message = [String: Any]
     struct Failure: Error { let message: String }
 
-    /// By the name of a request of the daemon: what is done about it.
+    /// The handlers of the daemon's requests, by name.
     var handlers: [String: (Message) throws -> Void] = [:]
     private let socket: FileHandle
     private var rest = Data()
     private var calls = 0
     private var notices: [Message] = []
-    /// What is done at once when a notice has come, by its name; it is taken in its turn all the same.
+    /// Called at once when a notice arrives, by its name; the notice is processed in its order all the same.
     var listeners: [String: () -> Void] = [:]
 
     init(mount: String) throws {
-        // What the attribute says counts only if the kernel says that the directory is a mount of Truce.
+        // The attribute counts only if the kernel says that the directory is a mount of Truce.
         let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
         let place = mount.replacing(" ", with: "\\040")
         let mounted = mounts.split(separator: "\n").last { $0.split(separator: " ")[4] == place }
@@ -66,7 +66,7 @@ struct Client {
         }
     }
 
-    /// What others wait for is answered at once, also while we wait for a reply ourselves.
+    /// Requests of others are answered at once, also while this client waits for a reply.
     private mutating func receive() throws -> Message {
         guard let message = try JSONSerialization.jsonObject(with: line()) as? Message else { return [:] }
         if let method = message["method"] as? String, let id = message["id"] {

@@ -6,8 +6,8 @@ import Glibc
 ///
 ///     SwiftClient MOUNT FILE FOLDER
 ///
-/// Has unsaved text for MOUNT/FILE, and saves it when somebody wants to read the file. When somebody has changed the
-/// file it counts the lines and writes their number to FILE.count. Ends when there is something new in MOUNT/FOLDER.
+/// Has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has changed
+/// the file it writes the number of lines to FILE.count. Ends when a new file appears in MOUNT/FOLDER.
 @main struct Editor {
     let mount: String
     let file: String
@@ -39,7 +39,7 @@ import Glibc
         Self.say("presenting \(file)")
     }
 
-    /// Takes what comes next; false when that was what it waited for.
+    /// Processes the next message. Returns false if it was the awaited one.
     mutating func goOn() throws -> Bool {
         let (method, parameters) = try client.notice()
         if method == "presenter/didChange" {
@@ -59,7 +59,7 @@ import Glibc
             ["path": file + ".count", "access": "forReplacing"],
         ]
         let access = try client.call("access/begin", ["presenter": presenter, "intents": intents])
-        // They are called this now; a name may have changed while we waited.
+        // The present names: a name may have changed during the wait.
         let places = (access["intents"] as? [Client.Message] ?? []).map { Self.place($0, in: mount) }
         let lines = try String(contentsOf: places[0], encoding: .utf8).split(separator: "\n")
         try "\(lines.count)\n".write(to: places[1], atomically: false, encoding: .utf8)
