@@ -4,7 +4,7 @@
 --     nvim --headless --clean -u NONE -S Tests/Workers/nvim-plugin/run.lua
 --
 -- Prints `ok NAME` or `not ok NAME: WHY` for each test and fails if one did. With TRUCE_TEST in the
--- environment, only tests whose name contains that are run.
+-- environment, only tests with that word in their names are run.
 
 local here = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h')
 local repository = vim.fn.fnamemodify(here, ':h:h:h')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks share: how to ask the system, and as whom."""
+"""Shared parts of the checks: system calls, and the users that make them."""
 import ctypes
 import fcntl
 import os
@@ -16,7 +16,7 @@ OTHER, FRIEND, GROUP = 12345, 12346, 23456
 
 
 class NotAsked(Exception):
-    """What cannot be tried here, with the reason: the same on both sides, and no agreement."""
+    """Raised by a check that is impossible here, with the reason. Equal reasons on both sides are no agreement."""
 
 
 def check(function):
@@ -25,13 +25,13 @@ def check(function):
 
 
 def check_named(name, function):
-    """For what comes out of a table."""
+    """For checks that a table generates."""
     function.__name__ = name
     return check(function)
 
 
 def attempt(call, *arguments, **keywords):
-    """What a call answers: its result, or the name of its error."""
+    """The answer of a call: its result, or the name of its error."""
     try:
         return call(*arguments, **keywords)
     except OSError as error:
@@ -71,7 +71,7 @@ def looks(path):
 
 
 def as_user(user, group, call, groups=()):
-    """What `call` answers in a child that has become somebody else."""
+    """The answer of `call` in a child with another user."""
     if os.geteuid() != 0:
         return "only root can act as others"
 
@@ -117,7 +117,7 @@ def below(path):
 
 
 def piece(name):
-    """A file system of root's making that is mounted below the tree which is asked; see Scripts/lib/pieces.sh."""
+    """A file system that root has mounted below the checked tree; see Scripts/lib/pieces.sh."""
     path = os.path.join(os.path.dirname(places["asked"]), "pieces", name)
     if not os.path.isdir(path):
         raise NotAsked(f"nothing was mounted as '{name}'")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls the checks have made, and what came of them: the pairs a run is measured by.
+"""The calls of the checks with their results: the pairs that measure a run.
 
-The functions of `os` and `fcntl` are wrapped, so that whatever a check calls is noted under the name of the system
-call, with the flags that make another call of it: `open(O_WRONLY|O_CREAT)`, `unlinkat`, `setxattr(user)`.
+The functions of `os` and `fcntl` are wrapped, so that each call of a check is noted. Its name is that of the system
+call, with flags that make a different call of it: `open(O_WRONLY|O_CREAT)`, `unlinkat`, `setxattr(user)`.
 """
 import errno
 import fcntl
@@ -15,7 +15,7 @@ pipe = None
 
 
 def collect():
-    """From now on the pairs of this process and its children come out of the descriptor that is returned."""
+    """From now on the pairs of this process and its children can be read from the returned descriptor."""
     global pipe
     reader, pipe = os.pipe()
     os.set_blocking(reader, False)

@@ -64,7 +64,7 @@ def append_taken_back():
 
 @check
 def mapping_of_what_appends():
-    """A page that was changed in memory has its place, whatever the descriptor says of writing."""
+    """A page that was changed in memory has its place, whatever the flags of the descriptor."""
     put("f", b"12345")
     descriptor = os.open("f", os.O_RDWR | os.O_APPEND)
     mapping = mmap.mmap(descriptor, 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which errors the manual pages document, call by call: each has to occur, or a reason says why it cannot."""
+"""The errors that the manual pages document, call by call: each must occur, or have a reason why it cannot."""
 # Linux man-pages 6.03, section 2. The family of a page counts as one call, except for errors of one member only.
 DOCUMENTED = {
     "open openat creat": "EACCES EBUSY EDQUOT EEXIST EFAULT EFBIG EINTR EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE "
@@ -48,7 +48,7 @@ def impossible(call, error):
 
 
 def missing(pairs):
-    """What is documented, is possible, and did not occur among the (call, outcome)."""
+    """Errors that are documented and possible, and did not occur among the (call, outcome)."""
     seen = {}
     for call, outcome in pairs:
         seen.setdefault(call, set()).add(outcome)

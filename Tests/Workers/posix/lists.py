@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All checks, in the order they are asked. Importing a file of checks is what puts them in the list."""
+"""All checks, in their order. Importing a file of checks puts them into the list."""
 import shutil  # It looks for functions of `os` before the calls are wrapped.
 
 import asking

@@ -15,7 +15,7 @@ def record(kind, start=0, length=0):
 
 
 def ask_record(descriptor, command, kind, start=0, length=0):
-    """The kind and range that is in the way, or what was answered."""
+    """The kind and range of the conflicting lock, or another answer."""
     answer = attempt(fcntl.fcntl, descriptor, command, record(kind, start, length))
     if isinstance(answer, str):
         return answer
@@ -24,7 +24,7 @@ def ask_record(descriptor, command, kind, start=0, length=0):
 
 
 def other(call):
-    """What another process is answered that has opened the file for itself."""
+    """The answer of another process that has opened the file for itself."""
     return in_child(lambda: call(os.open("f", os.O_RDWR)))
 
 
@@ -115,7 +115,7 @@ def lock_of_an_open_file_is_inherited():
 
 @check
 def lock_of_an_open_file_outlives_others():
-    """Closing another descriptor of the file does not take it away, as it does with records."""
+    """Closing another descriptor of the file does not release it, unlike a record lock."""
     put("f")
     mine = os.open("f", os.O_RDWR)
     ask_record(mine, OFD_SETLK, fcntl.F_WRLCK)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the three times of a file each call moves: a check for each call."""
+"""The times of a file that each call changes: a check for each call."""
 import mmap
 import os
 import time
@@ -10,7 +10,7 @@ OLD = 10 ** 18
 
 
 def watch(change, path="f", after=None):
-    """Access, modification and change: which of them the call has moved."""
+    """Access, modification and change: the times that the call has changed."""
     os.utime(path, ns=(OLD, OLD + 5))
     before = os.stat(path)
     # Longer than the clock tick of any file system.
@@ -96,7 +96,7 @@ def times_of_a_file_that_is_renamed():
 
 @check
 def time_of_a_mapping_that_stays():
-    """A store that nobody syncs is seen in the time as soon as somebody writes the pages back."""
+    """A store without a sync is visible in the time as soon as the pages are written back."""
     put("f", b"x" * 4096)
     os.utime("f", ns=(OLD, OLD))
     descriptor = os.open("f", os.O_RDWR)

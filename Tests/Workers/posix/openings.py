@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening what is no ordinary file, or is in use; and what interrupts it."""
+"""Opening special files and files in use, and interrupted opens."""
 import ctypes
 import fcntl
 import os
@@ -202,7 +202,7 @@ def directory_flags():
 
 @check
 def opened_for_execution():
-    """What O_PATH of a file with no right to read is good for."""
+    """The uses of an O_PATH descriptor of a file without the right to read."""
     put("f", b"x")
     os.chmod("f", 0o111)
     os.chmod(".", 0o755)

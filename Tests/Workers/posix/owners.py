@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose files are: users and groups of every size, and what becomes of set-user-ID when somebody else writes."""
+"""Owners of files: users and groups of every size, and set-user-ID after a write of another user."""
 import ctypes
 import mmap
 import os
@@ -79,7 +79,7 @@ def many_groups():
 
 @check
 def effective_user_counts():
-    """A program of root's that has put on somebody else for a moment; access(2) asks for the real one."""
+    """A program of root that has changed its user for a moment; access(2) checks for the real user."""
     need_root()
     os.chmod(".", 0o777)
     os.setegid(OTHER)
@@ -216,7 +216,7 @@ def default_list_of_a_file_is_none():
 
 @check
 def privileges_stay_with_whoever_owns_them():
-    """chown(2) that names nobody ends them, and is the owner's."""
+    """chown(2) without a user or group clears them, and only the owner may call it."""
     need_root()
     os.chmod(".", 0o777)
     answers = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mappings, direct reading and writing, holes and allocation: what several ways to the same bytes see of each other."""
+"""Mappings, direct reading and writing, holes and allocation: several access paths to the same bytes."""
 import ctypes
 import mmap
 import os
@@ -58,7 +58,7 @@ def own_copy_stays_what_it_was():
 
 @check
 def mapping_beyond_the_end():
-    """The rest of the last page is nobody's: what is stored there is gone when the file grows."""
+    """The rest of the last page belongs to no byte of the file: stores there are lost when the file grows."""
     put("f", b"12345" * 1000)
     descriptor = os.open("f", os.O_RDWR)
     mapping = mmap.mmap(descriptor, 5000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other file systems that are mounted below the one that is asked."""
+"""Other file systems that are mounted below the checked one."""
 import fcntl
 import os
 import stat
@@ -14,7 +14,7 @@ def in_piece(name, *path):
 
 @check
 def another_file_system_is_another_device():
-    """A program that stays on one file system has to see where it ends."""
+    """A program that stays on one file system must see where it ends."""
     return [os.stat(piece(name)).st_dev != os.stat(".").st_dev for name in ("other", "readonly", "full")]
 
 
@@ -87,7 +87,7 @@ def figures_of_the_file_systems():
 
 @check
 def flags_of_the_file_systems():
-    """ST_RDONLY, ST_NOSUID, ST_NODEV, ST_NOEXEC: what statvfs says of each."""
+    """ST_RDONLY, ST_NOSUID, ST_NODEV, ST_NOEXEC: the flags of statvfs for each."""
     return [os.statvfs(piece(name)).f_flag & 15 for name in ("other", "readonly", "nosuid", "nodev", "noexec")]
 
 

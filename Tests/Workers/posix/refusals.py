@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls relative to a directory, and calls on what is open: how they refuse."""
+"""Calls relative to a directory, and calls on open files: their errors."""
 import ctypes
 import fcntl
 import os
@@ -45,7 +45,7 @@ def scene():
 
 
 def refused(answer):
-    """The descriptor that an open has given says nothing."""
+    """The number of an opened descriptor says nothing."""
     return answer if isinstance(answer, str) else "ok"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what."""
+"""The rights of users."""
 import fcntl
 import mmap
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extended attributes by their name spaces, and by who asks for them."""
+"""Extended attributes by their name spaces, and by the calling user."""
 import os
 import struct
 
@@ -25,7 +25,7 @@ def make(kind):
 
 
 def life(kind, name, value):
-    """Set, set again where it must not be, get, list, replace, remove and remove again."""
+    """Sets, sets again against a flag, gets, lists, replaces, removes and removes again."""
     def ask():
         make(kind)
         own = {"follow_symlinks": False}
@@ -62,7 +62,7 @@ for name, value in VALUES.items():
 
 @check
 def attributes_of_a_sticky_directory():
-    """Who may write in it may not mark it."""
+    """A user that may write in it may not set attributes on it."""
     need_root()
     os.mkdir("d")
     os.chmod("d", 0o1777)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One file, opened several times at once: in every order, with a change of the file between two openings.
 
-A mount whose data the kernel moves itself has to do so for all handles of an inode or for none. What it decides by may
-change while the file is open, and what a handle may do must not depend on who opened the file first.
+A mount with passthrough uses it for all handles of an inode or for none. The reasons for the choice may change while the
+file is open. The rights of a handle must not depend on the first opener.
 """
 import mmap
 import os
@@ -20,7 +20,7 @@ OPENINGS = {
 
 
 def be(user):
-    """Root acts as another user, so that privileges end with what that one writes; anybody else as what he is."""
+    """Root acts as another user, so that privileges end with that user's writes; other users act as themselves."""
     if os.getuid() == 0:
         os.setegid(user)
         os.seteuid(user)
@@ -41,7 +41,7 @@ def be_root():
 
 
 def page(byte):
-    """O_DIRECT wants it at such an address; to the others it is all the same."""
+    """O_DIRECT needs such an address; for other flags it makes no difference."""
     buffer = mmap.mmap(-1, 4096)
     buffer[:] = byte * 4096
     return buffer
@@ -107,7 +107,7 @@ def privileges(descriptor):
 
 
 def used(descriptor, byte, at):
-    """What a handle can do, and what is left of the privileges after each step that may end them."""
+    """The abilities of a handle, and the remaining privileges after each step that may end them."""
     if not isinstance(descriptor, int):
         return descriptor
     buffer = page(b"-")
@@ -165,7 +165,7 @@ for change in CHANGES:
 
 @check
 def hundreds_of_threads_open_one_file():
-    """All at once, by two names, in every way, while the mode of the file changes."""
+    """All at once, by two names, with all calls, while the mode of the file changes."""
     number, rounds, wrong = 300, 4, []
     put("f", bytes(8 * number))
     os.link("f", "link")
@@ -206,7 +206,7 @@ def hundreds_of_threads_open_one_file():
 
 
 def stored(last_look, order):
-    """What mapped pages were changed shows in the times when everybody has let go of the file, at once."""
+    """Changes of mapped pages show in the times as soon as all processes have closed the file."""
     def ask():
         late = 0
         put("f", b"x" * 4096)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One directory that is mounted in several places below: the same files by several ways, one of them read-only."""
+"""One directory that is mounted in several places below: the same files by several paths, one of them read-only."""
 import os
 
 from asking import attempt, check, check_named, get, piece, put
@@ -52,7 +52,7 @@ UNCHANGED = {
 
 
 def known(call, first):
-    """What is forbidden by one way, asked after the file was seen by another, or before."""
+    """A call that is forbidden by one path, after the file was seen by another path, or before."""
     def ask():
         name = os.path.basename(os.getcwd())
         put(f"{piece('once')}/{name}", b"123") if first == "writable" else None
