@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# A headless Neovim with the plug-in, driven over its own socket as a user's second Neovim would be. Needs stage.sh.
+# A headless Neovim with the plug-in, driven over its own socket, as by a second Neovim. Needs stage.sh.
 #
 # Nothing in it saves by itself: it has no configuration, no swap file and no timer.
 
 editor=
 editor_job=
-# After these, a configuration may have Neovim save.
+# Events after which a configuration may have Neovim save.
 saving_events="'CursorHold', 'CursorHoldI', 'TextChanged', 'TextChangedI', 'InsertLeave', 'BufLeave', 'FocusLost'"
 
-# nvim_here ARGUMENT... leaves its log and its temporary files in the lab. It is the user's also on root's mount, as what it
-# saves has to be; and sudo would stop with it.
+# nvim_here ARGUMENT... leaves its log and its temporary files in the lab. It runs as the user, also on root's mount, since its
+# files must be the user's; and sudo would stop with it.
 nvim_here() {
     exec env TMPDIR="$lab/tmp" NVIM_LOG_FILE="$lab/tmp/nvim.log" nvim --clean "$@"
 }
@@ -30,7 +30,7 @@ is_presented() {
     contains "$("${truce[@]}" why "$1")" "nvim (pid *) presents '"
 }
 
-# editor_value EXPRESSION prints what an expression of Vim script comes to. Neovim 0.7 prints it where errors go.
+# editor_value EXPRESSION prints the value of an expression of Vim script. Neovim 0.7 prints it on standard error.
 editor_value() {
     (nvim_here --headless --server "$lab/tmp/editor" --remote-expr "$1" 2>&1)
 }
@@ -56,12 +56,12 @@ has_state() {
     is "$(editor_value "getbufvar(1, 'truce_state', '')")" "$1"
 }
 
-# Whether its file's name ends so.
+# Returns whether the name of its file ends so.
 has_name() {
     contains "$(editor_value "bufname(1)")/" "$1/"
 }
 
-# Whether nobody has a turn.
+# Returns whether no other program reads or writes the file.
 is_writable() {
     is "$(editor_value "getbufvar(1, '&modifiable') && !getbufvar(1, '&readonly')")" 1
 }

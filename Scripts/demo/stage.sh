@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What all scenes of the demo need. `lab`, `lab_truce` and `in_lab` are of lib/lab.sh; `truce` is the command as whoever
-# may mount, `root` the words that make a command run as that user, who may present any file.
+# Shared parts of the scenes. `lab`, `lab_truce` and `in_lab` are from lib/lab.sh. `truce` runs the command as a user that
+# may mount, and `root` is a prefix that runs any command as that user, which may present any file.
 #
-# A process passes the claims of its own ancestors and descendants, and play is the ancestor of every process here.
-# So the shell itself never touches a document through a mount; programs and subshells, its children, do.
+# A process does not wait for the claims of its own ancestors and descendants, and play is the ancestor of every process
+# here. So the shell itself never touches a document through a mount; programs and subshells, its children, do.
 
 failures=0
 holder=
@@ -30,7 +30,7 @@ contains() {
     [[ $1 == *$2* ]]
 }
 
-# eventually SECONDS COMMAND... waits until the command says yes; for so many seconds at most.
+# eventually SECONDS COMMAND... waits until the command succeeds, for so many seconds at most.
 eventually() {
     local until=$((SECONDS + $1 + 1))
     shift
@@ -52,12 +52,12 @@ unmount_from() {
     "${truce[@]}" unmount "$1"
 }
 
-# ask_journal DIRECTORY QUESTION... answers it by the journal of the mount there; see demo/journal.
+# ask_journal DIRECTORY QUESTION... answers it from the journal of the mount there; see demo/journal.
 ask_journal() {
     "${truce[@]}" status --json "$1" | "$demo/journal" "${@:2}"
 }
 
-# Nobody was passed over on the mount at DIRECTORY.
+# No wait on the mount at DIRECTORY has ended by a limit.
 expect_nobody_forced() {
     local found
     found=$(ask_journal "$1" forced)
@@ -83,7 +83,7 @@ append_line() {
     printf '%s\n' "$2" >>"$1"
 }
 
-# shown LINES puts them on one line.
+# shown LINES prints them on one line.
 shown() {
     say "${1//$'\n'/ | }"
 }
@@ -103,13 +103,13 @@ let_go() {
     holder=
 }
 
-# waited LEAST BOUND, in milliseconds. A busy machine may be late; what is shown is that there was a wait where one
-# is due, and that the bound ended it, not the 15 s of `wait`.
+# waited LEAST BOUND, in milliseconds. A busy machine may be late. The scene shows that there was a wait, and that the bound
+# ended it, not the 15 s of `wait`.
 waited() {
     ((took >= $1 && took <= $2 + 10000))
 }
 
-# Ends what is still running, takes the mounts away and leaves nothing behind; says so if that took force.
+# Ends remaining processes, removes the mounts and leaves nothing behind; prints whether that took force.
 clean_up() {
     local status=$? job mountpoint
     trap - EXIT

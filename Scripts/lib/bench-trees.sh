@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The trees that Scripts/bench works in, all equal and all on one file system, and what is mounted over them. Needs
-# say.sh, root.sh and lab.sh, and `trees`, `client`, `directory` and the sizes.
+# The trees of Scripts/bench, all equal and all on one file system, and their mounts. Needs say.sh, root.sh and lab.sh, and
+# `trees`, `client`, `directory` and the sizes.
 
-# Where a tree lies while nothing is mounted. Truce is mounted in place, the others beside.
+# The place of a tree without a mount. Truce is mounted in place, the others beside.
 source_of() {
     case $1 in
         bindfs | mergerfs | bare) say "$lab/$1.below" ;;
@@ -23,18 +23,18 @@ without() {
     trees=("${rest[@]}")
 }
 
-# A git that nothing outside of the lab has a say in.
+# A git without settings from outside the lab.
 prepare_git() {
     export GIT_CONFIG_GLOBAL=$lab/gitconfig GIT_CONFIG_NOSYSTEM=1
     git config --global user.name Bench
     git config --global user.email bench@localhost
     git config --global gc.auto 0
-    # To git, files on somebody else's mount may be somebody else's.
+    # Git may find another user as the owner of files on a mount.
     git config --global safe.directory '*'
     git config --global init.defaultBranch main
 }
 
-# A program in C: a header and as many sources as the build has to compile.
+# A program in C: a header and as many sources as the build compiles.
 make_program() {
     local number
     mkdir "$1"
@@ -58,7 +58,7 @@ END
     } >"$1/Makefile"
 }
 
-# What sqlite3 is told, outside of the trees.
+# The input of sqlite3, outside of the trees.
 make_scripts() {
     local mode number
     for mode in off full; do
@@ -113,7 +113,7 @@ make_trees() {
             cp --reflink=never "$big" "$source/big"
         fi
         cp --reflink=never "$big" "$source/written"
-        # Open from before the mount: nobody else comes to the file below a mount in place.
+        # Opened before the mount: a mount in place hides the file below.
         exec {descriptor}<"$source/big"
         files_below[$tree]=$descriptor
     done
@@ -123,7 +123,7 @@ mount_tree() {
     local options=()
     case $1 in
         bindfs)
-            # By itself it lets all users in, which a user may not do.
+            # By default it lets all users in, and a user may not do that.
             ((EUID == 0)) || options=(--no-allow-other)
             bindfs "${options[@]}" "$lab/bindfs.below" "$lab/bindfs"
             ;;
@@ -131,7 +131,7 @@ mount_tree() {
         bare) as_root "$lab/bin/BareMirror" "$lab/bare.below" "$lab/bare" ;;
         passthrough) as_root "$lab_truce" mount "$lab/passthrough" -o allow_other ;;
         daemon)
-            # The crowd is of many users, whom root alone may let in.
+            # The crowd has many users, and only root may let them in.
             ((EUID != 0)) || options=(-o allow_other)
             "$lab_truce" mount "$lab/daemon" -o data=daemon "${options[@]}"
             ;;
@@ -148,8 +148,8 @@ unmount_tree() {
     esac
 }
 
-# The bare mirror has a descriptor open for each file that the kernel knows, and dies of EMFILE where it may not have very many.
-# Mounted anew it has none, as after a workload on a fresh mount.
+# The bare mirror has a descriptor open for each file that the kernel knows, and fails with EMFILE at its limit. A new mount has
+# none, as after a workload on a fresh mount.
 spare_descriptors() {
     local process found
     found=$(find /proc -mindepth 2 -maxdepth 2 -name exe -lname "$lab/bin/BareMirror" -printf '%h\n' 2>/dev/null || true)
@@ -158,7 +158,7 @@ spare_descriptors() {
     done
 }
 
-# has_spare_descriptors PROCESS, a directory in /proc: whether it has less than half of what it may have.
+# has_spare_descriptors PROCESS, a directory in /proc: whether it uses less than half of its descriptors.
 has_spare_descriptors() {
     local limit descriptors
     limit=$(sed -n 's/^Max open files  *\([0-9]*\).*/\1/p' "$1/limits" 2>/dev/null) || return 0
@@ -166,7 +166,7 @@ has_spare_descriptors() {
     ((${#descriptors[@]} < limit / 2))
 }
 
-# status_of TREE QUERY prints what jq finds. A mount's socket serves root and whoever mounted it.
+# status_of TREE QUERY prints the result of jq. A mount's socket serves root and the owner of the mount.
 status_of() {
     local command=("$lab_truce" status --json "$lab/$1")
     if [[ $1 == passthrough ]]; then command=(as_root "${command[@]}"); fi
@@ -180,7 +180,7 @@ mount_all() {
         changes=$(git -C "$lab/$tree/git" status --porcelain) || refuse "bench: git finds nothing in $lab/$tree."
         [[ -z $changes ]] || refuse "bench: git finds changes in $lab/$tree."
         is_truce "$tree" || continue
-        # How data travels the daemon knows once a file was opened.
+        # The daemon knows its data path after the first open.
         cat "$lab/$tree/presented" >/dev/null
         path=$(status_of "$tree" .options.dataPath)
         [[ $path != "$tree" ]] || continue

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What Scripts/bench measures: the work, in the order it is done in. Needs bench-trees.sh.
+# The workloads of Scripts/bench, in their order. Needs bench-trees.sh.
 
-# The presenter first: a daemon that cannot do it is found before minutes have passed.
+# The presenter first: a failure of the daemon there is found before minutes have passed.
 workloads=(
     presenter hand-over parked read-warm read-cold read-mapped read-places write overwrite write-new write-places
     open open-4 open-one open-crowd create create-write stat-warm stat-fresh readdir readdir-small list-fresh rename
     git-status git-status-fresh grep grep-fresh git-clone make sqlite-bulk sqlite-off sqlite-full untar
 )
-# ext4 gives the numbers of files deleted in the last minutes to no new file, and looks at each of them for each new
-# file: after a deletion, creating would be measured as slower than it is.
+# After a deletion, ext4 does not reuse the inode numbers for some minutes, and checks each of them for each new file. So
+# creating would seem slower than it is.
 deletions=(unlink remove)
 
 choose_sizes() {
@@ -26,7 +26,7 @@ is_measured() {
     [[ " ${workloads[*]} ${deletions[*]} " == *" $1 "* ]]
 }
 
-# Whether a workload makes sense in a tree. A claim is handed over by Truce, and beside it a lock by the kernel.
+# Returns whether a workload makes sense in a tree. Truce hands over a claim, and beside it the kernel hands over a lock.
 fits() {
     case $1 in
         presenter | parked) is_truce "$2" ;;
@@ -74,7 +74,7 @@ command_for() {
     command=("$client" "${command[@]}")
 }
 
-# measure_beside_crowd TREE runs `command` while 100,000 other files of the tree have presenters, if there can be any.
+# measure_beside_crowd TREE runs `command` while 100,000 other files of the tree have presenters, if possible.
 measure_beside_crowd() {
     local ready
     if ! is_truce "$1"; then
@@ -90,7 +90,7 @@ measure_beside_crowd() {
     wait "$process"
 }
 
-# end_helper PROCESS WORDS... refuses, and leaves nobody in the mount.
+# end_helper PROCESS WORDS... refuses, and leaves no process in the mount.
 end_helper() {
     kill "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
@@ -103,8 +103,8 @@ of_process() {
     sed -n "s/^$2:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$1/status"
 }
 
-# measure_parked TREE prints nanoseconds for one open of many that were parked, from the release on, and notes what they
-# took of the daemon.
+# measure_parked TREE prints nanoseconds for one open of many that were parked, from the release on, and records their cost
+# for the daemon.
 measure_parked() {
     local line daemon before threads waited now tries
     daemon=$(status_of "$1" .pid) waited=$(status_of "$1" .counters.waited)
@@ -113,7 +113,7 @@ measure_parked() {
     local process=$! output=${COPROC[0]} input=${COPROC[1]}
     read -r line <&"$output"
     [[ $line == begun ]] || end_helper "$process" "$line"
-    # Whoever has a file for ten seconds is not waited for any longer.
+    # A program that has held a file for ten seconds is not waited for any longer.
     for ((tries = 0; tries < 80; tries++)); do
         now=$(status_of "$1" .counters.waited)
         ((now - waited < parked)) || break
@@ -132,13 +132,13 @@ measure_parked() {
 # measure ROUND WORKLOAD TREE
 measure() {
     local command=() figures rows=("$2") index
-    # A daemon that is to be weighed must not have worked before.
+    # The daemon's memory is measured, so it must not have worked before.
     if [[ $2 == @(*-fresh|parked) ]]; then
         unmount_tree "$3"
         mount_tree "$3"
     fi
     [[ $3 != bare ]] || spare_descriptors
-    # What earlier work left to be written must not be written at this one's cost.
+    # Earlier unwritten data must not be written during this measurement.
     sync --file-system "$lab"
     command_for "$1" "$2" "$3"
     case $2 in
@@ -159,7 +159,7 @@ measure() {
     done
 }
 
-# Sets `order` to the trees in random order. RANDOM follows the seed in this shell only, not in one below it.
+# Sets `order` to the trees in random order. RANDOM follows the seed in this shell only, not in a subshell.
 shuffle_trees() {
     local index other tree
     order=("${trees[@]}")

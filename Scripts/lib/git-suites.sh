@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Suites made of git's own tests, which are in the source package of the installed git. It is fetched with a list of
-# sources of its own, so that the machine's settings stay as they are; where it cannot be had, the commands on which those
-# tests depend are run instead. Needs say.sh and a lab.
+# Suites of git's own tests, from the source package of the installed git. It is fetched with a separate list of sources, so
+# that the machine's settings stay. If it is not available, the commands on which those tests depend are run instead. Needs
+# say.sh and a lab.
 
-# The scripts that are about names: branches, switching, cleaning, pruning.
+# The scripts about names: branches, switching, cleaning, pruning.
 git_scripts=(t3200 t5304 t7201 t7300)
-# Those in which names, files or locks matter: all but the servers, the mail and the other version control systems.
+# The scripts about names, files or locks: all but the servers, the mail and the other version control systems.
 git_all_scripts=('t1*' 't2*' 't3*' t5510 t6500 't7*')
-# What the tests need of git's source: a program that helps them, and its options. No optional library is needed.
+# The parts of git's source that the tests need: a program that helps them, and its options. No optional library is needed.
 git_options=(NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1 NO_PYTHON=1 NO_TCLTK=1 CC=cc CFLAGS=-O0)
 
 suite_git-own() {
@@ -18,7 +18,7 @@ suite_git-own-all() {
     run_git_scripts "${git_all_scripts[@]}"
 }
 
-# Fetches and builds what the suites need into $lab/git; leaves no such directory if that fails.
+# Fetches and builds the parts that the suites need into $lab/git; leaves no such directory if that fails.
 prepare_git_tests() {
     heading "Fetching and building git's own tests"
     mkdir "$lab/git-source"
@@ -32,7 +32,7 @@ prepare_git_tests() {
     fi
 }
 
-# Asks the machine's own archives for the source of exactly the version that is installed.
+# Asks the machine's own archives for the source of exactly the installed version.
 fetch_git_source() {
     local version options=(
         --option "Dir::Etc::SourceList=$PWD/sources.list" --option Dir::Etc::SourceParts=-
@@ -57,11 +57,11 @@ list_git_sources() {
 build_git_tests() {
     make --directory=source --jobs="$(nproc)" "${git_options[@]}" t/helper/test-tool &&
         make --directory=source/templates "${git_options[@]}" &&
-        # The installed git has this library, which the tests are told by this file.
+        # The installed git has this library, and the tests learn it from this file.
         make --directory=source "${git_options[@]}" USE_LIBPCRE2=1 GIT-BUILD-OPTIONS
 }
 
-# run_git_scripts PATTERN... prints the cases of these scripts, whose repositories are in the current directory.
+# run_git_scripts PATTERN... prints the cases of these scripts, with their repositories in the current directory.
 run_git_scripts() {
     local results pattern
     if [[ ! -d $lab/git ]]; then
@@ -77,7 +77,7 @@ run_git_scripts() {
     rm -rf "$results"
 }
 
-# What a program that has just ended has removed or renamed is not there for the next one.
+# A file that a program removed or renamed before its end is missing for the next program.
 git_commands() {
     export GIT_CONFIG_GLOBAL=$PWD/config HOME=$PWD
     git config --global user.name somebody

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is unsaved in an editor is what other programs read.
+# Other programs read the unsaved text of an editor.
 
 play_unsaved() {
     local backupcopy
@@ -18,7 +18,7 @@ play_unsaved() {
 show_unsaved() {
     local words="not saved, $1" saving
     type_text "# Notes;$words"
-    # Whatever might save has the occasion, and a second for it.
+    # Fires all events after which an editor might save, and waits a second.
     editor_value "execute(map([$saving_events], '\"doautocmd <nomodeline> \" . v:val'))" >/dev/null
     saving=$(editor_value "&autowrite . ' ' . &autowriteall . ' ' . len(timer_info())")
     sleep 1

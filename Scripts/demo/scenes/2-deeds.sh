@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What others do to a file reaches whoever shows it: deleting, moving, saving over it, appending to it.
+# A presenter is told of others' changes to its file: deleting, moving, saving over it, appending to it.
 
 play_deeds() {
     below=$lab/deeds-below
@@ -20,7 +20,7 @@ play_deeds() {
 show_deletion() {
     local job why answered unlinked
     type_text "only;here"
-    # While Neovim is stopped it cannot answer, and so nothing may happen to the file.
+    # A stopped Neovim cannot answer, and so no program may change the file.
     stop_editor
     rm "$document" &
     job=$!
@@ -44,7 +44,7 @@ show_deletion() {
     expect ":w makes the file anew: '$(shown "$output")'" is "$output" $'only\nhere'
 }
 
-# is_why FILE PATTERN: whether truce says so of the file; its first line that does is put into `why`.
+# is_why FILE PATTERN: whether `truce why` prints a matching line about the file; `why` gets the first.
 is_why() {
     why=$("${truce[@]}" why "$1" | grep --max-count=1 ' waits for ' || true)
     why=${why#"${why%%[! ]*}"}

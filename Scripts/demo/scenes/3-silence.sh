@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An editor that does not answer costs others a bounded time, and one that is dead costs them none.
+# An editor that does not answer costs others a bounded time, and a dead editor costs them none.
 
 play_silence() {
     document=$lab/silence/notes.md
@@ -13,7 +13,8 @@ play_silence() {
     unmount_from "$lab/silence"
 }
 
-# read_behind_editor starts `reader`, which waits for the stopped editor; `began` is when, `why` what truce says of it.
+# read_behind_editor starts `reader`, which waits for the stopped editor. It sets `began`, the time, and `why`, the
+# explanation of truce.
 read_behind_editor() {
     stop_editor
     began=${EPOCHREALTIME/[.,]/}
@@ -22,7 +23,7 @@ read_behind_editor() {
     eventually 5 is_why "$document" "cat ($reader) waits for nvim ($editor)" || true
 }
 
-# took_between LEAST BOUND. The margin is for a busy machine; it is less than what the default deadlines would add.
+# took_between LEAST BOUND. The margin is for a busy machine; it is less than the default deadlines.
 took_between() {
     ((took >= $1 && took <= $2 + 3000))
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Whoever is asked may save as it likes, through the mount, while others wait for it.
+# A presenter may save by any method, through the mount, while others wait for it.
 
 saving_rounds=10
 
@@ -14,7 +14,7 @@ play_saving() {
     unmount_from "$lab/saving"
 }
 
-# show_way WAY, one of those of presented-saves; each step below waits for a save.
+# show_way WAY, a method of presented-saves; each step below waits for a save.
 show_way() {
     local step question figures found='' good=yes
     for step in open unlink rename truncate; do
@@ -22,16 +22,16 @@ show_way() {
         question=relinquishToWriter
         [[ $step != open ]] || question=save
         [[ $(number rounds "$figures") == "$saving_rounds" && $(number failures "$figures") == 0 ]] &&
-            # Nobody's time ran out: the shortest a presenter has is 5 s.
+            # No deadline has passed: the shortest of a presenter is 5 s.
             (($(number longest "$figures") < 5000)) || good=
-        # It was asked each time, and the step waited for it.
+        # The presenter was asked each time, and the step waited for it.
         (($(number "$question" "$figures") >= saving_rounds)) || good=
         found+=", $step $(number longest "$figures") ms"
     done
     expect "$1: $saving_rounds saves while each of these waits, longest wait:${found#,}" test -n "$good"
 }
 
-# Bounded, so that a deadlock is seen as one.
+# Bounded, so that a deadlock is noticed.
 present_and_save() {
     (cd "$lab/tmp" && exec timeout --foreground 60 "$scripts/../Tests/Workers/presented-saves" \
         "$("${truce[@]}" socket "$lab/saving")" "$lab/saving" "$1" "$2" "$saving_rounds")
