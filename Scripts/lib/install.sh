@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs what Scripts/lib/packages lists and this machine lacks. Needs say.sh and root.sh; `scripts` names the
-# directory of the scripts.
+# Installs the packages of Scripts/lib/packages that this machine lacks. Needs say.sh and root.sh; `scripts` names
+# the directory of the scripts.
 
 # The list's lines of these needs, without the first word: PACKAGE PROGRAMS...
 listed() {
@@ -28,10 +28,10 @@ missing_programs() {
     done
 }
 
-# With this set nothing is installed: what is missing is only named.
+# If set, nothing is installed: missing packages are only named.
 installs_nothing=
 
-# install_missing NEED... asks apt only when something is missing.
+# install_missing NEED... runs apt only if a package is missing.
 install_missing() {
     local missing
     if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The directory a run works in, and the proof that the run left nothing behind. Needs say.sh, root.sh and processes.sh.
+# The directory of a run, and the proof that the run left nothing behind. Needs say.sh, root.sh and processes.sh.
 #
-# Editors save differently below /tmp and $TMPDIR, so the lab is elsewhere. It holds a copy of the binary, too:
-# every process and every mount that has to do with the lab was made by this run and by nobody else.
+# Editors save differently below /tmp and $TMPDIR, so the lab is elsewhere. It holds a copy of the binary, too: every
+# process and every mount of the lab belongs to this run and to no other.
 
 lab=
 lab_is_roots=
 
-# make_lab BINARY [root] [PARENT] sets `lab` and `lab_truce`. With `root`, some of the run is done as root. A PARENT
-# can lie anywhere: no editor is to save there.
+# make_lab BINARY [root] [PARENT] sets `lab` and `lab_truce`. With `root`, parts of the run are done as root. A PARENT can
+# lie anywhere: no editor saves there.
 make_lab() {
     local parent
     lab_is_roots=${2:-}
@@ -16,7 +16,7 @@ make_lab() {
         [[ -n ${3:-} ]] || ! is_temporary "$parent" || continue
         mkdir -p "$parent"
         lab=$(mktemp -d "$parent/truce-lab.XXXXXX")
-        # Tests act as other users by number, who must be able to walk to their directories.
+        # Tests act as other users by number, and these must be able to walk to their directories.
         chmod 755 "$lab"
         mkdir "$lab/bin"
         lab_truce=$lab/bin/truce
@@ -34,8 +34,8 @@ is_temporary() {
     return 1
 }
 
-# in_lab COMMAND... as whoever may see and remove everything the run has made. A run that is all the user's own asks
-# nobody for a password.
+# in_lab COMMAND... runs it as a user that may see and remove all files of the run. A run of an ordinary user needs no
+# password.
 in_lab() {
     if [[ -n $lab_is_roots ]]; then as_root "$@"; else "$@"; fi
 }
@@ -50,13 +50,13 @@ lab_mounts() {
     done
 }
 
-# The processes of this run: those that execute its binary, work in the lab or hold something of it open. The links
-# of another user's process are not ours to read.
+# The processes of this run: those that execute its binary, work in the lab or hold a file of it open. This user may not
+# read the links of another user's process.
 lab_processes() {
     processes_inside "$lab" in_lab
 }
 
-# Ends what the run left, by name, and removes the lab. Returns 1 if anything was left; says what.
+# Ends remaining processes of the run, prints them, and removes the lab. Returns 1 if any were left.
 remove_lab() {
     local mountpoint process rest clean=0 tenths
     [[ -n $lab ]] || return 0
@@ -66,7 +66,7 @@ remove_lab() {
         in_lab fusermount3 -u -z "$mountpoint" || true
         clean=1
     done < <(lab_mounts)
-    # A daemon whose mount is gone needs a moment to end.
+    # A daemon needs a moment to end after its mount is gone.
     for ((tenths = 0; tenths < 50; tenths++)); do
         [[ -n $(lab_processes) ]] || break
         sleep 0.1

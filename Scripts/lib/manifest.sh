@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Puts files where they belong, and remembers in a manifest what it put there. Needs say.sh and root.sh; `destination`
-# is the directory everything goes below, `manifest` the path of the manifest there.
+# Installs files, and records them in a manifest. Needs say.sh and root.sh; `destination` is the directory above all of
+# them, `manifest` the path of the manifest there.
 #
-# A line of the manifest is KIND, what it is, and its path, with tabs between: `file` and a checksum, `link` and where
-# to, `directory` and `-` for one that was made. Nothing is replaced or removed but what is as the manifest has it.
+# A line of the manifest is KIND, a value and a path, with tabs between: `file` and a checksum, `link` and its target,
+# `directory` and `-` if it was made. A file is replaced or removed only if it equals its line.
 
 recorded=() recorded_paths=() recorded_sources=()
 known=''
@@ -25,7 +25,7 @@ read_manifest() {
     [[ ! -f $destination$manifest ]] || known=$(<"$destination$manifest")
 }
 
-# The line that a manifest would have for what is at a path now; nothing if nothing is there.
+# The line of a manifest for the present file at a path; nothing without a file.
 present() {
     local path=$destination$1 sum
     if [[ -L $path ]]; then
@@ -44,7 +44,7 @@ is_known() {
     grep --quiet --line-regexp --fixed-strings -- "$1" <<<"$known"
 }
 
-# Ends the script before anything is changed if something of somebody else's is in the way.
+# Ends the script before any change if a foreign file is in the way.
 check_recorded() {
     local path line
     for path in "${recorded_paths[@]}"; do
@@ -56,7 +56,7 @@ check_recorded() {
         refuse "install: $destination$manifest is there already and is no manifest; nothing was changed"
 }
 
-# require_rights PATH... finds out whether the changes need root, and ends the script if there is no way to become it.
+# require_rights PATH... finds out whether the changes need root, and ends the script if it cannot become root.
 require_rights() {
     local path above
     needs_root=''
@@ -69,12 +69,12 @@ require_rights() {
     [[ -z $needs_root ]] || may_become_root || refuse "install: this needs root, and there is no sudo; nothing was changed"
 }
 
-# The steps that change something.
+# Makes a change with the necessary rights.
 rightly() {
     if [[ -n $needs_root ]]; then as_root "$@"; else "$@"; fi
 }
 
-# write_manifest LINE...; it is complete under its name, or the one before is.
+# write_manifest LINE... writes a complete manifest under its name, or leaves the old one.
 write_manifest() {
     printf '%s\n' "$@" | rightly tee "$destination$manifest.new" >/dev/null
     rightly mv --force --no-target-directory "$destination$manifest.new" "$destination$manifest"
@@ -85,7 +85,7 @@ install_recorded() {
     if [[ -n $known ]]; then mapfile -t lines <<<"$known"; fi
     local made=()
     make_directories
-    # Until everything is in place, both what was and what will be there are ours.
+    # Until all files are installed, the manifest lists both the old and the new ones.
     write_manifest "${made[@]}" "${recorded[@]}" "${lines[@]}"
     for index in "${!recorded[@]}"; do
         put "${recorded_sources[index]}" "${recorded_paths[index]}" "${recorded[index]}"
@@ -95,7 +95,7 @@ install_recorded() {
     say "installed $destination$manifest"
 }
 
-# Fills `made` with the lines of directories that are ours, now or from before.
+# Fills `made` with the lines of directories that this script makes, or made before.
 make_directories() {
     local path directory line
     local -a missing
@@ -116,7 +116,7 @@ make_directories() {
     done
 }
 
-# put SOURCE PATH LINE; a link has no source. What runs or is read meanwhile stays what it was.
+# put SOURCE PATH LINE; a link has no source. A program that runs or reads the old file meanwhile keeps it.
 put() {
     local path=$destination$2 rest
     if [[ $(present "$2") != "$3" ]]; then
@@ -133,7 +133,7 @@ put() {
     say "installed $path"
 }
 
-# Files of the version before that this one has no more.
+# Removes files of the version before that this version lacks.
 drop_outdated() {
     local line path
     local -A wanted=()
@@ -143,7 +143,7 @@ drop_outdated() {
     done
 }
 
-# Removes what a line of the manifest names, if it still is what the line says; returns 1 if it is not.
+# Removes the file of a line of the manifest, if it still equals the line; returns 1 if it does not.
 remove_line() {
     local path=${1##*$'\t'} found
     found=$(present "$path")
@@ -172,7 +172,7 @@ remove_installed() {
     rightly rm --force "$destination$manifest"
     say "removed  $destination$manifest"
     for line in "${directories[@]}"; do
-        # One that others use by now is theirs.
+        # A directory with other files in it stays.
         [[ ! -d $destination${line##*$'\t'} ]] || rightly rmdir --ignore-fail-on-non-empty "$destination${line##*$'\t'}"
     done
     ((${#left[@]} == 0)) || refuse "install: ${#left[@]} of the installed files were changed since and are still there"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Small file systems that are mounted below a tree, to give what a single one cannot: one that is full, one that is
-# read-only, one where a file has as many links as it may have. Only root can make them. Needs say.sh.
+# Small file systems that are mounted below a tree, for cases that a single file system lacks. One is full, one is
+# read-only, and one has a file with the largest number of links. Only root can make them. Needs say.sh.
 
-# make_pieces TREE OWNER makes TREE/pieces. What this kernel or this container refuses is left out, and the checks that
-# need it say so.
+# make_pieces TREE OWNER makes TREE/pieces. Pieces that this kernel or this container refuses are left out, and the checks
+# that need them say so.
 make_pieces() {
     local pieces=$1/pieces owner=$2 name
     mkdir "$pieces" "$1/images"
@@ -63,7 +63,7 @@ make_image() {
     rm -r "$2"
 }
 
-# One block of a directory holds three of the longest names. There is no second one.
+# One block of a directory holds three of the longest names. There is no second block.
 make_full() {
     local contents=$2.contents name number
     mkdir --mode=777 "$contents" "$contents/in"
@@ -82,7 +82,7 @@ make_full() {
     head --bytes=2M /dev/zero >"$1/last" 2>/dev/null || true
 }
 
-# Nobody makes 65,000 links to have the next one refused.
+# The number of links is set to 65,000 in the image: so many calls of link would take too long.
 make_linked() {
     local contents=$2.contents path
     mkdir --mode=777 "$contents" "$contents/dir" "$contents/in"
@@ -106,7 +106,7 @@ make_broken() {
     mount -o loop "$2" "$1" 2>/dev/null || { rmdir "$1" && return 1; }
 }
 
-# The same directory three times: as it is, once more, and read-only.
+# The same directory three times: unchanged, once more, and read-only.
 make_twice() {
     mkdir -m 777 "$1/once" "$1/again" "$1/unchanged"
     say "the same" >"$1/once/file"
@@ -132,7 +132,7 @@ make_program() {
     chown "$2:$2" "$1/pieces/running/program"
 }
 
-# start_program PATH runs it by the way that is asked, so that it is in use; `acting` is what runs it.
+# start_program PATH runs it by the checked path, so that it is in use; `acting` runs it.
 start_program() {
     "${acting[@]}" "$1" 600 >/dev/null &
     running=$!

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Who is inside a directory. A process that was there before a mount keeps what it holds of the directory below.
+# Processes that use a directory. A process that started before a mount still holds files of the directory below.
 
 # process_links [PREFIX...] prints PID, tab and target for every executable, working directory and descriptor. A user
-# sees those of the own processes only; with the prefix as_root it is everybody's.
+# sees own processes only; with the prefix as_root all are visible.
 process_links() {
     local link target
     "$@" find /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 -type l -printf '%p\t%l\n' 2>/dev/null |
@@ -12,8 +12,8 @@ process_links() {
         done || true
 }
 
-# processes_inside DIRECTORY [PREFIX...] prints a line for each of them: its id, what it holds, its command line.
-# Left out are this script and what ended meanwhile.
+# processes_inside DIRECTORY [PREFIX...] prints a line for each of them: its id, its held file, its command line. This
+# script and processes that ended meanwhile are left out.
 processes_inside() {
     local directory=$1 process target command
     process_links "${@:2}" | sort -u | while IFS=$'\t' read -r process target; do

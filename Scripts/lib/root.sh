@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The few steps that need root: directly as root, through sudo as anybody else.
+# The few steps that need root: directly as root, through sudo as another user.
 
-# A Debian user's PATH lacks the directories of programs such as mkfs.ext4, which are looked for and called. They come
-# last: what the user has of the same name stays the user's choice.
+# A Debian user's PATH lacks the directories of programs such as mkfs.ext4. They are added at the end, so that the user's
+# own programs come first.
 for directory in /usr/local/sbin /usr/sbin /sbin; do
     [[ :$PATH: == *:"$directory":* ]] || PATH=$PATH:$directory
 done
@@ -21,7 +21,7 @@ as_root() {
     fi
 }
 
-# Whether this user may open the device every FUSE mount starts from.
+# Returns whether this user may open the device of FUSE.
 may_open_fuse() {
     [[ -r /dev/fuse && -w /dev/fuse ]]
 }

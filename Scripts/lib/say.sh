@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a script says while it works.
+# Output of a script while it works.
 
 heading() {
     printf '\n== %s  [%d:%02d]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60))

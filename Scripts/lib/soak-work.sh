@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the programs of Scripts/soak do, each kind in a directory of its own and in one that all share. A round ends with
-# proof that it has worked; the first command that fails ends its worker. Needs `shared`, `end` and `number`.
+# The work of the programs of Scripts/soak, each kind in a directory of its own and in a shared one. A round ends with proof
+# that it has worked; the first command that fails ends its worker. Needs `shared`, `end` and `number`.
 
-# work KIND does rounds until the time is over, and says how many.
+# work KIND does rounds until the time is over, and prints their number.
 work() {
     local rounds=0 status
     while ((SECONDS < end)); do
-        # A failure inside ends the round only where nothing asks about it.
+        # `set -e` works in the subshell only if no condition tests its status.
         set +e
         (
             set -e
@@ -18,7 +18,7 @@ work() {
             printf 'round %d of %s %d failed with %d\n' "$rounds" "$1" "$number" "$status"
             return 1
         fi
-        # Each round is on record once, in a file to which everybody appends.
+        # Each round is recorded once, in a file to which all workers append.
         printf '%s %d %d\n' "$1" "$number" "$rounds" >>"$shared/log"
         rounds=$((rounds + 1))
     done

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Independent suites: what others wrote to find out whether a file system is one. Each runs in a plain directory and on
-# mounts beside it; a case that fails on a mount and not in the plain directory is a failure. Needs say.sh and a lab.
+# Independent suites: tests of file systems by other authors. Each runs in a plain directory and on mounts beside it; a case
+# that fails on a mount and not in the plain directory is a failure. Needs say.sh and a lab.
 #
-# A suite is a function that works in the current directory, as an ordinary user, and prints a line for each of its cases:
-# 'ok NAME', 'failed NAME' or 'left out NAME'. What its programs say goes to standard error.
+# A suite is a function that works in the current directory, as an ordinary user, and prints a line for each of its cases: 'ok
+# NAME', 'failed NAME' or 'left out NAME'. The output of its programs goes to standard error.
 
 suites=(dbench fio git git-own sqlite unison git-own-all names cpython postgresql stress-ng)
-# Those that take less than a minute in a directory.
+# Suites that take less than a minute in a directory.
 short_suites=(dbench fio git git-own sqlite unison)
 
-# Debian keeps the server's programs out of the way of other versions.
+# Debian puts the server's programs into a directory of their version.
 postgresql=/usr/lib/postgresql/15/bin
 
 # verdict NAME COMMAND... is a case: the command's success.
@@ -97,18 +97,18 @@ sqlite_statements() {
 }
 
 suite_unison() {
-    # It destroys its roots, and wants their names to say so.
+    # It destroys its roots, and requires such names for them.
     mkdir test-a test-b
     export HOME=$PWD UNISON=$PWD/state
     verdict selftest timeout 120 unison -ui text -batch -selftest test-a test-b
 }
 
-# Four programs that race for a few names: no errno but those of a plain directory.
+# Four programs that race for a few names: only the errnos of a plain directory are allowed.
 suite_names() {
     if "$lab/bin/name-race" --steps 1000000 .; then say "ok all-steps"; else say "failed all-steps"; fi
 }
 
-# The modules that have to do with files.
+# The modules that use files.
 suite_cpython() {
     local modules=(
         test_os test_posix test_shutil test_mmap test_fcntl test_tempfile test_pathlib test_io test_zipfile test_tarfile
@@ -138,7 +138,8 @@ suite_postgresql() {
     verdict checksums "$postgresql/pg_checksums" --check --pgdata=data
 }
 
-# start_postgresql CASE sets `server`, a child of this shell: one that nobody waits for would seem to run when it is gone.
+# start_postgresql CASE sets `server`, a child of this shell: as a child of another process it would seem to run after its
+# end.
 start_postgresql() {
     "$postgresql/postgres" -D data -k "$lab/run" -c listen_addresses= -c shared_buffers=32MB >&2 &
     server=$!
@@ -154,7 +155,7 @@ postgresql_answers() {
     return 1
 }
 
-# In the middle of a load, and until all that it has started is gone.
+# In the middle of a load, and until all of its processes are gone.
 kill_postgresql() {
     local load tenths
     "$postgresql/pgbench" --client=8 --jobs=2 --time=20 >&2 &
@@ -185,7 +186,7 @@ suite_stress-ng() {
         timeout 60 stress-ng "--$name" 2 --verify --timeout 2s --temp-path . >&2 || status=$?
         case $status in
             0) say "ok $name" ;;
-            # Not for this kernel, or not for ordinary users.
+            # Impossible with this kernel, or for ordinary users.
             3 | 4 | 6) say "left out $name" ;;
             *) say "failed $name" ;;
         esac
@@ -193,7 +194,7 @@ suite_stress-ng() {
     done
 }
 
-# prepare_suites makes what a suite needs beyond the packages.
+# prepare_suites makes the parts that a suite needs beyond the packages.
 prepare_suites() {
     case " ${chosen_suites[*]} " in
         *" git-own"*) prepare_git_tests ;;
@@ -203,8 +204,8 @@ prepare_suites() {
     esac
 }
 
-# run_suites KIND... in a plain directory and on mounts of each kind; prints what fails on a mount only. Returns 1 if
-# anything does.
+# run_suites KIND... in a plain directory and on mounts of each kind; prints the cases that fail on a mount only. Returns 1 if
+# there are any.
 run_suites() {
     local suite kind kinds=("$@") failed=0
     mkdir "$lab/suites"
@@ -222,7 +223,7 @@ run_suites() {
     return "$failed"
 }
 
-# Of the longest ones, a user's own mount would only repeat the daemon's data mode.
+# For the longest suites, a user's own mount would only repeat the daemon's data mode.
 takes_all_mounts() {
     [[ $1 != git-own-all && $1 != names ]]
 }
@@ -240,7 +241,7 @@ run_suite() {
         source "$scripts/lib/git-suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
-    # A mount of root's is root's to end, and so may be that of a user.
+    # Only root can end a mount of root's, and perhaps that of a user.
     acting=(env)
     unmount_tree
     rm -rf --one-file-system "$tree"

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The programs of Scripts/idioms. Needs say.sh.
 #
-# An entry is a line `idiom NAME PROGRAM,... TITLE [KEY=VALUE]...` and the function save_NAME, which lets the program
-# save the document: it works in the document's folder and puts "$new" in the place of "$old". Beside the folder, in ..,
-# it may keep what it needs. make_NAME makes the document, if it is not a text; before_NAME is done before each save, by
-# another program. The keys:
+# An entry is a line `idiom NAME PROGRAM,... TITLE [KEY=VALUE]...` and the function save_NAME, which lets the program save
+# the document. It works in the document's folder and replaces "$old" by "$new". It may store other files beside the folder,
+# in .. . make_NAME makes the document, if it is not a text; before_NAME is done before each save, by another program. The
+# keys:
 #
-#   document=NAME    what the document is called, if not document.txt
+#   document=NAME    the name of the document, if not document.txt
 #   contents=any     the program writes something else each time: contents are not compared
-#   asks=N           how often the document's presenter is rightly asked to let go in one save, if not once
-#   known=PATTERN    what is wrong with it and is known to be, as a pattern of the shell
-#   reason=WORDS     why one of these is so, for the table
+#   asks=N           the right number of questions to relinquish in one save, if not one
+#   known=PATTERN    known errors of the entry, as a pattern of the shell
+#   reason=WORDS     the reason for one of these, for the table
 
 declare -A idiom_programs idiom_title idiom_document idiom_contents idiom_asks idiom_known idiom_reason
 idiom_names=()
@@ -32,12 +32,12 @@ idiom() {
     done
 }
 
-# The document of an entry that says nothing else.
+# The document of an entry without make_NAME.
 make_text() {
     printf 'first line\nword0 in the middle\nlast line\n' >"$document"
 }
 
-# The text of this save, elsewhere: for programs that bring a file from there.
+# The text of this save, elsewhere: for programs that copy a file from there.
 write_new() {
     printf 'first line\n%s in the middle\nlast line\n' "$new"
 }

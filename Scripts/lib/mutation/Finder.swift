@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// Finds what can be broken in a file, and says how to compile each breakage in beside the original.
+/// Finds possible breakages of a file, and the code that compiles each in beside the original.
 ///
-/// Conditions are negated, optional bindings and patterns fail, comparisons are swapped, effects are dropped. Of
-/// what only asserts nothing is touched. The functions the edits call are in `package/MutantSwitches.swift`.
+/// Conditions are negated, optional bindings and patterns fail, comparisons are swapped, effects are dropped. Code that only
+/// asserts stays as it is. The functions the edits call are in `package/MutantSwitches.swift`.
 final class Finder: SyntaxVisitor {
     private let file: String
     private let lines: SourceLocationConverter
@@ -74,7 +74,7 @@ final class Finder: SyntaxVisitor {
         return .visitChildren
     }
 
-    /// What only asserts decides nothing.
+    /// Code that only asserts decides nothing.
     override func visit(_ node: FunctionDeclSyntax) -> SyntaxVisitorContinueKind {
         node.name.text == "checkInvariants" ? .skipChildren : .visitChildren
     }
@@ -169,7 +169,7 @@ final class Finder: SyntaxVisitor {
         }
     }
 
-    /// A call whose result is unused, or an assignment to what has a value already.
+    /// A call with an unused result, or an assignment to a variable that has a value already.
     private func isEffect(_ expression: ExprSyntax) -> Bool {
         if let call = expression.as(FunctionCallExprSyntax.self) {
             let name = call.calledExpression.trimmedDescription

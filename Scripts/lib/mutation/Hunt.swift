@@ -7,7 +7,7 @@ struct Hunt {
         let name: String
         let arguments: [String]
         var bound = 600.0
-        /// The mutants that make a difference somewhere in it; the others need not be tried.
+        /// The mutants that the stage reaches; the others need not be tried.
         var reached: Set<Int> = []
     }
 
@@ -17,7 +17,7 @@ struct Hunt {
     }
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
-    /// What takes longest comes last, each by itself: what one catches need not wait for another.
+    /// The longest suites come last, each by itself: a mutant that one catches need not wait for another.
     static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness)Tests/"
     /// How many of the stages are short.
     static let shortStages = 2
@@ -44,8 +44,8 @@ struct Hunt {
         stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
-    /// Without a mutant everything has to pass; how long that takes bounds what follows, and which switches it comes
-    /// upon says which mutants can be caught.
+    /// Without a mutant every test must pass. The time for that bounds later runs, and the switches that it reaches tell which
+    /// mutants can be caught.
     mutating func measure() throws {
         for index in stages.indices {
             let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
@@ -80,10 +80,10 @@ struct Hunt {
         ).failures(until: isEnough)
     }
 
-    /// The verdicts on all of these: each stage in turn runs against those that are left.
+    /// The verdicts on all of these: each stage in turn runs against the remaining mutants.
     ///
-    /// Of those that are expected to survive many are tried at once in the long stages. The body is told who is left
-    /// when the short tests are through.
+    /// In the long stages, many of the mutants that are expected to survive are tried at once. The body receives the remaining
+    /// mutants after the short tests.
     func verdicts(
         on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
     ) throws -> [Int: Verdict] {
@@ -104,7 +104,7 @@ struct Hunt {
 
     /// The failures of a stage with each mutant, found by two processes at a time.
     ///
-    /// If nothing fails though a group is alive, each of it survives; if something does, its halves are tried.
+    /// If no test fails while a group is alive, each mutant of it survives; otherwise its halves are tried.
     private func pass(
         of stage: Stage, over alone: [Mutant], _ together: [Mutant]
     ) throws -> [Int: Failure] {
@@ -138,7 +138,7 @@ struct Hunt {
 
         init(_ groups: [[Mutant]]) { left = groups.reversed() }
 
-        /// Waits while what is running may yet leave halves to be tried.
+        /// Waits while a running group may still leave halves to try.
         func next() -> [Mutant]? {
             lock.withLock {
                 while left.isEmpty, running > 0 { lock.wait() }

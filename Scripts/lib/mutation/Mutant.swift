@@ -12,16 +12,16 @@ struct Mutant: Codable {
     let file: String
     let line: Int
     let function: String
-    /// What stands there, on one line.
+    /// The original text, on one line.
     let text: String
-    /// What stands there instead, in a few words.
+    /// The change, in a few words.
     let change: String
 
-    /// What the list of survivors knows it by: numbers and lines change with every edit.
+    /// Its name in the list of survivors: numbers and lines change with every edit.
     var key: String { "\(file) | \(function) | \(kind.rawValue) | \(text)" }
 }
 
-/// The mutants, as `prepare` hands them to `hunt`.
+/// The mutants, from `prepare` to `hunt`.
 struct Catalogue: Codable {
     var mutants: [Mutant]
 
@@ -36,7 +36,7 @@ struct Catalogue: Codable {
     }
 }
 
-/// Something the person who runs the script has to know, in one sentence.
+/// A message to the user of the script, in one sentence.
 struct Complaint: Error, CustomStringConvertible {
     let description: String
 

@@ -10,7 +10,7 @@ struct Preparing {
     let package: String
     let here: String
 
-    /// What only asserts is not broken: without it nothing is decided differently.
+    /// Files that only assert are not broken: without them nothing is decided differently.
     static let untouched: Set<String> = ["Invariants.swift"]
 
     private static let copied = [
@@ -61,7 +61,7 @@ struct Preparing {
     }
 }
 
-/// Files by their paths, written only where something differs, so that only that is compiled again.
+/// Files by their paths. A file is written only if it differs, so that only changed files are compiled again.
 struct FileTree {
     var files: [String: Data] = [:]
 

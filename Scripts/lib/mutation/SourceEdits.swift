@@ -11,7 +11,7 @@ struct SourceEdits {
         let length: Int
         let place: Place
         let text: String
-        /// How much the whole change spans: what spans more lies outside.
+        /// The length of the whole change: a longer change lies outside.
         let span: Int
         let order: Int
     }
@@ -44,7 +44,7 @@ struct SourceEdits {
         return String(decoding: result + source[position...], as: UTF8.self)
     }
 
-    /// At one offset: what ends there from the inside out, then what begins there from the outside in.
+    /// At one offset: ends come from the inside out, then beginnings from the outside in.
     private static func isBefore(_ one: Edit, _ other: Edit) -> Bool {
         if one.offset != other.offset { return one.offset < other.offset }
         if one.place != other.place { return one.place.rawValue < other.place.rawValue }

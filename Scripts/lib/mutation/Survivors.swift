@@ -4,7 +4,7 @@
 ///
 ///     Granting.swift | Arbiter.settle(_:) | drop | effects.removeAll() | why it makes no difference
 ///
-/// Of two that read the same in one function the second is marked: `… | text #2 | reason`.
+/// Of two equal texts in one function the second is marked: `… | text #2 | reason`.
 struct Survivors {
     struct Entry {
         let key: String
@@ -30,7 +30,7 @@ struct Survivors {
         }
     }
 
-    /// The mutants by what the list calls them.
+    /// The mutants by their names in the list.
     static func keys(of mutants: [Mutant]) -> [Int: String] {
         var seen: [String: Int] = [:]
         var keys: [Int: String] = [:]

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// What the finder asks of a piece of source.
+/// The finder's questions about a piece of source.
 extension SyntaxProtocol {
-    /// Its place in the file, without what is around it.
+    /// Its place in the file, without surrounding space.
     var trimmedBytes: Range<Int> {
         positionAfterSkippingLeadingTrivia.utf8Offset..<endPositionBeforeTrailingTrivia.utf8Offset
     }
 
-    /// The function or property it is in, as the list of survivors names it.
+    /// The function or property that contains it, by its name in the list of survivors.
     var nameOfFunction: String {
         var names: [String] = []
         for ancestor in sequence(first: Syntax(self), next: \.parent) {
@@ -37,7 +37,7 @@ extension SyntaxProtocol {
         return self.as(ExtensionDeclSyntax.self)?.extendedType.trimmedDescription
     }
 
-    /// The innermost declaration whose statements it belongs to; a closure counts as one.
+    /// The innermost declaration that has it among its statements; a closure counts as one.
     fileprivate var body: Syntax? {
         for ancestor in sequence(first: Syntax(self), next: \.parent) {
             switch ancestor.kind {
@@ -72,7 +72,7 @@ extension ExprSyntax {
 extension InfixOperatorExprSyntax {
     var operatorName: String? { self.operator.as(BinaryOperatorExprSyntax.self)?.operator.text }
 
-    /// Whether an assignment gives the first value to something; without it nothing would compile.
+    /// Whether an assignment gives the first value to a variable; without it nothing would compile.
     var isInitialisation: Bool {
         let function = sequence(first: Syntax(self), next: \.parent).first {
             $0.is(FunctionDeclSyntax.self) || $0.is(InitializerDeclSyntax.self)
@@ -104,7 +104,7 @@ private final class DeclarationsWithoutValue: SyntaxVisitor {
 }
 
 extension CodeBlockItemSyntax {
-    /// Whether the value of this statement is what its block returns.
+    /// Whether the value of this statement is the result of its block.
     var isValue: Bool {
         guard let list = parent?.as(CodeBlockItemListSyntax.self), list.count == 1, let owner = list.parent
         else {
@@ -135,7 +135,7 @@ extension CodeBlockItemSyntax {
 }
 
 extension ClosureExprSyntax {
-    /// Whether it returns nothing: those given to `forEach…` and to parameters that take an effect list.
+    /// Whether it returns nothing: closures of `forEach…` and of parameters that take an effect list.
     fileprivate var isForItsEffect: Bool {
         let parameters = signature?.parameterClause?.trimmedDescription ?? ""
         if parameters.contains("arbiter") || parameters.contains("effects") { return true }

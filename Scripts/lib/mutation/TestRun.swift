@@ -32,14 +32,14 @@ struct Failure: Hashable {
     }
 }
 
-/// One process of the built tests, and what its event stream says.
+/// One process of the built tests, and its event stream.
 struct TestRun {
     let binary: String
     let arguments: [String]
     let environment: [String: String]
-    /// After so many seconds of computing it counts as hanging; a busy machine hangs nobody.
+    /// After so many seconds of computing it counts as hanging, so that a busy machine does not matter.
     let bound: Double
-    /// After so many seconds of any kind it does so, too: it may wait for what never comes.
+    /// After so many seconds of any kind it does so, too: it may wait for an event that never comes.
     static let longest = 600.0
 
     private static let starting = NSLock()
@@ -51,7 +51,7 @@ struct TestRun {
         var hasEnded = false
     }
 
-    /// Runs until the end, or until the failures so far are enough; returns what it took as well.
+    /// Runs until the end, or until the failures so far are enough. Returns the failures and the time.
     func failures(until isEnough: ([Failure]) -> Bool) throws -> (failures: [Failure], seconds: Double) {
         let errors = NSTemporaryDirectory() + "mutant-\(getpid())-\(UUID().uuidString)"
         defer { unlink(errors) }
@@ -93,7 +93,7 @@ struct TestRun {
 
     private func start(errors: String) throws -> (pid_t, Int32) {
         var ends: [Int32] = [0, 0]
-        // No other process may be started before these are marked: it would keep the pipe open.
+        // No other process may start before these are marked: it would keep the pipe open.
         Self.starting.lock()
         defer { Self.starting.unlock() }
         guard pipe(&ends) == 0 else { throw Complaint("pipe: \(String(cString: strerror(errno)))") }

@@ -8,7 +8,7 @@ import Foundation
 @main
 struct Tool {
     static func main() {
-        // What is printed is seen at once, in a file as well.
+        // Output is visible at once, in a file as well.
         setlinebuf(stdout)
         do {
             try run(Array(CommandLine.arguments.dropFirst()))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Archives and compressed files: those that bring the document, and those that are the document. See registry.sh.
+# Archives and compressed files: those that contain the document, and those that are the document. See registry.sh.
 
-# An archive beside the folder whose only member is the document's new text.
+# An archive beside the folder. Its only member is the document's new text.
 new_member() {
     rm -rf ../packed
     mkdir ../packed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Editors, each in the ways it can save. See registry.sh.
+# Editors, with each of their methods to save. See registry.sh.
 
-# vim_saves OPTION... with these options set; without a viminfo, as with no settings of the user's.
+# vim_saves OPTION... with these options set; without a viminfo, as for a user without settings.
 vim_saves() {
     vim -N -u NONE -i NONE -es -c "set ${*:-nocompatible}" -c "%s/$old/$new/" -c wq "$document"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How scripts in many languages write a file. See registry.sh.
+# Writes of a file by scripts in many languages. See registry.sh.
 
 idiom python-write python3 'Python: Path.write_text'
 save_python-write() {

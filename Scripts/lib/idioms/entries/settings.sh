@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that keep settings, records, keys and databases. See registry.sh.
+# Programs that store settings, records, keys and databases. See registry.sh.
 
 idiom crudini crudini 'crudini --set' document=document.ini
 make_crudini() { printf '[section]\nname = word0\n' >"$document"; }

@@ -28,7 +28,7 @@ save_ruby-i.bak() { ruby -i.bak -pe "sub('$old', '$new')" "$document"; }
 idiom busybox-sed busybox 'busybox sed -i'
 save_busybox-sed() { busybox sed -i "s/$old/$new/" "$document"; }
 
-# The second save brings back what the first one has changed.
+# The second save reverses the first.
 idiom dos2unix dos2unix,unix2dos 'unix2dos and dos2unix'
 save_dos2unix() { if ((round == 1)); then unix2dos --quiet "$document"; else dos2unix --quiet "$document"; fi; }
 

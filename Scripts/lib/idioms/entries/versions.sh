@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that keep versions, and those that apply differences. See registry.sh. A repository's own files lie beside
-# the folder, so that the folder's presenter hears of the document alone.
+# Programs that store versions, and those that apply differences. See registry.sh. A repository's own files lie beside
+# the folder, so that the folder's presenter is told of the document only.
 
 # settle_git names an author, and makes a repository of the folder's parent with three states of the document.
 settle_git() {
@@ -11,7 +11,7 @@ settle_git() {
     git -C .. init --quiet
     make_text
     say other >other.txt
-    # Older than the index, so that git need not read it to know that it has not changed.
+    # Older than the index, so that git knows without reading that it has not changed.
     touch --date=2020-01-01 other.txt
     git add .
     git commit --quiet --message=0
@@ -51,7 +51,7 @@ idiom git-am git 'git am'
 make_git-am() { settle_git; }
 save_git-am() { git format-patch --stdout -1 "state$round" | git am --quiet; }
 
-# The first save takes the change away, the second one brings it back.
+# The first save removes the change, the second restores it.
 idiom git-stash git 'git stash'
 make_git-stash() {
     settle_git

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// What Scripts/mutate builds: the arbiter with every mutant in it, and what is needed to test it. The mutants bring
-// warnings (code that is never reached), so none counts as an error here.
+// Built by Scripts/mutate: the arbiter with every mutant in it, and the targets that its tests need. The mutants cause warnings
+// (code that is never reached), so no warning counts as an error here.
 let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),

@@ -7,10 +7,10 @@
 
 // Set once, before main, from MUTANT and MUTANT_REACHED.
 extern bool mutant_lives[MOST_MUTANTS];
-// Whether each mutant was asked for, if anybody wants to know.
+// Records each mutant that was reached, if requested.
 extern bool *mutant_reached;
 
-// Asked only where it makes a difference, so that a mutant that is never asked for changes nothing.
+// Called only where it makes a difference, so that an unreached mutant changes nothing.
 static inline bool mutant_is_alive(int number)
 {
     if (__builtin_expect(mutant_reached != NULL, 0)) mutant_reached[number % MOST_MUTANTS] = true;
