@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What is done to a buffer: compare it with the disk, read it again, write it, rename it, close it.
+-- Actions on a buffer: compare it with the disk, read it again, write it, rename it, close it.
 
 local text = require('truce.text')
 local turns = require('truce.turns')
@@ -7,7 +7,7 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
--- How long a question stays on the screen that nobody should see.
+-- The time after which an unexpected question on the screen is declined.
 local question_grace = 50
 -- Above that, cursors are not moved along with the text.
 local most_lines_compared = 50000
@@ -16,7 +16,7 @@ local function quietly(buffer, command)
   return pcall(vim.api.nvim_buf_call, buffer, function() vim.cmd(command) end)
 end
 
--- What tells one content of a file from another, as far as one can tell without reading.
+-- Values that tell different contents of a file apart, as far as possible without reading.
 function M.stamp(path)
   local stat = uv.fs_stat(path)
   if not stat or stat.type ~= 'file' then return nil end
@@ -41,7 +41,7 @@ local function bytes_of(document)
   return options.endofline and bytes .. ends or bytes
 end
 
--- False if it cannot be said.
+-- False if it cannot be determined.
 local function shows_the_file(document)
   local expected, alternative = bytes_of(document)
   local file = expected and io.open(document.path, 'rb')
@@ -51,8 +51,8 @@ local function shows_the_file(document)
   return bytes == expected or (alternative ~= nil and bytes == alternative)
 end
 
--- Lets Neovim compare the buffer with the file as it does by itself. It reads a clean one again if the file
--- has changed, in a way that keeps marks and undo; of the rest it tells `FileChangedShell` (presenters.lua).
+-- Lets Neovim compare the buffer with the file as it does by itself. If the file has changed, Neovim reads a clean buffer
+-- again in a way that preserves marks and undo. For other buffers it fires `FileChangedShell` (presenters.lua).
 function M.look(document)
   turns.without(document, function() vim.cmd('silent checktime ' .. document.buffer) end)
 end
@@ -62,7 +62,7 @@ local function lines_for_comparison(buffer)
   return vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
 end
 
--- Where the lines of one text are in another, as a function from number to number.
+-- Maps the lines of one text to those of another, as a function from number to number.
 local function line_mapping(old, new)
   local function joined(lines) return table.concat(lines, '\n') .. '\n' end
   local compare = vim.text and vim.text.diff or vim.diff
@@ -71,7 +71,7 @@ local function line_mapping(old, new)
     local shift = 0
     for _, hunk in ipairs(hunks) do
       local from, count, to, new_count = unpack(hunk)
-      -- An insertion is told by the line before it.
+      -- An insertion is reported by the line before it.
       if count == 0 then from = from + 1 end
       if new_count == 0 then to = to + 1 end
       if line < from then break end
@@ -121,19 +121,19 @@ local function follow(buffer, old, old_views, old_marks)
   end
 end
 
--- What is typed after this is undone by itself.
+-- Later typing is undone separately.
 local function separate_undo(buffer)
   if vim.api.nvim_get_current_buf() ~= buffer or vim.api.nvim_get_mode().mode ~= 'i' then return end
   vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes('<C-g>u', true, false, true), 'ni', false)
 end
 
--- Makes a clean buffer show what the file holds now; true if it was read again.
+-- Makes a clean buffer show the present contents of the file; true if it was read again.
 function M.reload(document)
   local buffer = document.buffer
   local old, old_views, old_marks = lines_for_comparison(buffer), views(buffer), marks(buffer)
   local reads = document.reads
   M.look(document)
-  -- A file may have changed without its time: whoever copied it may have set that back.
+  -- A file may have changed without its time: a copying program may have restored it.
   if document.reads == reads and uv.fs_stat(document.path) and not vim.bo[buffer].modified
     and not shows_the_file(document) then
     turns.without(document, function()
@@ -153,7 +153,7 @@ local function sentence_of(failure)
   return text.shown(failure:match('Vim%b():(.*)') or failure:match('Vim:(.*)') or failure)
 end
 
--- Unlike `:update`, that is allowed from the command-line window.
+-- Unlike `:update`, this is allowed from the command-line window.
 local write = [[
   try
     silent keepalt lockmarks write
@@ -162,7 +162,7 @@ local write = [[
   endtry
 ]]
 
--- Declines whatever Neovim asks the user while an action runs: nobody is there who would expect a question.
+-- Declines all questions of Neovim to the user while an action runs: the user does not expect a question.
 local function unasked(action)
   local confirm = vim.o.confirm
   -- With it, a refusal would be a question.
@@ -178,12 +178,12 @@ local function unasked(action)
   timer:stop()
   timer:close()
   vim.o.confirm = confirm
-  -- The question was more than one line, and Neovim would wait until it was read.
+  -- The question had more than one line, and Neovim would wait until the user had read it.
   if answers > 0 then vim.cmd('redraw') end
   return unpack(results)
 end
 
--- Nil, or why not. Autocommands run as for `:w`.
+-- Returns nil, or the failure. Autocommands run as for `:w`.
 function M.write(document)
   local _, works, failure = unasked(function()
     return turns.without(document, function() return quietly(document.buffer, write) end)
@@ -198,7 +198,7 @@ function M.write(document)
   end
 end
 
--- Whether somebody else's autocommand writes this file instead of Neovim.
+-- Whether a foreign autocommand writes this file instead of Neovim.
 local function is_written_by_others(name)
   for _, autocommand in ipairs(vim.api.nvim_get_autocmds({ event = 'BufWriteCmd' })) do
     if not autocommand.buflocal then
@@ -209,9 +209,8 @@ local function is_written_by_others(name)
   return false
 end
 
--- A buffer with a new name counts as not edited: `:w` would ask for `!` because the file exists. That it
--- moved there with its file cannot be said; but a write that an autocommand carries out settles it as well,
--- and this one has nothing to carry out.
+-- A buffer with a new name counts as not edited: `:w` would ask for `!` because the file exists. Neovim has no call for a
+-- move. But a write by an autocommand settles it as well, and this autocommand writes nothing.
 local function settle_name(document)
   if is_written_by_others(vim.api.nvim_buf_get_name(document.buffer)) then return end
   local autocommand = vim.api.nvim_create_autocmd('BufWriteCmd', {
@@ -228,7 +227,7 @@ local function find(name)
   end
 end
 
--- The name is free afterwards, or the buffer that has it holds unsaved text: then false.
+-- The name is free afterwards. Returns false if a buffer with unsaved text has it.
 local function take_name(name, buffer)
   local other = find(name)
   if not other or other == buffer then return true end
@@ -237,7 +236,7 @@ local function take_name(name, buffer)
   return (pcall(vim.api.nvim_buf_delete, other, { force = true }))
 end
 
--- Gives the buffer the name of its file's new place, and nothing else. Nil, or why not.
+-- Gives the buffer the name of its file's new place, and changes nothing else. Returns nil, or the failure.
 function M.rename(document, name)
   local buffer = document.buffer
   local old = vim.api.nvim_buf_get_name(buffer)
@@ -247,8 +246,8 @@ function M.rename(document, name)
     vim.g.truce_name = name
     vim.cmd(('silent keepalt call nvim_buf_set_name(%d, g:truce_name)'):format(buffer))
     vim.g.truce_name = nil
-    -- Neovim takes what is there for what the buffer was read from. Where that is not so, only its question whether
-    -- to write over a file that exists protects it.
+    -- Neovim takes the present file for the file that the buffer was read from. If that is wrong, only its question before
+    -- overwriting protects the file.
     local is_read = M.same(M.stamp(name), document.stamp)
       or (not vim.bo[buffer].modified and shows_the_file(document))
     if document.state == nil and is_read then settle_name(document) end
@@ -270,7 +269,7 @@ local function successor(buffer)
   return vim.api.nvim_create_buf(true, false)
 end
 
--- No window closes, and Neovim does not end. False if it cannot be done now, as while somebody types: the rest would go
+-- No window closes, and Neovim does not end. Returns false if it is impossible now, as during typing: the rest would go
 -- into the text that is shown instead.
 function M.close(document)
   local buffer, other = document.buffer, nil

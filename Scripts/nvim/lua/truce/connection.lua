@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The one connection to the daemon of a mount: comes back by itself as long as a document needs it.
+-- The one connection to the daemon of a mount: it is made again by itself as long as a document needs it.
 
 local locate = require('truce.locate')
 local mounts = require('truce.mounts')
@@ -9,10 +9,10 @@ local wire = require('truce.wire')
 local uv = vim.uv or vim.loop
 
 local protocol_version = 1
--- Below the number the server serves at once.
+-- Below the number that the server serves at once.
 local most_outstanding = 32
 local first_pause, longest_pause = 200, 5000
--- How long a request waits for somebody to press the key that Neovim waits for.
+-- The time that a request waits for the user to press the key that Neovim waits for.
 local key_grace = 300
 
 local Connection = {}
@@ -44,13 +44,13 @@ function Connection:send_next()
   end
 end
 
--- `done(result, failure)` is called with one of the two, or never if the connection ends.
+-- `done(result, failure)` gets one of the two, or is never called if the connection ends.
 function Connection:request(method, parameters, done)
   self.unsent[#self.unsent + 1] = { method = method, parameters = parameters, done = done }
   self:send_next()
 end
 
--- Tells the daemon something at once, so that it is in order with answers.
+-- Sends the daemon a notification at once, so that it keeps its order with answers.
 function Connection:notify(method, parameters)
   if self.state == 'ready' then self:write(wire.notification(method, parameters)) end
 end
@@ -68,7 +68,7 @@ function Connection:answer(ask, refusal, code)
   self:write(refusal and wire.refusal(ask.id, code or -32007, refusal) or wire.consent(ask.id))
 end
 
--- While Neovim waits for a key it runs nothing; whoever asks need not wait as long.
+-- While Neovim waits for a key it runs nothing, and the requesting program need not wait as long.
 function Connection:answer_for_a_blocked_editor(ask)
   if not vim.api.nvim_get_mode().blocking then return end
   ask.timer = uv.new_timer()
@@ -113,8 +113,8 @@ function Connection:take(entry)
   end
 end
 
--- Handles what has come in, in its order. What runs meanwhile may let the editor go on to its next event,
--- which must not overtake it; only `within` the wait for a turn's end is that wanted.
+-- Handles the received messages in their order. An action may let the editor handle its next event, which
+-- must not overtake. Only `within` the wait for a turn's end is that allowed.
 function Connection:drain(within)
   if self.draining and not within then return end
   self.draining = true
@@ -133,7 +133,7 @@ end
 
 function Connection:fail_soon(generation, why)
   vim.schedule(function()
-    -- What came before the end still counts.
+    -- Messages before the end still count.
     self:drain()
     if generation == self.generation then self:fail(why) end
   end)
@@ -199,7 +199,7 @@ function Connection:open()
   end)
 end
 
--- Ends the connection and what was agreed on it.
+-- Ends the connection and all agreements on it.
 function Connection:drop()
   self:stop_waiting()
   self.generation = self.generation + 1

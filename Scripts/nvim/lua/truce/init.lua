@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The plug-in's doors: the events of Neovim it looks at, its commands, and `status()` for a status line.
+-- The entry points of the plug-in: the events of Neovim, its commands, and `status()` for a status line.
 
 local M = {}
 
@@ -22,7 +22,7 @@ function M.start()
   local group = vim.api.nvim_create_augroup('truce', { clear = true })
   on(group, { 'BufReadPost' }, function(event) presenters.attach(event.buf) end)
   on(group, { 'BufWritePost' }, function(event)
-    -- `:write OTHER` leaves the buffer where it is.
+    -- `:write OTHER` leaves the buffer's name as it is.
     if vim.api.nvim_buf_get_name(event.buf) == event.match then presenters.written(event.buf) end
   end)
   on(group, { 'BufFilePost' }, function(event) presenters.renamed(event.buf) end)

@@ -6,8 +6,8 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
--- Lua cannot see who listens at a socket. Who owns the socket is known, and nobody else can have put it into
--- a directory that is root's or the user's own.
+-- Lua cannot see the process that listens at a socket. But the socket's owner is known, and no other user can
+-- have put it into a directory of root or of the user.
 local function trusted(socket, mount, done)
   uv.fs_stat(socket, vim.schedule_wrap(function(_, stat)
     if not stat then return done(nil, ("no daemon: there is no socket '%s'"):format(text.shown(socket))) end
@@ -26,8 +26,8 @@ local function command()
   return type(configured) == 'table' and vim.deepcopy(configured) or { configured }
 end
 
--- Calls `done` with the socket's path, or with nil and a sentence; the third value says that asking again is
--- of no use before something is changed. `known` is what was found before, if anything.
+-- Calls `done` with the socket's path, or with nil and a sentence; the third value says that another try is
+-- useless before a change. `known` is the earlier result, if any.
 function M.socket(mount, known, done)
   local override = os.getenv('TRUCE_SOCKET')
   if override and override ~= '' then known = override end

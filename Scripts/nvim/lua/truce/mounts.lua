@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Which mount a path lies in, by the kernel's own table.
+-- Finds the mount of a path, by the kernel's own table.
 
 local M = {}
 
@@ -35,7 +35,7 @@ function M.holding(path)
   local best
   for line in file:lines() do
     local mount = parsed(line)
-    -- Of two mounts at one place the later one is on top.
+    -- Of two mounts at one place the later is on top.
     if mount and holds(mount.place, path) and (not best or #mount.place >= #best.place) then best = mount end
   end
   file:close()
@@ -55,7 +55,7 @@ function M.relative(mount, path)
   return below('/', joined(mount.root, below(mount.place, path)))
 end
 
--- Where a path of the daemon's is seen, or nil if it is not to be seen in this mount.
+-- The visible path of a daemon's path, or nil if it is not visible in this mount.
 function M.absolute(mount, relative)
   local path = '/' .. relative
   return holds(mount.root, path) and joined(mount.place, below(mount.root, path)) or nil

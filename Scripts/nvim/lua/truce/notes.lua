@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the user is told, without ever making them press a key for it.
+-- Messages to the user that never require a key.
 
 local text = require('truce.text')
 local uv = vim.uv or vim.loop
@@ -42,7 +42,7 @@ local function show_soon()
   timer:start(0, 250, vim.schedule_wrap(show_next))
 end
 
--- With no line for messages, each of Neovim's own would have to be dismissed.
+-- Without a line for messages, the user would have to dismiss each of Neovim's own.
 local function can_be_shown()
   return vim.o.cmdheight > 0 or not debug.getinfo(vim.notify, 'S').source:find('_editor', 1, true)
 end
@@ -63,7 +63,7 @@ function M.warn(sentence) add(vim.log.levels.WARN, sentence) end
 -- For :TruceStatus only.
 function M.quiet(sentence) add(vim.log.levels.DEBUG, sentence, true) end
 
--- For what would repeat itself: said once in a session.
+-- For messages that would repeat: each is shown once in a session.
 function M.once(sentence)
   if told[sentence] then return end
   told[sentence] = true

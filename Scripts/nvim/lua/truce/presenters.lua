@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The documents: one for each buffer that shows a file of a mount; what the daemon asks of it and tells it.
+-- The documents: one for each buffer that shows a file of a mount, with the daemon's requests and notices about it.
 
 local buffers = require('truce.buffers')
 local connections = require('truce.connection')
@@ -17,14 +17,14 @@ local messages = {
   'didMove',
 }
 
--- A file that is deleted and made anew by one program is not gone.
+-- A file is not gone if one program deletes it and makes it anew.
 local settling = 500
--- How often it is looked whether a file that may go is gone.
+-- The number of checks whether a file has gone after the daemon announced its deletion.
 local settling_looks = 10
 -- While the text is locked, an answer waits that long for the next try, as often as its deadline allows.
 local locked_pause = 50
 
--- For the end of a writer's turn Neovim itself waits that long; after that the file is read when it can be.
+-- The time that Neovim itself waits for the end of a writer's turn; after that the file is read as soon as possible.
 local longest_open = 50
 
 local invalid_parameters, unknown_method = -32602, -32601
@@ -39,7 +39,7 @@ function M.documents() return documents end
 
 function M.connections() return by_place end
 
--- A long name leaves room for what became of the file.
+-- A long name leaves room for the rest of the message.
 local longest_name = 40
 
 local function shown(document)
@@ -48,7 +48,7 @@ local function shown(document)
   return vim.fn.strcharpart(name, 0, longest_name - 1) .. '…'
 end
 
--- MARK: What a buffer is marked with
+-- MARK: The state of a buffer
 
 local function mark(document, state)
   if document.state == state then return end
@@ -74,7 +74,7 @@ local function mark_deleted(document)
     document.cause.who, shown(document)))
 end
 
--- Runs an action that somebody is the cause of; what is noticed at other times has none that is known.
+-- Runs an action with a known cause. Changes that are noticed at other times have no known cause.
 local function because(document, cause, action)
   local before = document.cause
   document.cause = cause
@@ -83,7 +83,7 @@ local function because(document, cause, action)
   if not works then error(failure, 0) end
 end
 
--- The buffer shows what the disk holds, as far as anybody knows.
+-- The buffer shows the contents of the disk, as far as known.
 local function settled(document)
   document.stamp = buffers.stamp(document.path)
   document.leaving = nil
@@ -93,12 +93,12 @@ end
 
 -- MARK: Documents come and go
 
--- Neovim asks here what to do about a file that changed, instead of asking the user.
+-- Called by Neovim for a file that changed, in place of its question to the user.
 local function file_changed(document)
   local reason = vim.v.fcs_reason
   vim.v.fcs_choice = ''
   if reason == 'conflict' then
-    -- Neovim says so of each file that was out of sight, as while there was no daemon, and is what it was.
+    -- Neovim says so of each unchanged file that was out of sight, as without a daemon.
     if document.state ~= 'conflict' and buffers.same(buffers.stamp(document.path), document.stamp) then
       return mark(document, nil)
     end
@@ -197,9 +197,9 @@ function M.leave()
   for _, link in pairs(by_place) do link:drop() end
 end
 
--- MARK: What the daemon tells
+-- MARK: Notices of the daemon
 
--- The file may hold something else now.
+-- The file may have other contents now.
 local function changed(document)
   if not vim.api.nvim_buf_is_loaded(document.buffer) then return end
   if not vim.bo[document.buffer].modified then
@@ -246,10 +246,10 @@ end
 
 local settle_later
 
--- The file was to go: is it gone?
+-- After an announced deletion: is the file gone?
 local function settle(document, looks)
   uv.fs_stat(document.path, vim.schedule_wrap(function(_, stat)
-    -- The end of a turn comes here again.
+    -- The end of a turn calls this again.
     if documents[document.buffer] ~= document or not document.leaving or turns.any(document) then return end
     local stamp = stat and buffers.stamp(document.path)
     if stamp and buffers.same(stamp, document.stamp) and looks > 1 then
@@ -259,7 +259,7 @@ local function settle(document, looks)
       document.leaving = nil
       if not stamp and not vim.bo[document.buffer].modified then return close(document) end
       if not stamp then return mark_deleted(document) end
-      -- It stays, or is another one.
+      -- The file stays, or is another file.
       if document.state == 'deleted' and buffers.same(stamp, document.stamp) then mark(document, nil) end
       changed(document)
     end)
@@ -272,7 +272,7 @@ end
 
 local notices = {}
 
--- Opens the file beside the main loop, and goes on when that is done: a writer that goes on keeps readers waiting.
+-- Opens the file beside the main loop, and goes on when that is done: a running write makes readers wait.
 local function when_readable(document, go_on)
   if document.opening then return end
   document.opening = true
@@ -308,7 +308,7 @@ notices['presenter/reacquire'] = function(document, parameters)
   if document.leaving and not turns.any(document) then settle_later(document, settling_looks) end
 end
 
--- MARK: What the daemon asks
+-- MARK: Requests of the daemon
 
 local requests = {}
 
@@ -336,7 +336,7 @@ local function conflict_with_disk(document)
   return document.state == 'conflict' and 'unsaved text conflicts with a newer file' or nil
 end
 
--- The commands of Neovim that are refused while it is in the middle of something else.
+-- Commands that Neovim refuses in the middle of another action.
 local function is_locked(failure)
   return failure:match('E11:') or failure:match('E523:') or failure:match('E565:') or failure:match('E788:')
 end
@@ -357,7 +357,7 @@ local function save(document, ask)
       return
     end
   end
-  -- Its program may have looked only, and not read (`rm`).
+  -- Its program may have checked the file only, and not read it (`rm`).
   document.saved_for = not why and cause.who or nil
   link:answer(ask, why)
   local sentence = ('%s asked to %s %s: '):format(cause.who, cause.deed, shown(document))
@@ -368,7 +368,7 @@ requests['presenter/save'] = save
 
 requests['presenter/accommodateDeletion'] = function(document, ask)
   document.leaving = document.cause
-  -- What was unsaved until then goes with the file otherwise.
+  -- Otherwise the text that was unsaved until then is lost with the file.
   if document.saved_for == document.cause.who then vim.bo[document.buffer].modified = true end
   if vim.bo[document.buffer].modified then
     mark(document, 'deleted')
@@ -381,7 +381,7 @@ end
 
 -- MARK: The owner of the connections
 
--- For a presenter that was just removed everything is consent.
+-- For a presenter that was just removed every answer is consent.
 function owner.asked(link, ask, method, parameters)
   local action = requests[method]
   if not action then return link:answer(ask, 'no such method: ' .. text.shown(method), unknown_method) end
@@ -419,7 +419,7 @@ function owner.registered(link, document)
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
     unsaved.begin(document)
-    -- What happened before we were told of it; or nothing, and the file was only out of sight.
+    -- A change before the daemon's notice; or no change, and the file was only out of sight.
     if not buffers.same(buffers.stamp(document.path), document.stamp) then
       changed(document)
     elseif document.state == 'deleted' and not document.leaving then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Bytes and names: what is UTF-8, base64, and how a name is shown.
+-- Bytes and names: UTF-8, base64, and the printed form of a name.
 
 local M = {}
 
@@ -57,11 +57,11 @@ function M.is_utf8(bytes)
   return true
 end
 
--- Control characters, the ends of lines and paragraphs (U+2028, U+2029), and what turns the direction of text (U+061C,
--- U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), as bytes of UTF-8.
+-- Control characters, the ends of lines and paragraphs (U+2028, U+2029), and characters that turn the direction of text
+-- (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), as bytes of UTF-8.
 local obeyed = { '%c', '\194[\128-\159]', '\216\156', '\226\128[\142\143\168-\174]', '\226\129[\166-\169]' }
 
--- A name of another user's choice cannot move the cursor, look like two lines, or turn the text around it.
+-- A name from another user cannot move the cursor, look like two lines, or turn the text around it.
 function M.shown(name)
   local text = tostring(name)
   for _, pattern in ipairs(obeyed) do text = text:gsub(pattern, '?') end
@@ -86,7 +86,7 @@ local deeds = {
   forReplacing = 'replace',
 }
 
--- Who is behind a message, and what they want.
+-- The program behind a message, and its action.
 function M.cause(cause)
   cause = type(cause) == 'table' and cause or {}
   local pid = type(cause.pid) == 'number' and cause.pid or 0

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Whose turn it is: while somebody reads, the buffer cannot be written; while somebody writes, it cannot be
--- changed either. Turns nest, and what the user had set comes back with the end of the last one.
+-- Turns: while another program reads, the buffer cannot be written; while another program writes, it cannot be
+-- changed either. Turns nest, and the user's settings come back with the end of the last turn.
 
 local M = {}
 
--- How long typing is held back at most, so that what is typed goes into what the writer has written.
+-- The longest time for which typing waits, so that typed text goes into the writer's new text.
 local longest_hold = 300
 
 local function count(document)
@@ -31,7 +31,7 @@ function M.is_written(document)
   return false
 end
 
--- Whether anybody has a turn.
+-- Whether any program has a turn.
 function M.any(document) return next(document.turns) ~= nil end
 
 local function is_typed_into(document)
@@ -44,7 +44,7 @@ local function set(document, option, value)
   if options[option] ~= value then options[option] = value end
 end
 
--- Makes the options what the turns ask for; the user's own values are kept from before the first of them.
+-- Sets the options that the turns require. The user's own values from before the first turn are stored.
 function M.apply(document)
   if not vim.api.nvim_buf_is_valid(document.buffer) then return end
   local readers, writers = count(document)
@@ -55,13 +55,13 @@ function M.apply(document)
   end
   if not before then return end
   set(document, 'readonly', before.readonly or readers + writers > 0)
-  -- Typing into such a buffer would be a heap of errors, with a key to press at the end.
+  -- Typing into such a buffer would cause many errors, with a key to press at the end.
   local held = writers > 0 and not is_typed_into(document)
   set(document, 'modifiable', before.modifiable and not held)
   if readers + writers == 0 then document.before = nil end
 end
 
--- Runs a function with the options as the user has them, and takes what it made of them for the user's.
+-- Runs a function with the user's options, and takes their values afterwards for the user's.
 function M.without(document, action)
   document.lifted = document.lifted + 1
   M.apply(document)
@@ -91,9 +91,9 @@ function M.finish_all(document)
   M.apply(document)
 end
 
--- If the user types into this buffer, a short turn of a writer is waited for, messages being handled
--- meanwhile: keys stay where they are and arrive in what was written. After that typing goes on, and meets
--- the writer's text in a conflict, which loses neither.
+-- If the user types into this buffer, a short turn of a writer is waited for, and messages are handled
+-- meanwhile. Keys are not lost: they go into the writer's text. After that typing goes on, and meets the
+-- writer's text in a conflict, which loses neither.
 function M.hold_typing(document, handle_messages)
   if document.holds or not is_typed_into(document) then return end
   document.holds = true
@@ -104,8 +104,8 @@ function M.hold_typing(document, handle_messages)
   document.holds = false
 end
 
--- The first change to a buffer that is 'readonly' for somebody's turn only deserves no warning, for which
--- Neovim would wait a second.
+-- The first change to a buffer needs no warning if it is 'readonly' only for a turn. Neovim would wait a second
+-- for the warning.
 function M.first_change(document)
   if not document.before or document.before.readonly then return end
   vim.bo[document.buffer].readonly = false

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What the user can look at: the word in the status line, :TruceStatus and :TruceDiff.
+-- Views for the user: the word in the status line, :TruceStatus and :TruceDiff.
 
 local notes = require('truce.notes')
 local presenters = require('truce.presenters')
@@ -51,7 +51,7 @@ function M.status()
   vim.api.nvim_echo({ { table.concat(M.status_lines(), '\n') } }, false, {})
 end
 
--- The text beside what the disk holds.
+-- The text beside the contents of the disk.
 function M.diff()
   local buffer = vim.api.nvim_get_current_buf()
   if not presenters.documents()[buffer] then

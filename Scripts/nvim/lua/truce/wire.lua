@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- JSON-RPC in lines. Runs where the editor's own functions may not be called.
+-- JSON-RPC in lines. It runs where the editor's own functions may not be called.
 
 local M = {}
 
--- Twice what the protocol allows for a message.
+-- Twice the protocol's limit for a message.
 local longest = 2 * 1024 * 1024
 
 -- The JSON library of Neovim writes a large number with an exponent, and rounds it.
@@ -32,7 +32,7 @@ function M.refusal(id, code, sentence)
   return with_id(id, vim.json.encode({ jsonrpc = '2.0', error = { code = code, message = sentence } }))
 end
 
--- A reader of lines, however they are cut into pieces. `feed` returns messages, or nil and what was wrong.
+-- A reader of lines, however they are cut into pieces. `feed` returns messages, or nil and the error.
 function M.reader()
   local pieces, size = {}, 0
   local reader = {}
