@@ -32,7 +32,8 @@ void cfuse_backing_close(int device, int32_t backing) {
 
 const bool cfuse_passes_through = true;
 
-// A refusal is no error: the data of that file then goes through us, and there may be a million of them.
+// A refusal is no error: the data of that file then goes through the daemon, and there may be a million such
+// files.
 static void say(enum fuse_log_level level, const char *format, va_list arguments) {
     (void)level;
     if (strncmp(format, "fuse: passthrough_open", 22) != 0) vfprintf(stderr, format, arguments);
@@ -64,7 +65,7 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted) {
             agreed |= features[index].kernels;
         }
     }
-    // The file below lies on a plain filesystem, and another one may still be stacked on ours.
+    // The file below lies on a plain file system, and another stacked file system may still lie on ours.
     connection->max_backing_stack_depth = FUSE_BACKING_STACKED_UNDER;
     return agreed;
 }
@@ -104,7 +105,7 @@ struct fuse_session *cfuse_session_new(
 }
 
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport) {
-    // The same descriptor again: only the functions that read and write it change.
+    // The same descriptor again: this changes only the functions that read and write it.
     return fuse_session_custom_io(session, transport, fuse_session_fd(session));
 }
 

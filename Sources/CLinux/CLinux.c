@@ -123,7 +123,7 @@ int clinux_move_onto(int mount, int directory) {
 }
 
 int clinux_move_beneath(int mount, int root) {
-    // MOVE_MOUNT_BENEATH of Linux 6.5, which is younger than glibc's headers.
+    // MOVE_MOUNT_BENEATH of Linux 6.5: glibc's headers are older.
     return move_mount(mount, "", root, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | 0x200);
 }
 
@@ -154,11 +154,12 @@ int clinux_change_processor(void) {
     if (is_stuck || current < 0 || current >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return 0;
     cpu_set_t others = all;
     CPU_CLR(current, &others);
-    // It fails where no other one is left.
+    // It fails if no other processor is left.
     if (sched_setaffinity(0, sizeof others, &others) != 0) return 0;
-    // Whoever may run everywhere may so when there are more processors; the kernel remembers what was asked for.
+    // A thread that may run everywhere keeps this right when processors are added: the kernel remembers the requested
+    // mask.
     if (CPU_COUNT(&all) == get_nprocs()) memset(&all, 0xff, sizeof all);
-    // A thread that stays bound must not go on to bind itself to ever fewer.
+    // A thread that stays bound must not bind itself to ever fewer processors.
     is_stuck = sched_setaffinity(0, sizeof all, &all) != 0 && sched_setaffinity(0, sizeof all, &all) != 0;
     return 1;
 }
@@ -193,7 +194,7 @@ int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t fl
 int clinux_link_descriptor(int descriptor, int directory, const char *name) {
     char path[32];
     if (linkat(descriptor, "", directory, name, AT_EMPTY_PATH) == 0) return 0;
-    // AT_EMPTY_PATH wants CAP_DAC_READ_SEARCH; following /proc does not.
+    // AT_EMPTY_PATH requires CAP_DAC_READ_SEARCH; following /proc does not.
     if (errno != ENOENT && errno != EPERM) return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW);
@@ -213,7 +214,7 @@ int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int6
     struct timespec times[2] = {{.tv_sec = as, .tv_nsec = an}, {.tv_sec = ms, .tv_nsec = mn}};
     if (utimensat(descriptor, "", times, AT_EMPTY_PATH) == 0) return 0;
     if (errno != EINVAL) return -1;
-    // Before 5.8 there is no AT_EMPTY_PATH here.
+    // Before 5.8 this call has no AT_EMPTY_PATH.
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return utimensat(AT_FDCWD, path, times, 0);
@@ -251,7 +252,7 @@ int clinux_prepare_thread(void) {
     thread_identity.group = thread_identity.own_group = getegid();
     thread_identity.mask = 0;
     if (geteuid() == 0) {
-        // The requester's rights were checked before the request got here: ours must not shrink with its user.
+        // The kernel has checked the requester's rights already: the thread's own rights must not shrink with its user.
         int bits = prctl(PR_GET_SECUREBITS);
         if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
         thread_identity.can_change = 1;
@@ -292,14 +293,14 @@ int clinux_give_up_resources(void) {
 }
 
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
-    // With it the thread would keep root's capabilities, and may everything.
+    // With it the thread would keep root's capabilities, and with them all rights.
     int bits = prctl(PR_GET_SECUREBITS);
     if (bits < 0) return -1;
     if (bits & SECBIT_NO_SETUID_FIXUP) {
         errno = EPERM;
         return -1;
     }
-    // As the file system sees it only: with its effective user the thread could be slowed down by that user's programs.
+    // Only for the file system: with the effective user changed, that user's programs could slow the thread down.
     if (syscall(SYS_setgroups, count, groups) != 0) return -1;
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
@@ -309,7 +310,7 @@ int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t 
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
     syscall(SYS_setfsuid, user);
     syscall(SYS_setfsgid, group);
-    // Neither of them reports failure, but by what they say next time.
+    // Neither call reports failure: only the next call's result shows it.
     if ((uint32_t)syscall(SYS_setfsuid, -1) != user || (uint32_t)syscall(SYS_setfsgid, -1) != group ||
         syscall(SYS_setgroups, count, groups) != 0)
         abort();
@@ -329,7 +330,7 @@ int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, pro
 int clinux_pidfd_of_thread(int32_t thread) { return (int)syscall(SYS_pidfd_open, thread, O_EXCL); }
 
 int clinux_pidfd_look(int descriptor, struct clinux_thread *out) {
-    // struct pidfd_info as it was first, and PIDFD_GET_INFO, since Linux 6.13: newer than the headers.
+    // The first version of struct pidfd_info, and PIDFD_GET_INFO, since Linux 6.13: newer than the headers.
     struct {
         uint64_t mask, control_group;
         uint32_t thread, process, parent, user, group, effective_user, effective_group, saved_user, saved_group;
@@ -366,7 +367,7 @@ int clinux_umount_in(int directory, const char *name) {
 int clinux_detach(int root) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", root);
-    // Followed: the link leads to what is open, not to a path.
+    // The link is followed: it leads to the open file, not to a path.
     return umount2(path, MNT_DETACH);
 }
 void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }

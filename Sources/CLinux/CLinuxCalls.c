@@ -20,7 +20,7 @@ static const long making_calls[] = {
 
 enum { UNKNOWN_CALL = -1, CALL_NOT_SEEN_YET = -2 };
 
-// The number of the call a thread waits in and its first four arguments, by proc(5). UNKNOWN_CALL if that cannot be seen,
+// The number of the call in which a thread waits, and its first four arguments, by proc(5). UNKNOWN_CALL if it is not visible,
 // CALL_NOT_SEEN_YET if the thread does not sleep yet.
 static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     char text[256];
@@ -28,7 +28,7 @@ static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     int file = open(text, O_RDONLY | O_CLOEXEC);
     if (file < 0) return UNKNOWN_CALL;
     long number = CALL_NOT_SEEN_YET;
-    // Who has just sent a request may not sleep yet, which is said to be running.
+    // A thread that has just sent a request may not sleep yet: it is reported as running.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
         if (size <= 0) {
@@ -55,8 +55,8 @@ int clinux_makes_name(int32_t thread) {
     return 0;
 }
 
-// Calls that look names up and create no file. By their numbers: those of a 32-bit program are others, and none of its calls
-// that create files has one of these.
+// Calls that look names up and create no file. The numbers are those of 64-bit programs: no call of a 32-bit program that
+// creates files has one of them.
 static const long looking_calls[] = {
 #ifdef SYS_stat
     SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_unlink, SYS_rmdir, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown,
@@ -89,11 +89,11 @@ int clinux_has_lowest_priority(int32_t process) {
     return priority >= 0 && IOPRIO_PRIO_CLASS((unsigned long)priority) == IOPRIO_CLASS_IDLE;
 }
 
-// What a save changes of a file's attributes.
+// The attributes that a save changes.
 #define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
 
-// By the numbers of a 64-bit program. Of the 32-bit calls that have one of these numbers, only write(2) asks for a regular
-// file's attributes, and it names its handle.
+// By the numbers of a 64-bit program. Of the 32-bit calls with one of these numbers, only write(2) asks for a regular file's
+// attributes, and it names its handle.
 int clinux_looks_by_path(int32_t thread) {
     unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);

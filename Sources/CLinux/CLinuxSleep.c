@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// As <systemd/sd-bus.h> has them, which is not needed to build. All of them are as old as logind's signal but one, of 2018.
+// As in <systemd/sd-bus.h>, so that the build does not need that header. All but one, of 2018, are as old as logind's signal.
 typedef struct sd_bus sd_bus;
 typedef struct sd_bus_message sd_bus_message;
 typedef int (*handler)(sd_bus_message *, void *, void *);
 
 struct clinux_sleep {
     sd_bus *bus;
-    int lock;                           // logind waits as long as it is open
-    int news;                           // of the signal that came last
+    int lock;                           // logind waits as long as this descriptor is open
+    int news;                           // the value of the last signal
     int (*open_system)(sd_bus **);
     int (*match_signal)(sd_bus *, void **, const char *, const char *, const char *, const char *, handler, void *);
     int (*call_method)(sd_bus *, const char *, const char *, const char *, const char *, void *, sd_bus_message **,
@@ -32,7 +32,7 @@ static const char path[] = "/org/freedesktop/login1";
 static const char manager[] = "org.freedesktop.login1.Manager";
 
 static int load(struct clinux_sleep *sleep) {
-    // Never closed: it may have threads' data.
+    // Never closed: threads may have data of it.
     void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return -ENOSYS;
     const struct { void *place; const char *name; } functions[] = {
@@ -63,7 +63,7 @@ int clinux_sleep_open(const char *reason, struct clinux_sleep **out) {
     sleep->lock = -1;
     int result = load(sleep);
     if (result == 0) result = sleep->open_system(&sleep->bus);
-    // In this order nothing is said between the two.
+    // In this order no signal is lost between the two.
     if (result >= 0)
         result = sleep->match_signal(sleep->bus, NULL, logind, path, manager, "PrepareForSleep", prepare_for_sleep, sleep);
     if (result >= 0) result = clinux_sleep_delay(sleep, reason);
@@ -103,7 +103,7 @@ int clinux_sleep_delay(struct clinux_sleep *sleep, const char *reason) {
     if (result < 0) return result;
     int lock = -1;
     result = sleep->read(answer, "h", &lock);
-    // The message closes its own.
+    // The message closes its own descriptor.
     if (result > 0) {
         sleep->lock = fcntl(lock, F_DUPFD_CLOEXEC, 3);
         if (sleep->lock < 0) result = -errno;

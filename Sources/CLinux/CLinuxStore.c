@@ -37,10 +37,10 @@ ssize_t clinux_copy_file_range(int from, int to, size_t length) {
     return copy_file_range(from, NULL, to, NULL, length, 0);
 }
 
-// How much is compared at once.
+// The number of bytes compared at once.
 enum { COMPARED_BYTES = 1 << 17 };
 
-// All that there is, up to a count; fewer at the end of the file only.
+// Reads up to a count of bytes; fewer only at the end of the file.
 static ssize_t read_fully(int descriptor, char *buffer, size_t count, off_t offset) {
     size_t filled = 0;
     while (filled < count) {

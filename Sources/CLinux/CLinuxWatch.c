@@ -16,7 +16,7 @@ int clinux_fanotify(int directory, bool attributes_only) {
     uint64_t mask = attributes_only ? FAN_ATTRIB | FAN_ONDIR :
                     FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO | FAN_MODIFY | FAN_CLOSE_WRITE |
                     FAN_ATTRIB | FAN_ONDIR;
-    // A name, because O_PATH is not enough for the descriptor alone.
+    // A name, because the call refuses a bare O_PATH descriptor.
     if (fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM | FAN_MARK_ONLYDIR, mask, directory, ".") == 0)
         return group;
     int error = errno;

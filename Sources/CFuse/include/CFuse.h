@@ -7,38 +7,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Whom to ask for passthrough is decided in CFuse.c, by the version of libfuse's headers, and nowhere else: libfuse 3.17
-// and later have an interface for it; for older ones the reply to INIT is amended on its way out, and the replies to OPEN
-// and CREATE are composed here.
+// CFuse.c alone decides how passthrough is requested, by the version of libfuse's headers. libfuse 3.17 and later have an
+// interface for it. With older versions, the reply to INIT is changed on its way out, and the replies to OPEN and CREATE are
+// composed here.
 
-/// Whether libfuse does it by itself.
+/// Whether libfuse itself supports passthrough.
 extern const bool cfuse_passes_through;
-/// The libfuse that was compiled against, as major × 100 + minor.
+/// The version of libfuse's headers, as major × 100 + minor.
 extern const int cfuse_header_version;
 
-/// `fuse_session_new`, which is a macro since libfuse 3.17 and so does not reach Swift.
+/// `fuse_session_new`: a macro since libfuse 3.17, so that Swift cannot call it.
 struct fuse_session *cfuse_session_new(
     struct fuse_args *arguments, const struct fuse_lowlevel_ops *operations, void *userdata);
-/// Puts our own system calls in the session's place, where the reply to INIT has to be amended. Returns 0 or -errno.
+/// Installs own system calls in the session if the reply to INIT must be changed. Returns 0 or -errno.
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport);
-/// Asks for features, which are named by the kernel's bits, and returns those that are agreed. None if the reply to INIT
-/// has to be amended, which is then what asks for them.
+/// Asks for features, named by the kernel's bits, and returns those that are agreed. Returns none if the reply to INIT must
+/// be changed: then that reply asks for them.
 uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted);
 
 /// Registers the file behind a descriptor with the kernel; `device` is the connection's. Returns its number, or -errno.
 int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor);
-/// The same without a request, which no libfuse offers: the kernel keeps the file until the number is closed.
+/// The same without a request, which no libfuse supports: the kernel holds the file until the number is closed.
 int32_t cfuse_backing_keep(int device, int descriptor);
-/// Takes it back. There is no request at hand when an inode is forgotten, so libfuse cannot be asked to.
+/// Unregisters the file. When an inode is forgotten there is no request, so libfuse cannot do it.
 void cfuse_backing_close(int device, int32_t backing);
 
-/// What the kernel does with a file that is open.
+/// How the kernel treats an open file.
 enum cfuse_open_options {
-    /// It keeps none of its data, nor maps it for others.
+    /// It caches no data, and allows no shared mappings.
     CFUSE_OPEN_DIRECT = 1,
-    /// It goes on with what it has of it from before, and otherwise drops that.
+    /// It keeps cached data from before; otherwise it drops them.
     CFUSE_OPEN_KEEP_CACHE = 2,
-    /// It sends FLUSH for each close(2), which waits for the answer.
+    /// It sends FLUSH for each close(2), and close waits for the answer.
     CFUSE_OPEN_FLUSH = 4,
 };
 
@@ -48,8 +48,8 @@ int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
     uint32_t options);
 
-// What the kernel speaks and libfuse 3.14 does not: protocol 7.40, from include/uapi/linux/fuse.h.
-// Debian 12's own copy of that header is older. Declared in C because only C guarantees the layout.
+// Parts of the kernel's protocol that libfuse 3.14 lacks: protocol 7.40, from include/uapi/linux/fuse.h. Debian 12's own copy
+// of that header is older. Declared in C because only C guarantees the layout.
 
 struct cfuse_in_header {
     uint32_t len, opcode;

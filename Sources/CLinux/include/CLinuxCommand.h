@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CLINUXCOMMAND_H
 #define CLINUXCOMMAND_H
-// What the command and the daemon's start need and Swift's Glibc module does not show.
+// Functions for the command and the daemon's start that Swift's Glibc module does not show.
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -36,12 +36,13 @@ void clinux_log(int error, const char *line);
 
 // makedev(3) is a macro.
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
-// The device of what a path leads to, as far as the kernel knows without asking anybody.
+// The device of a path's file, as far as the kernel knows it without asking the file system's server.
 int clinux_device_at_hand(const char *path, uint64_t *device);
 // setns(2) needs _GNU_SOURCE.
 int clinux_enter_mount_namespace(int descriptor);
 
-// signalfd(2) is in a header Glibc's module leaves out; `set` is a sigset_t. The next one is 0 if there is none.
+// signalfd(2) is in a header that Glibc's module leaves out; `set` is a sigset_t. The next signal is 0 if there is
+// none.
 int clinux_signal_descriptor(const void *set);
 int clinux_next_signal(int descriptor);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CLINUX_STORE_H
 #define CLINUX_STORE_H
-// What the version store needs and Swift cannot call: each line says why.
+// Functions for the version store that Swift cannot call: each line gives the reason.
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -12,13 +12,14 @@ int clinux_open_beneath(int directory, const char *name, int flags, uint32_t mod
 int clinux_reflink(int from, int to);
 // copy_file_range(2) hides behind _GNU_SOURCE. Copies from both files' positions.
 ssize_t clinux_copy_file_range(int from, int to, size_t length);
-// Whether two files hold the same from an offset on, for a length: 1, 0, or -1 for an error. In C, since memcmp(3) is quick in any build.
+// Whether two files have the same contents from an offset on, for a length: 1, 0, or -1 for an error. In C, since memcmp(3) is
+// quick in any build.
 int clinux_same_contents(int one, int other, int64_t offset, int64_t length);
-// getxattr(2) is in a header Glibc's module leaves out; an O_PATH descriptor has no fgetxattr(2).
+// getxattr(2) is in a header that Glibc's module leaves out; an O_PATH descriptor has no fgetxattr(2).
 ssize_t clinux_get_attribute(int descriptor, const char *name, void *value, size_t size);
-// open(2) again, to read, of what any descriptor stands for.
+// open(2) of the descriptor's file again, for reading.
 int clinux_reopen_for_reading(int descriptor);
-// flock(2) shares its name with a struct. Takes the exclusive lock if nobody has it.
+// flock(2) shares its name with a struct. Takes the exclusive lock if it is free.
 int clinux_lock_at_once(int descriptor);
 // The same, but waits for the lock.
 int clinux_lock(int descriptor);
