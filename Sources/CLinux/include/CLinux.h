@@ -59,8 +59,8 @@ int clinux_move_onto(int mount, int directory);
 int clinux_move_beneath(int mount, int root);
 extern const uint32_t CLINUX_MOUNT_RDONLY, CLINUX_MOUNT_NOSUID, CLINUX_MOUNT_NODEV, CLINUX_MOUNT_NOEXEC;
 int clinux_clone_mount(int directory);   // open_tree(2), from the directory on and without mounts below it
-// name_to_handle_at(2) and open_by_handle_at(2). `handle` has room for CLINUX_HANDLE_SIZE bytes; the first byte is the number
-// of used ones.
+// name_to_handle_at(2) and open_by_handle_at(2). `handle` has room for CLINUX_HANDLE_SIZE bytes; the first
+// function returns the number of used bytes.
 extern const int32_t CLINUX_HANDLE_SIZE;
 int clinux_file_handle(int descriptor, void *handle);
 int clinux_open_handle(int directory, const void *handle);
