@@ -3,8 +3,8 @@ import ControlProtocol
 import Testing
 
 struct ClientMessageTests {
-    /// JSON-RPC 2.0 section 5.1: -32700 for what is not JSON, -32600 for what is no request, -32601 for an
-    /// unknown method, -32602 for parameters of the wrong form.
+    /// JSON-RPC 2.0 section 5.1: -32700 for invalid JSON, -32600 for an invalid request, -32601 for an unknown method, -32602
+    /// for parameters of the wrong form.
     static let refused: [(String, Int)] = [
         ("", -32700), ("{", -32700), ("nonsense", -32700),
         (String(repeating: "[", count: 100_000), -32700),
@@ -19,7 +19,7 @@ struct ClientMessageTests {
         ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"status\"}", -32600),
     ]
 
-    @Test("what is no request gets the code JSON-RPC gives it", arguments: refused)
+    @Test("an invalid request gets the code of JSON-RPC", arguments: refused)
     func invalidMessagesGetJSONRPCCodes(text: String, code: Int) {
         let failure = #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: Array(text.utf8)) }
         #expect(failure?.code == code)
@@ -74,7 +74,7 @@ struct ClientMessageTests {
         .preserveVersion(PreserveParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
     ]
 
-    @Test("what the client writes, the server reads", arguments: requests)
+    @Test("the server reads all messages of the client", arguments: requests)
     func roundTrip(request: ClientRequest) throws {
         let bytes = try JSONCodec.encode(RequestMessage(id: .number(7), request))
         guard case .request(.number(7), let read) = try ClientMessage(decoding: bytes) else {
@@ -93,7 +93,7 @@ struct ClientMessageTests {
         #expect(try request.get() == .listVersions(VersionListParameters(path: Array("a".utf8))))
     }
 
-    @Test("what the server writes, the client reads")
+    @Test("the client reads all messages of the server")
     func repliesAreReadByClients() throws {
         let content: [UInt8] = Array(0...255)
         let reply = ReplyMessage(

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// The inputs that Scripts/fuzz begins with, each as it is and cut off anywhere.
+/// The first inputs of Scripts/fuzz, each whole and cut off anywhere.
 struct CorpusTests {
     static let inputs: [String] = {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -15,7 +15,7 @@ struct CorpusTests {
     func corpusIsNotEmpty() { #expect(Self.inputs.count >= 40) }
 
     @Test(
-        "Whatever is read and sent on stays the same, and pieces make no difference",
+        "A message that is read and sent on stays the same, and the pieces of the stream make no difference",
         arguments: CorpusTests.inputs)
     func corpusKeepsPromises(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))
@@ -24,7 +24,7 @@ struct CorpusTests {
         }
     }
 
-    @Test("A broken promise is told")
+    @Test("A broken promise is reported")
     func findsPlantedViolation() {
         #expect(throws: ProtocolViolation.self) { try StreamChecks.expect(false, "it is broken") }
     }

@@ -35,7 +35,7 @@ struct FramingTests {
         }
     }
 
-    @Test("Protocol, limits: a line is at most so long, whether its end has come or not")
+    @Test("Protocol, limits: a line has a limit, whether its end has come or not")
     func oversizedLines() throws {
         var reader = FrameReader(limit: 8)
         reader.append("12345678\n".utf8)
@@ -60,14 +60,14 @@ struct FramingTests {
         (String(repeating: "C", count: 5000), .malformedHeader),
     ]
 
-    @Test("a header that tells no length ends the connection", arguments: badHeaders)
+    @Test("a header without a length ends the connection", arguments: badHeaders)
     func badHeaderEndsConnection(text: String, fault: FramingFault) {
         var reader = FrameReader(limit: 8)
         reader.append(text.utf8)
         #expect(throws: fault) { try reader.next() }
     }
 
-    @Test("a header is read once, however long it is and small the pieces in which its message comes")
+    @Test("a header is read once, however long it is and small the pieces of its message")
     func headersInPieces() throws {
         let body = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 18)
         var reader = FrameReader()
@@ -79,7 +79,7 @@ struct FramingTests {
             reader.append(CollectionOfOne(byte))
             guard try reader.next() == nil else { return #expect(Bool(false), "it is not whole") }
         }
-        // It takes less than a second; more is left to a machine that is busy.
+        // It takes less than a second; the rest is for a busy machine.
         let took = clock.now - began
         #expect(took < .seconds(10), "after \(took) (bound 1 s)")
         reader.append(CollectionOfOne(UInt8(ascii: "x")))

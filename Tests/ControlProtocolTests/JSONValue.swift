@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// JSON as it stands: to be checked against a schema, and to be spoilt.
+/// A JSON value: checked against a schema, and damaged for tests.
 enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -16,7 +16,7 @@ enum JSONValue: Hashable, Sendable {
 
     func encoded() throws -> [UInt8] { Array(try JSONEncoder().encode(self)) }
 
-    /// As a schema calls it. What has no fraction is an integer, however it is written.
+    /// Its type in a schema. A number without a fraction is an integer, however it is written.
     var type: String {
         switch self {
         case .null: "null"
@@ -50,7 +50,7 @@ extension JSONValue: Codable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         func read<Value: Decodable>(_ type: Value.Type) -> Value? {
-            // It is of one kind, and the others fail.
+            // The value is of one kind, and the other decodings fail.
             do { return try container.decode(type) } catch { return nil }
         }
         if container.decodeNil() {
@@ -81,7 +81,7 @@ extension JSONValue: Codable {
     }
 }
 
-// How it is spoilt.
+// Damage for tests.
 extension JSONValue {
     enum Step: Hashable, Sendable {
         case member(String)
@@ -90,7 +90,7 @@ extension JSONValue {
 
     typealias Place = ArraySlice<Step>
 
-    /// What is in it, at any depth, and where.
+    /// All parts, at any depth, with their places.
     var parts: [(place: Place, value: JSONValue)] {
         var found: [(place: Place, value: JSONValue)] = []
         collect(below: [], into: &found)
@@ -114,7 +114,7 @@ extension JSONValue {
         }
     }
 
-    /// With something else in a place, or without what is there.
+    /// The value with another part in a place, or without the present part.
     func with(_ value: JSONValue?, at place: Place) -> JSONValue {
         guard let step = place.first else { return value ?? .null }
         let rest = place.dropFirst()
@@ -139,8 +139,8 @@ extension JSONValue {
         with(value, at: Place(names.map { .member($0) }))
     }
 
-    /// One of each other kind, and a number that is no integer. Nothing at all (`null`) is not among them: the code
-    /// takes it for a member that is missing, of which a client need not know.
+    /// A value of each other kind, and a number that is no integer. A missing value (`null`) is not among them. The code takes
+    /// it for a missing member, which a client need not know.
     var ofOtherKinds: [JSONValue] {
         let kinds: [JSONValue] = [.bool(true), .number(7), .text("a"), .list([]), .object([:])]
         let others = kinds.filter { $0.type != (type == "number" ? "integer" : type) }

@@ -2,7 +2,7 @@
 import ControlProtocol
 import Testing
 
-/// JSON-RPC 2.0 section 5.1, for what registers and begins: whatever a program sends, it is told what is wrong.
+/// JSON-RPC 2.0 section 5.1, for registrations and accesses: whatever a program sends, it is told its error.
 struct MalformedMessageTests {
     static let wrongParameters: [(String, String)] = [
         ("presenter/register", "null"), ("presenter/register", "{}"), ("presenter/register", "[]"),
@@ -75,7 +75,7 @@ struct MalformedMessageTests {
 
     private static func text(_ bytes: Int) -> String { String(repeating: "a", count: bytes) }
 
-    @Test("a client's words about itself and the name of an epoch may be as long as is said")
+    @Test("a client's name and version and the name of an epoch may be as long as their limits")
     func longestTexts() throws {
         let (client, epoch) = (Self.text(ProtocolLimits.clientBytes), Self.text(ProtocolLimits.epochBytes))
         for (method, parameters) in [
@@ -104,7 +104,7 @@ struct MalformedMessageTests {
     }
 
     @Test(
-        "what is too long is refused",
+        "a value above its length limit is refused",
         arguments: [
             ("presenter/register", #"{"path":"\#(longestPath)a","messages":[]}"#),
             ("presenter/register", #"{"path":"a","messages":["\#(longestPath)a"]}"#),
@@ -119,7 +119,7 @@ struct MalformedMessageTests {
         #expect(failure.message.utf8.count < 1000)
     }
 
-    @Test("an access may have as many bytes of paths as is said")
+    @Test("an access may have as many bytes of paths as the limit")
     func longestPaths() throws {
         let parameters = Self.intents(bytes: ProtocolLimits.accessPathBytes)
         let text = #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":\#(parameters)}"#
@@ -128,7 +128,7 @@ struct MalformedMessageTests {
         }
     }
 
-    /// Too long to be printed, too.
+    /// The text is too long to be printed, too.
     struct TooLong: CustomTestStringConvertible {
         let text: String
         var testDescription: String { "\(text.prefix(20))… of \(text.utf8.count) bytes" }
@@ -136,7 +136,7 @@ struct MalformedMessageTests {
 
     private static let longestPath = String(repeating: "a", count: ProtocolLimits.pathBytes)
 
-    /// An access whose paths have so many bytes in all.
+    /// An access with so many bytes of paths in all.
     private static func intents(bytes: Int) -> String {
         var (paths, left) = ([String](), bytes)
         while left > 0 {
@@ -147,7 +147,7 @@ struct MalformedMessageTests {
         return #"{"intents":[\#(intents.joined(separator: ","))]}"#
     }
 
-    @Test("what is wrong is named")
+    @Test("an error names the wrong part")
     func refusalNamesWhatIsWrong() throws {
         func message(_ method: String, _ parameters: String) throws -> String? {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
@@ -174,7 +174,7 @@ struct MalformedMessageTests {
         #""method":"presenter/unsaved","params":{"presenter":1,"isUnsaved":"yes"}"#,
     ]
 
-    @Test("a notification of the wrong form is a failure that nobody is sent", arguments: wrongNotifications)
+    @Test("a notification of the wrong form fails without a reply", arguments: wrongNotifications)
     func malformedNotificationsFail(members: String) throws {
         let text = #"{"jsonrpc":"2.0",\#(members)}"#
         guard case .notification(.failure) = try ClientMessage(decoding: Array(text.utf8)) else {
@@ -182,7 +182,7 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("an unknown notification is nothing at all, its parameters included")
+    @Test("an unknown notification has no effect, its parameters included")
     func unknownNotification() throws {
         let text = #"{"jsonrpc":"2.0","method":"$/new","params":[[1]]}"#
         guard case .notification(.success(nil)) = try ClientMessage(decoding: Array(text.utf8)) else {
@@ -196,7 +196,8 @@ struct MalformedMessageTests {
         return #"{"jsonrpc":"2.0","id":1,"method":"status","params":{"a":\#(inside)\#(whole ? "}}" : "")"#
     }
 
-    @Test("what nests too deeply is refused before it is decoded", arguments: [63, 10_000, 400_000])
+    @Test(
+        "a message that nests too deeply is refused before it is decoded", arguments: [63, 10_000, 400_000])
     func deepNestingIsRefused(levels: Int) {
         for whole in [true, false] {
             let bytes = Array(Self.nested(levels, whole: whole).utf8)
@@ -209,7 +210,7 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("what nests as deeply as is allowed is read, and brackets in text are no nesting")
+    @Test("a message that nests up to the limit is read, and brackets in text are no nesting")
     func allowedNesting() throws {
         let deepest = Self.nested(ProtocolLimits.nesting - 2, whole: true)
         guard case .request(_, .success(.status)) = try ClientMessage(decoding: Array(deepest.utf8)) else {
@@ -235,13 +236,13 @@ struct MalformedMessageTests {
         ] {
             #expect(throws: ProtocolFailure.tooManyValues()) { try ClientMessage(decoding: Array(text.utf8)) }
         }
-        // In a text they are none.
+        // In a text they are no nesting.
         let commas = String(repeating: "[,{", count: 5000)
         let path = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(commas)"}}"#
         #expect(throws: Never.self) { try ClientMessage(decoding: Array(path.utf8)) }
     }
 
-    @Test("the longest message that makes sense has few values")
+    @Test("the longest useful message has few values")
     func mostIntents() throws {
         let intent = #"{"path":"a","pathBytes":"YQ==","access":"read","options":["withoutChanges"]}"#
         let intents = Array(repeating: intent, count: ProtocolLimits.intents).joined(separator: ",")
@@ -252,7 +253,7 @@ struct MalformedMessageTests {
         #expect(text.filter { ",[{".contains($0) }.count * 4 < ProtocolLimits.values)
     }
 
-    @Test("names of members and methods are short: they are compared before anybody looks at them")
+    @Test("names of members and methods are short: their length is checked before a comparison")
     func longNames() throws {
         let name = String(repeating: "n", count: ProtocolLimits.nameBytes)
         let member = #"{"jsonrpc":"2.0","id":1,"method":"status","X":0}"#
@@ -283,12 +284,12 @@ struct MalformedMessageTests {
         #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: invalid) }
     }
 
-    /// As they are, as escapes, and as escapes of two halves each.
+    /// The marks themselves, as escapes, and as escapes of two halves each.
     private static let marks = ["\u{0316}\u{0301}", #"\u0316\u0301"#, #"\ud834\udd65\ud834\udd66"#]
 
-    /// U+1D165 and its like: both of one pair are marks.
+    /// U+1D165 and similar characters: both of one pair are marks.
     @Test(
-        "marks in a row are refused before anybody compares them: sorting them takes minutes",
+        "marks in a row are refused before a comparison: sorting them takes minutes",
         arguments: marks)
     func manyMarks(pair: String) {
         let many = String(repeating: pair, count: 80_000)
@@ -303,7 +304,7 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("as many marks as a name of a file can have are none too many", arguments: marks)
+    @Test("as many marks as a file name can have are allowed", arguments: marks)
     func fewMarks(pair: String) throws {
         let name = String(repeating: pair, count: ProtocolLimits.combiningMarks / 2)
         for path in [name, String(repeating: name + "a", count: 3), #"\n\\"# + name] {
@@ -318,7 +319,7 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("an id is short, since it is remembered")
+    @Test("an id is short, since it is stored")
     func longID() {
         let id = String(repeating: "i", count: ProtocolLimits.idBytes)
         let text = #"{"jsonrpc":"2.0","id":"X","method":"status"}"#
@@ -330,7 +331,7 @@ struct MalformedMessageTests {
         #expect(failure?.message.contains("id") == true)
     }
 
-    @Test("a path says in both forms what its bytes say, however much text came with them")
+    @Test("both forms of a path come from its bytes, however much text came with them")
     func twoPaths() throws {
         let other = String(repeating: "b", count: 100_000)
         let text =

@@ -2,7 +2,7 @@
 import ControlProtocol
 import Coordination
 
-/// Messages of every kind, with every member that one can have, and how they are read at the other end.
+/// Messages of every kind, with every possible member, and their reading at the other end.
 enum MessageSamples {
     static let requests = ClientMessageTests.requests + PresenterMessageTests.allRequests
 
@@ -58,7 +58,7 @@ enum MessageSamples {
         + EventKind.allCases.map { .event(event($0)) }
 }
 
-/// The result of a request, and how the client reads it.
+/// The result of a request, and its reading by the client.
 struct ResultSample {
     let response: Response
     let isRead: (JSONValue) -> Bool

@@ -3,7 +3,7 @@ import ControlProtocol
 import Coordination
 import Testing
 
-/// Protocol.md: registrations, accesses, and what presenters are asked and told, in both directions.
+/// Protocol.md: registrations, accesses, and messages to presenters, in both directions.
 struct PresenterMessageTests {
     private static let bytes = MessageSamples.bytes
 
@@ -41,7 +41,7 @@ struct PresenterMessageTests {
             ]
         }
 
-    /// With every option a read can have, made within another access and to give an answer, for somebody else.
+    /// With every option of a read, made within another access and to give an answer, for another process.
     private static func nested(
         _ path: [UInt8], _ access: Access = .read([.withoutChanges, .resolvesSymbolicLink])
     ) -> AccessBeginParameters {
@@ -56,7 +56,7 @@ struct PresenterMessageTests {
         return parameters
     }
 
-    @Test("what the client asks, the server reads", arguments: allRequests)
+    @Test("the server reads all requests of the client", arguments: allRequests)
     func clientRequestsRoundTrip(request: ControlProtocol.ClientRequest) throws {
         let bytes = try JSONCodec.encode(RequestMessage(id: .text("q"), request))
         guard case .request(.text("q"), let read) = try ClientMessage(decoding: bytes) else {
@@ -87,7 +87,7 @@ struct PresenterMessageTests {
         #expect(refusal.unicodeScalars.count == ProtocolLimits.excerptScalars)
     }
 
-    /// An answer is never answered, so nothing about it may be an error.
+    /// An answer is never answered, so no error about it is possible.
     static let oddForms: [(String, ClientAnswer)] = [
         (#"{"jsonrpc":"2.0","id":1,"result":null}"#, ClientAnswer(to: .number(1))),
         (#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, ClientAnswer(to: .number(1))),
@@ -119,7 +119,7 @@ struct PresenterMessageTests {
         return answer
     }
 
-    @Test("what a server asks, the client reads", arguments: PresenterRequest.allCases)
+    @Test("the client reads all requests of the server", arguments: PresenterRequest.allCases)
     func questionsRoundTrip(request: PresenterRequest) throws {
         let question = MessageSamples.question(request)
         let bytes = try ServerMessage.question(.number(9), question).encoded()
@@ -127,7 +127,7 @@ struct PresenterMessageTests {
         #expect(question.parameters.bytesOfPath == Self.bytes)
     }
 
-    @Test("what a server tells, the client reads", arguments: PresenterNotice.allCases)
+    @Test("the client reads all notices of the server", arguments: PresenterNotice.allCases)
     func noticesRoundTrip(notice: PresenterNotice) throws {
         let noticeMessage = MessageSamples.noticeMessage(notice)
         #expect(
@@ -136,7 +136,7 @@ struct PresenterMessageTests {
         #expect(noticeMessage.parameters.bytesOfNewPath == (notice == .didMove ? Self.bytes + [0x63] : nil))
     }
 
-    @Test("what a server tells of a mount, the client reads", arguments: EventKind.allCases)
+    @Test("the client reads all reports of the server about a mount", arguments: EventKind.allCases)
     func eventsRoundTrip(kind: EventKind) throws {
         let event = MessageSamples.event(kind)
         #expect(try IncomingMessage(decoding: ServerMessage.event(event).encoded()) == .event(event))
@@ -144,7 +144,7 @@ struct PresenterMessageTests {
         #expect(event.bytesOfNewPath == (kind == .moved ? Self.bytes + [0x63] : nil))
     }
 
-    @Test("a client tells replies from requests, notices, and what it does not know")
+    @Test("a client tells replies from requests, notices and unknown messages")
     func clientTellsMessageKindsApart() throws {
         func read(_ text: String) throws -> IncomingMessage {
             try IncomingMessage(decoding: Array(text.utf8))
@@ -158,7 +158,7 @@ struct PresenterMessageTests {
         #expect(throws: (any Error).self) { try read(#"{"jsonrpc":"2.0","id":1,"method":"presenter/save"}"#) }
     }
 
-    @Test("what a server replies, the client reads, with what an error names")
+    @Test("the client reads all replies of the server, with the names in an error")
     func repliesRoundTripWithErrors() throws {
         let (actor, snapshot) = (MessageSamples.actor, MessageSamples.snapshot)
         try roundTrip(.snapshot(snapshot), snapshot)

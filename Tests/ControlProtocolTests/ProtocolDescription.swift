@@ -3,9 +3,9 @@ import ControlProtocol
 import Coordination
 import Foundation
 
-/// The schema and the prose of the protocol, as a program reads them.
+/// The schema and the prose of the protocol, in a form for comparison.
 struct ProtocolDescription: Sendable {
-    /// Of what there is a closed set, which code, schema and prose have in common.
+    /// A closed set of names that code, schema and prose have in common.
     enum Topic: String, CaseIterable {
         case requests, notifications, serverRequests, serverNotifications
         case accesses, readingOptions, messages, eventKinds, errorCodes
@@ -28,17 +28,17 @@ struct ProtocolDescription: Sendable {
             prose: withoutListings(try String(contentsOf: prose, encoding: .utf8)))
     }
 
-    /// Programs that are shown are no prose.
+    /// Listings of programs are no prose.
     private static func withoutListings(_ text: String) -> String {
         let parts = text.components(separatedBy: "\n```")
         return parts.indices.filter { $0.isMultiple(of: 2) }.map { parts[$0] }.joined(separator: "\n")
     }
 
-    /// As they are in the catalog.
+    /// The texts of the catalog.
     init() throws { self = try Self.real.get() }
 }
 
-// What the code says.
+// From the code.
 extension ProtocolDescription {
     static func known(_ topic: Topic) -> [String] {
         switch topic {
@@ -56,7 +56,7 @@ extension ProtocolDescription {
     }
 }
 
-// What the schema says.
+// From the schema.
 extension ProtocolDescription {
     /// The definition of each message, by its method.
     func definitions(of group: String) -> [String: String] {
@@ -100,7 +100,7 @@ extension ProtocolDescription {
         return found
     }
 
-    /// Each number that bounds something, as `purpose.maxLength`, those of the integer types left out.
+    /// Each number that limits a member, as `purpose.maxLength`, without those of the integer types.
     var bounds: [String: Decimal] {
         let types = ["number", "count", "milliseconds", "pid", "user"]
         var found: [String: Decimal] = [:]
@@ -116,7 +116,7 @@ extension ProtocolDescription {
     }
 }
 
-// What the prose says.
+// From the prose.
 extension ProtocolDescription {
     func section(_ title: String) -> Substring {
         guard let start = prose.firstRange(of: "\n## \(title)\n") else { return "" }
@@ -135,12 +135,12 @@ extension ProtocolDescription {
         }
     }
 
-    /// However it was broken into lines.
+    /// On one line, however it was wrapped.
     static func line(_ text: some StringProtocol) -> String {
         text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }
 
-    /// What stands in backquotes.
+    /// The texts in backquotes.
     static func quoted(_ text: some StringProtocol) -> [String] {
         String(text).matches(of: /`([^`]+)`/).map { String($0.1) }
     }

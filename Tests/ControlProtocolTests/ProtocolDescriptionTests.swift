@@ -5,12 +5,12 @@ import Testing
 
 /// Issue 5, "The protocol": a schema and a prose reference, both checked against the code.
 struct ProtocolDescriptionTests {
-    @Test("code, schema and prose say the same")
+    @Test("code, schema and prose agree")
     func codeSchemaAndProseAgree() throws {
         for difference in try ProtocolDescription().differences { Issue.record("\(difference)") }
     }
 
-    @Test("there is something in each to be compared", arguments: ProtocolDescription.Topic.allCases)
+    @Test("each has parts to compare", arguments: ProtocolDescription.Topic.allCases)
     func everyTopicHasEntries(topic: ProtocolDescription.Topic) throws {
         let description = try ProtocolDescription()
         let known = ProtocolDescription.known(topic).sorted()
@@ -19,7 +19,7 @@ struct ProtocolDescriptionTests {
         #expect(description.told(topic).sorted() == known)
     }
 
-    @Test("what the server says it can do are methods")
+    @Test("the server's capabilities are methods")
     func capabilities() {
         let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
         let result = InitializeResult(version: "1", pid: 1, mount: mount)
@@ -27,7 +27,7 @@ struct ProtocolDescriptionTests {
         #expect(Set(result.capabilities).isSubset(of: known))
     }
 
-    /// A sentence of the prose that is changed, what takes its place, and what is found.
+    /// A sentence of the prose, its replacement, and the finding.
     static let plantedInProse: [(String, String, String)] = [
         ("| `ps` |", "| `pst` |", "ps"), ("\n| `ps` |", "\n| `ps` | – | |\n| `purge` |", "purge"),
         ("| `presenter/progress` |", "| `presenter/working` |", "presenter/progress"),
@@ -46,7 +46,7 @@ struct ProtocolDescriptionTests {
         ("4096 events are", "4095 events are", "4096"),
     ]
 
-    @Test("a prose that says something else is found", arguments: plantedInProse)
+    @Test("a difference in the prose is found", arguments: plantedInProse)
     func findsPlantedProseDifference(text: String, other: String, found: String) throws {
         var description = try ProtocolDescription()
         #expect(description.prose.contains(text))
@@ -54,7 +54,7 @@ struct ProtocolDescriptionTests {
         #expect(description.differences.contains { $0.contains(found) })
     }
 
-    /// A place in the schema, what takes the place of what is there, and what is found.
+    /// A place in the schema, its replacement, and the finding.
     static let plantedInSchema: [([String], JSONValue?, String)] = [
         (["ps", "properties", "method", "const"], .text("pst"), "pst is in the schema alone"),
         (["status", "properties", "method", "const"], .text("ps"), "status is missing"),
@@ -75,7 +75,7 @@ struct ProtocolDescriptionTests {
         (["accessEndParams", "properties", "access"], nil, "access/end has no 'access'"),
     ]
 
-    @Test("a schema that says something else is found", arguments: plantedInSchema)
+    @Test("a difference in the schema is found", arguments: plantedInSchema)
     func findsPlantedSchemaDifference(place: [String], value: JSONValue?, found: String) throws {
         var description = try ProtocolDescription()
         let steps = JSONValue.Place((["$defs"] + place).map { .member($0) })

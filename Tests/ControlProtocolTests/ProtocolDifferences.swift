@@ -2,7 +2,7 @@
 import ControlProtocol
 import Foundation
 
-/// Where code, schema and prose do not say the same.
+/// Places in which code, schema and prose disagree.
 extension ProtocolDescription {
     var differences: [String] {
         SchemaValidator(schema: schema).faultsOfSchema(usedBesides: results.values)
@@ -26,7 +26,7 @@ extension ProtocolDescription {
 
 // Members.
 extension ProtocolDescription {
-    /// Lists of what a mount counts and logs: the schema tells them, the prose that they are there.
+    /// Lists of a mount's counters and log: the schema lists them, the prose only mentions them.
     private static let lists: Set<String> = ["options", "counters", "waiting", "step"]
 
     /// Each member of a row of a table is one of the message's, and each member of a message is in the prose.
@@ -54,7 +54,7 @@ extension ProtocolDescription {
             let result = results[method].map { members(of: $0) } ?? []
             return [(1, members(of: definition)), (2, result)].flatMap { column, members in
                 let cell = column < row.count ? row[column] : ""
-                // Methods are named as well, and what an operation can be.
+                // Methods are named as well, and the values of an operation.
                 let words = Self.quoted(cell).filter { !$0.contains("/") }.flatMap(Self.words)
                 return Set(words).subtracting(members).subtracting(Self.known(.accesses)).sorted()
                     .map { "\(method) has no '\($0)'" }

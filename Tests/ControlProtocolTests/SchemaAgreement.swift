@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 
-/// Whether a schema and the code take the same messages for valid.
+/// Checks that a schema and the code accept the same messages.
 struct SchemaAgreement {
-    /// How far the code may take what the schema does not allow.
+    /// The messages that the code may accept beyond the schema.
     enum Tolerance {
-        /// A server tells its clients what is wrong.
+        /// A server tells its clients their errors.
         case none
-        /// A client makes do without what a server always sends.
+        /// A client accepts messages without members that a server always sends.
         case ofMissingMembers
     }
 
@@ -26,8 +26,7 @@ struct SchemaAgreement {
         validator.isValid(message, as: definition)
     }
 
-    /// What is wrong with a message that the code wrote, and with its spoilt forms, of which the schema and `isRead`
-    /// must think the same.
+    /// Differences for a message that the code wrote, and for its damaged forms: the schema and `isRead` must agree on each.
     private func disagreements(
         on message: JSONValue, as definition: String, below member: String? = nil,
         tolerating tolerance: Tolerance = .none, isRead: (JSONValue) -> Bool
@@ -54,8 +53,8 @@ struct SchemaAgreement {
 
 // By their members.
 extension SchemaAgreement {
-    /// Members that the code never writes, or that the schema does not know: neither would be noticed otherwise, since
-    /// members may be missing and unknown ones are ignored.
+    /// Members that the code never writes, or that the schema does not know. Other checks would miss both, since members may be
+    /// missing and unknown ones are ignored.
     func disagreements(onMembersOf messages: [JSONValue], as definition: String) -> [String] {
         let written = Set(
             messages.flatMap(\.parts).compactMap { part in
@@ -154,7 +153,7 @@ extension SchemaAgreement {
         let all = group.hasPrefix("client") ? "clientMessage" : "serverMessage"
         return validator.faults(of: message, as: all)
             + disagreements(on: message, as: definition, below: member, tolerating: tolerance) { message in
-                // Whatever else it says of it, it does not take it.
+                // Any error means that the message is refused.
                 do { return try isRead(message) } catch { return false }
             }
     }

@@ -11,7 +11,7 @@ struct SchemaTests {
     init() throws { agreement = SchemaAgreement(try ProtocolDescription()) }
 
     @Test(
-        "what a client asks is as the schema says, and what the schema refuses the server refuses",
+        "requests of a client follow the schema, and the server refuses what the schema refuses",
         arguments: ControlProtocol.ClientRequest.Method.allCases)
     func requestsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
         let samples = MessageSamples.requests.filter { $0.method == method }
@@ -20,14 +20,14 @@ struct SchemaTests {
         for sample in samples { #expect(try agreement.disagreements(on: sample) == []) }
     }
 
-    @Test("so is what it tells")
+    @Test("so do its notifications")
     func notificationsMatchSchema() throws {
         let samples = MessageSamples.notifications
         #expect(Set(samples.map(\.method)) == Set(ClientNotification.Method.allCases))
         for sample in samples { #expect(try agreement.disagreements(on: sample) == []) }
     }
 
-    @Test("and what it answers; but nothing about an answer is refused")
+    @Test("and its answers; but no answer is refused")
     func answersMatchSchema() throws {
         for answer in MessageSamples.answers {
             let message = try JSONValue(parsing: JSONCodec.encode(answer))
@@ -39,7 +39,7 @@ struct SchemaTests {
     }
 
     @Test(
-        "what a server asks and tells is as the schema says, and what the schema allows the client reads",
+        "requests and notices of a server follow the schema, and the client reads what the schema allows",
         arguments: MessageSamples.serverMessages)
     func serverMessages(message: ServerMessage) throws {
         #expect(try agreement.disagreements(on: message) == [])
@@ -50,7 +50,7 @@ struct SchemaTests {
         #expect(try agreement.disagreements(onMembersOf: MessageSamples.serverMessages) == [])
     }
 
-    @Test("so is what it replies", arguments: ControlProtocol.ClientRequest.Method.allCases)
+    @Test("so do its replies", arguments: ControlProtocol.ClientRequest.Method.allCases)
     func resultsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
         let samples = MessageSamples.results(of: method)
         #expect(!samples.isEmpty)
@@ -58,7 +58,7 @@ struct SchemaTests {
         for sample in samples { #expect(try agreement.disagreements(on: sample, of: method) == []) }
     }
 
-    @Test("so are its errors", arguments: ProtocolFailure.Code.allCases)
+    @Test("so do its errors", arguments: ProtocolFailure.Code.allCases)
     func errorsMatchSchema(code: ProtocolFailure.Code) throws {
         let details = ProtocolFailure.Details(
             holders: [MessageSamples.actor], suggestion: "wait",
@@ -82,14 +82,14 @@ struct SchemaTests {
         }
     }
 
-    /// What base64 says, a schema cannot see.
+    /// A schema cannot see the contents of base64.
     private static let hidden: Set<String> = [
         #"{"pathBytes":"Li4=","messages":[]}"#, #"{"pathBytes":"AA==","messages":[]}"#,
         #"{"pathBytes":"Li4="}"#,
     ]
 
     @Test(
-        "what the server refuses for its form, the schema refuses",
+        "the schema refuses each message that the server refuses for its form",
         arguments: MalformedMessageTests.wrongParameters + ClientMessageTests.failures.map { ($0.0, $0.1) })
     func wrongParameters(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
@@ -98,14 +98,14 @@ struct SchemaTests {
     }
 
     @Test(
-        "what is no message of a client's is none to the schema",
+        "a message that no client may send is refused by the schema",
         arguments: ClientMessageTests.refused.filter { $0.1 == -32600 }.map(\.0)
             + MalformedMessageTests.wrongNotifications.map { #"{"jsonrpc":"2.0",\#($0)}"# })
     func invalidMessagesFailSchema(text: String) throws {
         #expect(!agreement.isValid(try JSONValue(parsing: Array(text.utf8)), as: "clientMessage"))
     }
 
-    /// A change of the schema that is no change of the code: where, and to what.
+    /// A change of the schema that is no change of the code: its place and its value.
     static let planted: [([String], JSONValue?)] = [
         (["accessEndParams", "properties", "access", "$ref"], .text("#/$defs/purpose")),
         (["accessEndParams", "required"], .list([])),
@@ -120,7 +120,7 @@ struct SchemaTests {
         (["number", "type"], .text("count")),
     ]
 
-    @Test("a schema that says something else is found", arguments: planted)
+    @Test("a difference in the schema is found", arguments: planted)
     func plantedDifferences(place: [String], value: JSONValue?) throws {
         var description = try ProtocolDescription()
         let steps = JSONValue.Place((["$defs"] + place).map { .member($0) })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// As much of JSON Schema 2020-12 as the schema of the protocol uses; whatever else a schema says is a fault, so that
+/// The parts of JSON Schema 2020-12 that the schema of the protocol uses. Any other part of a schema is a fault, so that
 /// nothing passes because it was not understood.
 struct SchemaValidator {
     private static let annotations: Set<String> = ["$schema", "$id", "$defs", "title", "description"]
@@ -19,7 +19,7 @@ struct SchemaValidator {
         faults(of: value, as: definition).isEmpty
     }
 
-    /// What is wrong with a value, and where.
+    /// The faults of a value, with their places.
     func faults(of value: JSONValue, as definition: String) -> [String] {
         faults(of: value, against: reference(to: definition), at: definition)
     }
@@ -28,7 +28,7 @@ struct SchemaValidator {
         .object(["$ref": .text(Self.prefix + definition)])
     }
 
-    /// The definition that a part of the schema is another name of.
+    /// The definition that a part of the schema refers to.
     static func name(in schema: JSONValue) -> String? {
         schema["$ref"]?.text.flatMap { $0.hasPrefix(prefix) ? String($0.dropFirst(prefix.count)) : nil }
     }
@@ -65,7 +65,7 @@ struct SchemaValidator {
         }
     }
 
-    /// What concerns nothing inside the value. A rule for another kind of value holds.
+    /// Keywords that concern no part inside the value. A rule for another kind of value holds.
     private static func holds(_ keyword: String, _ rule: JSONValue, for value: JSONValue) -> Bool {
         switch keyword {
         case "type": value.type == rule.text || value.type == "integer" && rule.text == "number"
@@ -102,9 +102,9 @@ struct SchemaValidator {
     }
 }
 
-// What can be wrong with a schema itself, also where no value has come along.
+// Faults of a schema itself, also without a value.
 extension SchemaValidator {
-    /// Parts that no message needs, names that lead nowhere, and words that mean nothing here.
+    /// Parts that no message needs, names without a definition, and unknown keywords.
     func faultsOfSchema(usedBesides roots: some Sequence<String>) -> [String] {
         let defined = Set(schema["$defs"]?.members.keys.map { $0 } ?? [])
         let used = reached(from: [schema.with(nil, at: "$defs")] + roots.map { reference(to: $0) })

@@ -32,14 +32,14 @@ struct SchemaValidatorTests {
         return validator.isValid(try JSONValue(parsing: Array(value.utf8)), as: "rule")
     }
 
-    @Test("each word of a schema means what it says", arguments: rules)
+    @Test("each keyword of a schema has its meaning", arguments: rules)
     func oneRule(rule: String, right: String, wrong: String) throws {
         #expect(try isValid(right, by: rule))
         #expect(try !isValid(wrong, by: rule))
     }
 
     @Test(
-        "nothing is valid by a schema that is not understood",
+        "no value is valid by a schema with an unknown keyword",
         arguments: [
             #"{"oneOf":[]}"#, ##"{"$ref":"#/$defs/nothing"}"##, #"{"$ref":"text"}"#, #"{"type":["string"]}"#,
             #"{"type":"text"}"#, #"{"anyOf":[]}"#, #"{"additionalProperties":false}"#,
@@ -48,7 +48,7 @@ struct SchemaValidatorTests {
         for value in [#""a""#, "{}", "1"] { #expect(try !isValid(value, by: rule)) }
     }
 
-    @Test("what is wrong is named, with its place")
+    @Test("an error is named, with its place")
     func faultsNameTheirPlace() throws {
         let text = #"{"$defs":{"a":{"properties":{"b":{"items":{"required":["c"]}}}}}}"#
         let validator = SchemaValidator(schema: try JSONValue(parsing: Array(text.utf8)))
@@ -58,7 +58,7 @@ struct SchemaValidatorTests {
         #expect(faults.first?.hasPrefix("a.b[1]: required") == true)
     }
 
-    @Test("a value is spoilt in every place")
+    @Test("a value is damaged in every place")
     func spoilsEveryPlace() throws {
         let value = try JSONValue(parsing: Array(#"{"a":[1,{"b":"c"}],"d":null}"#.utf8))
         #expect(value.parts.count == 5)

@@ -2,21 +2,21 @@
 import ControlProtocol
 import Coordination
 
-// What must hold of the codec whatever comes in. Scripts/fuzz makes streams up and compiles this file as well, so no
-// test is in here; the tests take the corpus.
+// The codec's promises for any input. Scripts/fuzz makes up streams and compiles this file as well, so it contains no test; the
+// tests take the corpus.
 
-/// Something did not hold.
+/// A broken promise.
 struct ProtocolViolation: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
 enum StreamChecks {
-    /// Longer than any sentence of ours with what it quotes.
+    /// Longer than any sentence of ours with its quotation.
     private static let longestRefusal = 8 << 10
 
     static func check(_ stream: [UInt8]) throws {
-        // The second is so small that most streams go beyond it.
+        // The second limit is so small that most streams exceed it.
         for limit in [ProtocolLimits.messageBytes, 64] {
             let whole = CutStream(stream, limit: limit, pieces: [stream.count])
             let pieces = CutStream(stream, limit: limit, pieces: Pieces(of: stream))
@@ -32,14 +32,14 @@ enum StreamChecks {
 
     private static func checkFraming(of message: [UInt8], as framing: Framing?) throws {
         guard let framing else { throw ProtocolViolation("a message came before the first byte") }
-        // What begins with a C would be taken for a header if it came first.
+        // A first message that begins with a C would be taken for a header.
         let first = framing == .lines ? [UInt8(ascii: "\n")] : []
         let twice = first + framing.frame(message) + framing.frame(message)
         let again = CutStream(twice, limit: ProtocolLimits.messageBytes, pieces: [twice.count])
         try expect(again.messages == [message, message], "a message is another when it is sent on")
     }
 
-    /// What a server makes of it, and whether its reply can be sent.
+    /// A server's reading of it, and whether its reply can be sent.
     private static func checkFromClient(_ message: [UInt8]) throws {
         let envelope: ClientMessage
         do throws(ProtocolFailure) {
@@ -89,7 +89,7 @@ enum StreamChecks {
     }
 }
 
-// What a client makes of it: servers may be hostile, too.
+// A client's reading of it: servers may be hostile, too.
 extension StreamChecks {
     private static func checkFromServer(_ message: [UInt8]) throws {
         let incoming: IncomingMessage
@@ -142,7 +142,7 @@ extension StreamChecks {
     }
 }
 
-/// What becomes of a stream that comes in pieces.
+/// The result of a stream that arrives in pieces.
 private struct CutStream: Equatable {
     var messages: [[UInt8]] = []
     var fault: FramingFault?
@@ -168,7 +168,7 @@ private struct CutStream: Equatable {
     }
 }
 
-/// Sizes that follow from the bytes they are for, so that an input always does the same.
+/// Sizes that follow from the bytes of the input, so that an input always has the same result.
 struct Pieces: Sequence, IteratorProtocol {
     private var state: UInt64 = 0xCBF2_9CE4_8422_2325
 
