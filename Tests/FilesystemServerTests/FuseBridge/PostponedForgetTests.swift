@@ -4,9 +4,9 @@ import Testing
 
 @testable import FuseBridge
 
-@Suite("A FORGET that is put off")
+@Suite("A postponed FORGET")
 struct PostponedForgetTests {
-    /// As the kernel sends it.
+    /// In the kernel's form.
     private struct Message {
         var header = cfuse_in_header(
             len: 48, opcode: UInt32(CFUSE_FORGET), unique: 1, nodeid: 2, uid: 0, gid: 0, pid: 0,
@@ -14,7 +14,7 @@ struct PostponedForgetTests {
         var lookups: UInt64 = 1
     }
 
-    @Test("A thread that leaves serves the FORGET that another one has put off and sleeps with")
+    @Test("A thread that leaves serves the FORGET that another thread postponed before it slept")
     func leavingThreadServesPostponedForget() throws {
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }

@@ -2,12 +2,12 @@
 import FuseBridge
 import Testing
 
-@Suite("Whether who looks for requests shares a processor with who makes them")
+@Suite("Whether a polling thread shares a processor with its clients")
 struct ProcessorSharingDetectorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = ProcessorSharingDetector()
 
-    /// Whether it is to leave after each of so many requests more that were there at the first look, all at one moment.
+    /// Whether the thread should leave, after each of so many requests that were there at the first poll, all at one moment.
     private mutating func found(_ count: Int, at moment: UInt64) -> [Bool] {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }
@@ -18,7 +18,7 @@ struct ProcessorSharingDetectorTests {
         #expect(advice == Array(repeating: false, count: 8) + [true])
     }
 
-    @Test("Not where every other one had to be waited for")
+    @Test("It stays if every second request had to be waited for")
     mutating func staysWhenApart() {
         for _ in 1...100 {
             let advice = (
@@ -29,7 +29,7 @@ struct ProcessorSharingDetectorTests {
         }
     }
 
-    @Test("What was before it slept counts no more")
+    @Test("Requests before a sleep count no more")
     mutating func sleepResetsCount() {
         let before = found(8, at: Self.millisecond)
         sharing.reset()
@@ -37,7 +37,7 @@ struct ProcessorSharingDetectorTests {
         #expect(before + after == Array(repeating: false, count: 16))
     }
 
-    @Test("Who is followed stays, twice as long each time, for 16 ms at most")
+    @Test("A thread that was followed stays, twice as long each time, for 16 ms at most")
     mutating func backsOffWhenFollowed() {
         let step = Self.millisecond / 10
         var left: [UInt64] = []
@@ -48,7 +48,7 @@ struct ProcessorSharingDetectorTests {
         #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16, 16])
     }
 
-    @Test("Who was not followed for a while is as at first")
+    @Test("A thread that was not followed for a while starts anew")
     mutating func backoffResets() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {

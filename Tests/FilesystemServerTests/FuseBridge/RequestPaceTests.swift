@@ -2,9 +2,9 @@
 import FuseBridge
 import Testing
 
-@Suite("When a thread looks for requests rather than sleep")
+@Suite("When a thread polls for requests rather than sleep")
 struct RequestPaceTests {
-    /// Which of the requests, counted from 1, tell that it is worth while; they came after so many nanoseconds.
+    /// The requests, counted from 1, that make polling worth while. They came after so many nanoseconds.
     private func told(_ pauses: [UInt64]) -> [Int] {
         var pace = RequestPace()
         var told: [Int] = []
@@ -14,19 +14,19 @@ struct RequestPaceTests {
         return told
     }
 
-    @Test("After eight that came soon, one after the other, and after as many again")
+    @Test("After eight quick requests in a row, and after as many again")
     func eightSoonRequestsStartPolling() {
         #expect(told(Array(repeating: 100_000, count: 20)) == [8, 16])
     }
 
-    @Test("One that comes late is the end of a row")
+    @Test("A late request ends a row")
     func lateRequestResets() {
         let row: [UInt64] = Array(repeating: 30_000, count: 7) + [100_001]
         #expect(told(row + row + row) == [])
         #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])
     }
 
-    @Test("Requests of two threads that take turns are not looked for, nor those soon after")
+    @Test("Requests of two threads in turn cause no polling, nor do those soon after")
     func twoThreadsPreventPolling() {
         var pace = RequestPace()
         let notes = (0..<40).map { pace.note(UInt32(1 + $0 % 2)) }
@@ -37,7 +37,7 @@ struct RequestPaceTests {
         #expect(later == Array(repeating: false, count: 48) + [true])
     }
 
-    @Test("Programs that follow each other are as one, and what nobody asked for is nobody's")
+    @Test("Programs that follow each other count as one, and requests without a thread count for none")
     func sequentialProgramsCountAsOne() {
         var pace = RequestPace()
         for program in UInt32(1)...100 {
@@ -48,7 +48,7 @@ struct RequestPaceTests {
         }
     }
 
-    @Test("What was there already is no reason to look, and none not to")
+    @Test("A request that was there already counts neither for nor against polling")
     func queuedRequestsAreNeutral() {
         #expect(told(Array(repeating: 2_000, count: 100)) == [])
         #expect(told((1...8).flatMap { _ in [30_000, 2_000] }) == [15])

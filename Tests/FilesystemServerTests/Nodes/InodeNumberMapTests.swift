@@ -4,11 +4,11 @@ import Testing
 
 @Suite("Inode numbers that programs see")
 struct InodeNumberMapTests {
-    /// JavaScript knows integers up to this.
+    /// The largest exact integer of JavaScript.
     private static let end: UInt64 = 1 << 53
     private static let source: UInt64 = 0x801
 
-    @Test("The source's own numbers stay as they are, whatever they are")
+    @Test("The source's own numbers stay as they are")
     func sourceNumbersUnchanged() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         for inode in [1, 1 << 48, 1 << 53, .max] as [UInt64] {
@@ -16,7 +16,8 @@ struct InodeNumberMapTests {
         }
     }
 
-    @Test("Those of 30 other devices lead back to the inode, differ, and are small enough for every program")
+    @Test(
+        "Numbers of 30 other devices lead back to the inode, differ, and are small enough for every program")
     func prefixedNumbersAreReversible() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
@@ -30,7 +31,7 @@ struct InodeNumberMapTests {
         #expect(seen.count == 90)
     }
 
-    @Test("Those of more devices, and large ones, are as small and differ as well")
+    @Test("Numbers of more devices, and large numbers, are as small and differ as well")
     func tableNumbersAreUnique() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
@@ -44,7 +45,7 @@ struct InodeNumberMapTests {
         #expect(seen.count == 400)
     }
 
-    @Test("A number stays when the table has forgotten it, and is the next daemon's, too")
+    @Test("A number stays when the table has forgotten it, and the next daemon gives the same")
     func numberIsStableAcrossMounts() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }

@@ -3,11 +3,11 @@ import FilesystemServer
 import FuseBridge
 import Testing
 
-@Suite("Names and contents that the kernel keeps")
+@Suite("Names and contents in the kernel's cache")
 struct KernelCacheTrackerTests {
     private let node = NodeID(7)
 
-    @Test("They are good while it looks as it did when it was opened to read them")
+    @Test("The cache is reused while the file looks as it did when it was opened for reading")
     func reuseWhileUnchanged() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
@@ -23,12 +23,12 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(NodeID(8), looking: 2) == .refill)
     }
 
-    @Test("While somebody reads what has changed since, nothing is kept, and afterwards all begins anew")
+    @Test("While a reader of the old state remains, nothing is cached, and afterwards all begins anew")
     func noReuseWhileOldReadersRemain() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
-        // The first reader may still put the old names into the kernel's memory.
+        // The first reader may still put the old names into the kernel's cache.
         #expect(cache.open(node, looking: 2) == .uncached)
         #expect(cache.open(node, looking: 1) == .uncached)
         cache.close(node)
@@ -37,7 +37,7 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 2) == .reuse)
     }
 
-    @Test("Until it is read, the kernel may have what was there before")
+    @Test("Until the first read, the kernel may have the earlier contents")
     func untrackedUntilFirstRead() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
@@ -46,7 +46,7 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .reuse)
     }
 
-    @Test("What was told for a moment is not kept for the next")
+    @Test("An invalidated entry is not reused")
     func invalidatedEntryRefills() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
@@ -57,7 +57,7 @@ struct KernelCacheTrackerTests {
         cache.close(NodeID(8))
     }
 
-    @Test("What was to be kept and is not after all is kept for nobody")
+    @Test("An abandoned entry is not reused")
     func abandonedEntryRefills() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
@@ -66,7 +66,7 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .refill)
     }
 
-    @Test("Of many directories and files those being read are remembered, and some of the others")
+    @Test("Of many directories and files, those that are being read are remembered, and some others")
     func capacityKeepsReaders() {
         var cache = KernelCacheTracker<Int>(capacity: 100)
         #expect(cache.open(node, looking: 1) == .refill)
@@ -91,7 +91,7 @@ struct KernelCacheTrackerTests {
         for other in UInt64(1000)..<1150 { #expect(cache.open(NodeID(other), looking: 1) == .refill) }
     }
 
-    @Test("However many are read at once, all of them are remembered, and no longer than that")
+    @Test("All that are being read at once are remembered, and no longer than that")
     func readersExceedCapacity() {
         var cache = KernelCacheTracker<Int>(capacity: 10)
         for other in UInt64(1000)..<2000 { #expect(cache.open(NodeID(other), looking: 1) == .refill) }

@@ -7,7 +7,7 @@ import VersionStore
 
 @testable import FilesystemServer
 
-@Suite("Files that are kept by a link while programs write to them")
+@Suite("Files that are preserved by a link while programs write to them")
 struct LinkedVersionTests {
     private let stamp = Stamp(
         size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 6),
@@ -18,7 +18,7 @@ struct LinkedVersionTests {
             try #require(VersionID("0123456789abcdef")), as: stamp, writers: writers, mustStay: mustStay)
     }
 
-    @Test("a file that looks as it did was not written to, but for one of which that is not known")
+    @Test("a file with unchanged attributes was not written to, unless its attributes are unknown")
     func changeIsToldByStamp() throws {
         let later = Stamp(
             size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 9), changed: stamp.changed)
@@ -27,13 +27,13 @@ struct LinkedVersionTests {
         #expect(try !file(stamp).hasChanged(to: stamp))
         #expect(try !file(stamp).hasChanged(to: renamed))
         #expect(try file(stamp).hasChanged(to: later))
-        // The clock of its file system may not tell a later change, or it cannot be looked at.
+        // The clock of its file system may not show a later change, or the file cannot be checked.
         #expect(try file(nil).hasChanged(to: stamp))
         #expect(try file(stamp).hasChanged(to: Stamp?.none))
         #expect(try file(nil).hasChanged(to: Stamp?.none))
     }
 
-    @Test("a file is let go of only if none of its writers may have written to it")
+    @Test("a link is dropped only if none of its writers may have written to the file")
     func unwrittenLinkIsDropped() throws {
         for stamps in [[stamp, stamp], [nil, stamp], [stamp, nil]] {
             let kept = try file(stamps[0], writers: 2)
@@ -68,14 +68,14 @@ struct LinkedVersionTests {
         #expect(try keep(4, .writer, for: [one]) == [1])
         for number in 5..<8 { #expect(try keep(number, .others, for: [one]) == []) }
         #expect(try keep(8, .others, for: [one]) == [5])
-        // Of the other one it is the first.
+        // For the other writer it is the first.
         #expect(try keep(9, .writer, for: [one, other]) == [2])
         for number in 10..<13 {
             #expect(try keep(number, .writer, for: [one, other]) == [[3], [4], []][number - 10])
         }
         #expect(versions.last(for: [other])?.id == Self.id(12))
         #expect(try keep(13, .writer, for: [one, other]) == [10])
-        // What was kept for the one that closes the file stays.
+        // The version for the writer that closes the file stays.
         versions.close(one)
         for number in 14..<17 { #expect(try keep(number, .writer, for: [other]) == []) }
         #expect(try keep(17, .writer, for: [other]) == [14])
@@ -84,7 +84,7 @@ struct LinkedVersionTests {
         #expect(versions.last(for: [one, other]) == nil)
     }
 
-    @Test("contents that are kept once more stand in the place of the former version (D213)")
+    @Test("contents that are preserved again replace the former version in the list (D213)")
     func repeatedContentsReplaceVersion() throws {
         var versions = SuspendedWriterVersions()
         let writer = HandleID(1)
@@ -95,13 +95,13 @@ struct LinkedVersionTests {
         #expect(try keep(0) == [] && keep(1, insteadOf: 0) == [])
         for number in 2..<5 { #expect(try keep(number) == []) }
         for number in 5..<8 { #expect(try keep(number, insteadOf: number - 1) == []) }
-        // One that was kept a moment ago is in the list by now.
+        // A version that was just preserved is in the list by now.
         #expect(try keep(7) == [])
         #expect(versions.last(for: [writer])?.id == Self.id(7))
         #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
     }
 
-    @Test("a version on which another step counts is the newest in the lists that have it (D213)")
+    @Test("a version on which another step counts is the newest in its lists (D213)")
     func renewedVersionIsNewest() throws {
         var versions = SuspendedWriterVersions()
         let (writer, other) = (HandleID(1), HandleID(2))
@@ -114,15 +114,15 @@ struct LinkedVersionTests {
             versions.renew(try #require(Self.id(number)), from: origin, for: writers)
         }
         for number in 0..<2 { #expect(try leave(number) == []) }
-        // It is left once more.
+        // It is dropped from a list once more.
         #expect(try renew(0, .others, for: [writer]) == [] && leave(2) == [] && leave(3) == [Self.id(1)])
-        // Others go over it: the suspended writer has not written it.
+        // Another claim preempts it: the suspended writer has not written it.
         #expect(try renew(0, .writer, for: [writer]) == [] && leave(4) == [Self.id(2)])
         #expect(try leave(5) == [Self.id(3)] && leave(6) == [Self.id(0)])
-        // It is kept for another suspended writer as well.
+        // It is preserved for another suspended writer as well.
         #expect(try renew(4, .writer, for: [writer, other]) == [] && leave(7) == [Self.id(5)])
         #expect(try leave(8) == [Self.id(6)] && leave(9) == [])
-        // A version that is in no list comes into none.
+        // A version in no list is added to none.
         #expect(try renew(0, .others, for: [writer]) == [] && leave(10) == [Self.id(7)])
     }
 

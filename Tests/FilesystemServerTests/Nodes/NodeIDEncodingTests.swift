@@ -17,9 +17,9 @@ struct NodeIDEncodingTests {
         FileStatus.Time(seconds: 1_700_000_000, nanoseconds: nanoseconds)
     }
 
-    @Test("A number follows from the file alone, whichever process asks")
+    @Test("A number depends on the file alone, in every process")
     func numberIsStable() {
-        // Another number here is another number for every file of every mount that is taken over.
+        // A change of this number would change the number of every file of every mount that is taken over.
         #expect(number(12) == 0x1A03_0000_0000_000C)
         #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
         #expect(NodeIDEncoding.generation(born: Self.time(7)) == 0xA2C0_8D09)
@@ -31,7 +31,7 @@ struct NodeIDEncodingTests {
     }
 
     @Test(
-        "Numbers end as inode numbers do, lie in their range, and are nobody's twice",
+        "Numbers end as inode numbers do, lie in their range, and are unique",
         arguments: [nil, 0x802])
     func numbersAreUniqueInRange(elsewhere: UInt64?) {
         var seen: Set<UInt64> = []
@@ -43,7 +43,7 @@ struct NodeIDEncodingTests {
         #expect(seen.count == 200_000)
     }
 
-    @Test("The number of a file of the source leads back to its inode, and no other does")
+    @Test("The number of a file of the source leads back to its inode, and no other number does")
     func numberLeadsToInode() {
         let longest: UInt64 = 1 << 48 - 1
         for inode in [1, 12, 1 << 32, longest] as [UInt64] {
@@ -61,7 +61,7 @@ struct NodeIDEncodingTests {
         #expect(NodeIDEncoding.inode(of: NodeIDEncoding.end | number(12)) == nil)
     }
 
-    @Test("Who finds a number taken gets the next one, which leads to the same inode")
+    @Test("If a number is taken, the next number is used, which leads to the same inode")
     func takenNumberAdvances() {
         var taken: Set<UInt64> = []
         for _ in 0..<4096 {
@@ -69,7 +69,7 @@ struct NodeIDEncodingTests {
             #expect(NodeIDEncoding.inode(of: number) == 12)
             #expect(taken.insert(number).inserted)
         }
-        // As many files as that do not have one inode number; if they had, they would still not have one node.
+        // So many files never share an inode number. If they did, they would still not share a node.
         let next = number(12) { taken.contains($0) }
         #expect(NodeIDEncoding.inode(of: next) == nil && !taken.contains(next))
         let scattered = number(12, elsewhere: 1)

@@ -3,11 +3,11 @@ import Testing
 
 @testable import FilesystemServer
 
-/// For how long looks in a directory keep open what they find (D214).
+/// The time for which look-ups in a directory hold their results open (D214).
 @Suite("Directories that have lost a name")
 struct StalenessTests {
     @Test(
-        "A directory that has lost a name a second ago is as any other",
+        "A directory that lost a name a second ago is like any other",
         arguments: [0, 1, UInt64(1) << 32, 1 << 40])
     func stalenessLastsOneSecond(milliseconds: UInt64) {
         let lost = milliseconds * 1_000_000

@@ -3,7 +3,7 @@ import FilesystemServer
 import Testing
 
 @Suite struct UniqueQueueTests {
-    @Test("What was put in first comes out first")
+    @Test("The first element in is the first out")
     func queueIsFIFO() {
         var queue = UniqueQueue<Int>()
         for number in 0..<100 { queue.push(number) }
@@ -20,7 +20,7 @@ import Testing
         #expect(queue.count == 6)
     }
 
-    @Test("What has come out goes in again, at the end")
+    @Test("An element that was taken out is added again at the end")
     func poppedElementReturns() {
         var queue = UniqueQueue<Int>()
         for number in 0..<3 { queue.push(number) }

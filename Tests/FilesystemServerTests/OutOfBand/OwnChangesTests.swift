@@ -5,13 +5,13 @@ import FuseBridge
 import LinuxSystem
 import Testing
 
-@Suite("What the mount has changed itself")
+@Suite("Changes by the mount itself")
 struct OwnChangesTests {
     private let own = OwnChanges(at: Self.at(0))
     private let file = NodeID(7)
     private let name = DocumentTable.EntryName(Array("document".utf8), in: NodeID(2))
 
-    /// Milliseconds after it began.
+    /// Milliseconds after the start.
     private static func at(_ milliseconds: UInt64) -> Instant {
         Instant(nanoseconds: 1_000_000_000) + .milliseconds(milliseconds)
     }
@@ -22,7 +22,7 @@ struct OwnChangesTests {
             changed: .init(seconds: changed, nanoseconds: 0))
     }
 
-    @Test("A name was changed here for a second, or for as long as is asked for, and no other name was")
+    @Test("A changed name is known for a second, or for a requested time, and no other name is")
     func ownNameChangeLastsOneSecond() {
         own.note(name, at: Self.at(100))
         #expect(own.has(name, within: OwnChanges.period, at: Self.at(1100)))
@@ -51,7 +51,7 @@ struct OwnChangesTests {
         }
     }
 
-    @Test("When nothing happens any more, all is forgotten within two looks")
+    @Test("Without further changes, all is forgotten within two checks")
     func allForgottenWhenQuiet() {
         #expect(!own.forget(at: Self.at(0)))
         own.note(name, at: Self.at(500))
@@ -66,7 +66,7 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).latest == 0)
     }
 
-    @Test("Until a change is over it explains whatever the file looks like, for a second")
+    @Test("An unfinished change explains any attributes of the file, for a second")
     func unfinishedChangeExplainsAll() {
         own.note(file, .contents, at: Self.at(0))
         #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1000)))
@@ -76,7 +76,7 @@ struct OwnChangesTests {
         #expect(!own.changes(of: NodeID(8)).explain(nil, at: Self.at(0)))
     }
 
-    @Test("Once a change is over it explains what it has left, and nothing else")
+    @Test("A finished change explains its own result, and nothing else")
     func finishedChangeExplainsItsResult() {
         let change = own.note(file, .contents, at: Self.at(0))
         own.finish(file, change: change, leaving: Self.look(size: 10, written: 5))
@@ -88,7 +88,7 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }
 
-    @Test("What an earlier change has left says nothing once another has begun")
+    @Test("The result of an earlier change explains nothing after another has begun")
     func laterChangeSupersedes() {
         let first = own.note(file, .contents, at: Self.at(0))
         let second = own.note(file, .contents, at: Self.at(10))
@@ -102,7 +102,7 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(Self.look(size: 3, written: 3), at: Self.at(30)))
     }
 
-    @Test("What a change has left is noted also when others were noted for long")
+    @Test("The result of a change is recorded, however long others were noted before")
     func lateFinishIsRecorded() {
         let change = own.note(file, .contents, at: Self.at(900))
         own.note(name, at: Self.at(1100))
@@ -113,7 +113,7 @@ struct OwnChangesTests {
         #expect(!own.changes(of: file).explain(Self.look(size: 2, written: 1), at: Self.at(1400)))
     }
 
-    @Test("A change of attributes explains no change of contents, and is no later change of them")
+    @Test("A change of attributes explains no change of contents, neither at once nor later")
     func attributeChangeExplainsNoContents() {
         own.note(file, .attributes, at: Self.at(0))
         #expect(own.changes(of: file).explain(nil, at: Self.at(500)))
@@ -126,7 +126,7 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).latest > change)
     }
 
-    @Test("What was under way when somebody asked explains whatever is seen then, though it is over by now")
+    @Test("A snapshot explains changes that were unfinished then, though they are finished by now")
     func historyIsSnapshot() {
         let change = own.note(file, .contents, at: Self.at(0))
         let known = own.changes(of: file)

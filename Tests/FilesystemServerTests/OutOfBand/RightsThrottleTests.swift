@@ -4,12 +4,12 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The steps that follow when the kernel has lost news of changed rights around a mount (D215).
-@Suite("Very many changes of rights around a mount")
+/// The steps after the kernel has lost events about rights that changed out of band (D215).
+@Suite("Very many changes of rights out of band")
 struct RightsThrottleTests {
     private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }
 
-    @Test("However often changes are lost in a row, all attributes are doubted once")
+    @Test("However often events are lost in a row, all attributes are invalidated once")
     func invalidatesAllOnce() {
         var pace = RightsThrottle()
         #expect(pace.step(hasOverflowed: false, at: at(0)) == .look)
@@ -19,7 +19,7 @@ struct RightsThrottleTests {
         }
     }
 
-    @Test("When none is lost for five seconds, changes are looked at again")
+    @Test("After five seconds without a loss, events are read again")
     func resumesAfterFiveSeconds() {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: true, at: at(1))
@@ -31,7 +31,7 @@ struct RightsThrottleTests {
     }
 
     @Test(
-        "However many changes there are to read, a pause comes after 16 readings, or after all that the kernel keeps",
+        "However many events there are to read, a pause comes after 16 reads, or after a full queue of the kernel",
         arguments: [false, true])
     func pausesBetweenReadings(isOverwhelmed: Bool) {
         var pace = RightsThrottle()

@@ -32,19 +32,19 @@ import Testing
         Row(what: "truncating to read", flags: O_RDONLY | O_TRUNC, accesses: [updating, updating, nil, nil]),
     ]
 
-    @Test("An open is the access its flags and the class of its file say", arguments: openQueue)
+    @Test("The access of an open follows from its flags and the class of its file", arguments: openQueue)
     func openMapsToAccess(row: Row) {
         let found = Self.classes.map { AccessTable.opening(row.flags, of: $0) }
         #expect(found == row.accesses)
     }
 
-    @Test("A change of size updates if nothing stays, and merges if something does")
+    @Test("A change of size updates if nothing stays, and merges if a part stays")
     func resizeMapsToAccess() {
         #expect(AccessTable.resizing(to: 0) == .write(.updating))
         #expect(AccessTable.resizing(to: 1) == .write(.forMerging))
     }
 
-    @Test("Changes of names are the writes that Apple's options are named after")
+    @Test("Changes of names are the writes of Apple's options")
     func nameChangesMapToWrites() {
         let accesses = [
             AccessTable.creating, AccessTable.removing(isSave: false), AccessTable.moving(isSave: false),
@@ -54,18 +54,18 @@ import Testing
         #expect(accesses == options.map { .write($0) })
     }
 
-    @Test("A step of a save updates the document from the beginning: nobody is asked about a deletion")
+    @Test("A step of a save updates the document from the beginning: no presenter is asked about a deletion")
     func saveStepUpdatesDocument() {
         #expect(AccessTable.removing(isSave: true) == .write(.updating))
         #expect(AccessTable.moving(isSave: true) == .write(.updating))
         #expect(AccessTable.movingOnto(isUpdate: true, isExchange: false) == .write(.updating))
     }
 
-    @Test("Of two files that change places neither is replaced", arguments: [false, true])
+    @Test("Of two exchanged files neither is replaced", arguments: [false, true])
     func exchangeMovesBoth(isUpdate: Bool) {
         #expect(AccessTable.movingOnto(isUpdate: isUpdate, isExchange: true) == .write(.forMoving))
     }
 
-    @Test("Attributes are updates that nobody waits for")
+    @Test("Changes of attributes are updates without a wait")
     func attributesAreUpdates() { #expect(AccessTable.changingAttributes == .write(.updating)) }
 }

@@ -21,7 +21,7 @@ struct DataOrderTests {
         order.enter(DataRequest(kind, of: bytes, by: thread, after: reads), of: node)
     }
 
-    @Test("What is read is not ordered as long as no program has the file open to write")
+    @Test("Reads are not ordered as long as no program has the file open for writing")
     func readsWithoutWriterAreUnordered() throws {
         #expect(enter(.reading, 0..<10) == nil)
         _ = order.open(node)
@@ -29,7 +29,7 @@ struct DataOrderTests {
         #expect(order.enter(DataRequest(.reading, of: 0..<10, by: 1), of: NodeID(8)) == nil)
     }
 
-    @Test("After the last writer has closed the file, nothing is ordered any more")
+    @Test("After the last writer has closed the file, no request is ordered any more")
     func orderEndsWithLastWriter() {
         _ = order.open(node)
         _ = order.open(node)
@@ -65,7 +65,7 @@ struct DataOrderTests {
         #expect(log.all == ["read"])
     }
 
-    @Test("A WRITE waits for what reads or writes the same bytes, in the order in which all came")
+    @Test("A WRITE waits for reads and writes of the same bytes, in the order of their arrival")
     func writeWaitsInArrivalOrder() throws {
         _ = order.open(node)
         let log = Log()
@@ -85,7 +85,7 @@ struct DataOrderTests {
         #expect(log.all == ["write", "store", "read"])
     }
 
-    @Test("What another thread has read since the WRITE before is stale after a WRITE of it")
+    @Test("Bytes that another thread has read since the last WRITE are stale after a WRITE of them")
     func readByOtherThreadIsStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 2)))
@@ -94,7 +94,7 @@ struct DataOrderTests {
         #expect(order.end(try #require(enter(.writing, 5..<25))) == [])
     }
 
-    @Test("What the writing thread has read itself is not, nor what was read before its handle was opened")
+    @Test("Reads of the writing thread itself, and reads before its handle was opened, are not stale")
     func ownReadIsNotStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 1)))
@@ -104,7 +104,7 @@ struct DataOrderTests {
         #expect(order.end(try #require(enter(.writing, 0..<10, by: 1, after: before))) == [])
     }
 
-    @Test("What was stored to a mapping is written without any doubt about what was read")
+    @Test("A store to a mapping invalidates no earlier read")
     func mappedStoreInvalidatesNothing() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 2)))
@@ -112,7 +112,7 @@ struct DataOrderTests {
         #expect(order.end(try #require(enter(.writing, 0..<10))) == [0..<10])
     }
 
-    @Test("However much is read, nothing of it is missed")
+    @Test("However many reads there are, none is missed")
     func manyReadsAreRemembered() throws {
         _ = order.open(node)
         for place in 0..<Int64(1000) {

@@ -4,9 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Opens whose document is replaced while they wait: while one is on its way back, nobody takes the name
-/// away.
-@Suite("Opens that are sent away")
+/// Opens with a document that is replaced while they wait: until such an open retries, no program removes the name.
+@Suite("Opens that retry")
 struct ExpectedRetriesTests {
     private final class Open: RetriableOpen {
         let claim: ClaimID
@@ -24,7 +23,7 @@ struct ExpectedRetriesTests {
     private let document = ItemID(1)
     private let other = ItemID(2)
 
-    @Test("One that waits is expected if it will be sent away, and no longer than it waits")
+    @Test("A waiting open is expected if it will retry, and no longer than it waits")
     func waitingOpenIsExpected() {
         let open = Open(1, of: document, by: 100)
         expectedRetries.addWaiting(open)
@@ -37,7 +36,7 @@ struct ExpectedRetriesTests {
         #expect(!expectedRetries.isExpected(at: document) { _ in true })
     }
 
-    @Test("One that was sent away is expected until it comes back or is given up")
+    @Test("An open that was told to retry is expected until it arrives or is given up")
     func sentAwayOpenIsExpected() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)
@@ -53,7 +52,7 @@ struct ExpectedRetriesTests {
         #expect(expectedRetries.expectsNone)
     }
 
-    @Test("A thread that waits anew is another open, whenever the former one ceases")
+    @Test("A thread that waits anew is another open, whenever the former ends")
     func newWaitReplacesFormer() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)

@@ -3,7 +3,7 @@ import Coordination
 import FilesystemServer
 import Testing
 
-/// What becomes of an open whose claim was granted at once, as it seems.
+/// The next step of an open after its claim was granted, at once as it seems.
 @Suite struct OpenAdmissionTests {
     private static func admittance(
         _ basis: Grant.Basis, hasName: Bool, isSame: Bool, isChange: Bool = false
@@ -11,16 +11,17 @@ import Testing
         OpenAdmission(basis: basis, hasName: hasName, isSameDocument: isSame, isChange: isChange)
     }
 
-    @Test("A file that is still the document is opened, whatever was waited for", arguments: [true, false])
+    @Test(
+        "A file that is still the document is opened, whatever the open waited for", arguments: [true, false])
     func sameDocumentIsOpened(isChange: Bool) {
         for basis in [Grant.Basis.free, .waited, .proceeded] {
             #expect(Self.admittance(basis, hasName: true, isSame: true, isChange: isChange) == .open)
         }
     }
 
-    /// A save that renames the document away leaves its file a name, one that renames another over it does not.
+    /// A save that renames the document aside leaves its file a name; a rename over the document does not.
     @Test(
-        "Who has waited unnoticed does not get the file that was saved over or away",
+        "An open that waited unnoticed does not get a file that a save replaced or moved aside",
         arguments: [true, false])
     func openAfterSaveLooksUpAgain(isChange: Bool) {
         for basis in [Grant.Basis.waited, .proceeded] {
@@ -34,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "Who has waited for nobody claims the document that the file is now, and may read what has lost its name"
+        "An open without a wait claims the file's present document, and may read a file without a name"
     )
     func freeGrantReclaimsOrOpens() {
         #expect(Self.admittance(.free, hasName: true, isSame: false) == .claimAgain)

@@ -7,9 +7,9 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Opens of a user of whom many wait are begun one after another.
+/// Opens of a user with many waiting opens are begun one after another.
 @Suite struct OpenQueueTests {
-    /// Threads that take what they are given when the test says so.
+    /// Threads that run their jobs when the test says so.
     private final class Threads: Sendable {
         private let jobs = Mutex<[@Sendable () -> Void]>([])
 
@@ -29,7 +29,7 @@ import Testing
 
     private let turns: OpenQueue
     private let threads = Threads()
-    /// The watch of a line, which the test lets run when it says so.
+    /// The timer of a queue, which the test fires.
     private let timers = Threads()
     private let begun = Begun()
 
@@ -54,7 +54,7 @@ import Testing
         #expect(begun.names.withLock { $0 } == (0..<100).map { "\($0)" })
     }
 
-    @Test("An open of another user is begun before all of the first one's are")
+    @Test("An open of another user is begun before all of the first user's")
     func otherUserIsNotStarved() {
         for number in 0..<100 { add("\(number)", of: 1) }
         add("other", of: 2)
@@ -65,13 +65,13 @@ import Testing
         #expect(names.count < 50)
     }
 
-    @Test("One that takes long keeps back none of those behind it")
+    @Test("A slow open does not delay those behind it")
     func slowOpenDoesNotBlock() {
         for number in 0..<40 {
             turns.add(of: 1, on: 0) { [begun, timers, threads] in
                 begun.names.withLock { $0.append("\(number)") }
                 guard number == 3 else { return }
-                // It is not over before the others are.
+                // It does not end before the others have ended.
                 timers.takeOne()
                 timers.takeOne()
                 while threads.count > 0 { threads.takeOne() }
@@ -86,14 +86,14 @@ import Testing
         #expect(timers.count == 0, "a line that is over is not watched")
     }
 
-    @Test("What a hung mount keeps is begun apart from the rest")
+    @Test("Opens that a hung mount blocks are begun apart from the rest")
     func mountsAreSeparate() {
         add("distant", of: 1, on: 7)
         add("here", of: 1)
         #expect(threads.count == 2)
     }
 
-    @Test("A user is a crowd from 64 opens that wait, and until none is left that has not begun")
+    @Test("A user is a crowd from 64 waiting opens on, until none is left that has not begun")
     func crowdFrom64WaitingOpens() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: UInt, of user: UInt32) {

@@ -6,14 +6,14 @@ import Testing
 @Suite struct OpenRateTests {
     private func moment(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
 
-    @Test("The 201st document within ten seconds is one too many, and the count begins anew")
+    @Test("The 201st document within ten seconds exceeds the limit, and the count begins anew")
     func documents201InTenSeconds() {
         var pace = OpenRate()
         let found = (0..<402).filter { pace.note(7, at: moment(5_000 + UInt64($0))) }
         #expect(found == [200, 401])
     }
 
-    @Test("Just ten seconds count, whenever they begin", arguments: [(50, true), (51, false)])
+    @Test("Exactly ten seconds count, whenever they begin", arguments: [(50, true), (51, false)])
     func tenSecondWindow(interval: UInt64, isQuick: Bool) {
         var pace = OpenRate()
         // The 201st comes 200 intervals after the first.

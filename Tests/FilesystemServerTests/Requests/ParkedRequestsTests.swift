@@ -5,9 +5,9 @@ import Testing
 
 @testable import FilesystemServer
 
-/// How many opens may wait at once (D185, D208).
+/// The number of opens that may wait at once (D185, D208).
 @Suite struct ParkedRequestsTests {
-    @Test("a user has a share, and all that are neither root nor the owner have four together")
+    @Test("a user has a share, and all users except root and the owner have four together")
     func parkedOpensPerUserShare() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: Int, of user: UInt32) -> [UInt] {

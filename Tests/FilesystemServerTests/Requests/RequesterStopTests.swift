@@ -4,10 +4,10 @@ import Testing
 
 @testable import FilesystemServer
 
-/// How long a request may keep a program from being stopped or frozen (D200).
-@Suite("Programs that are to stand still while they wait")
+/// The time for which a request may delay the stop or freeze of a program (D200).
+@Suite("Programs that are stopped or frozen while they wait")
 struct RequesterStopTests {
-    /// The daemon is told of the first signal at once, and looks again at intervals.
+    /// The daemon is told of the first signal at once, and checks again at intervals.
     private func timeUntilLetThrough(_ stop: RequesterStop) -> TimeSpan {
         let first = Instant(nanoseconds: 1)
         var now = first
@@ -22,7 +22,7 @@ struct RequesterStopTests {
         #expect(TimeSpan(nanoseconds: 3 * each.nanoseconds) < .seconds(1))
     }
 
-    @Test("A program that is only stopped keeps its turn for a second")
+    @Test("A program that is only stopped keeps its place in the queue for a second")
     func stoppedProgramWaitsOneSecond() {
         #expect(timeUntilLetThrough(.stopped) == .seconds(1))
     }

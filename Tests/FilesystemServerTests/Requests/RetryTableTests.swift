@@ -5,8 +5,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// What a look at a name comes to whose thread was sent back.
-@Suite("Looks at missing names that were sent back")
+/// The classification of look-ups after a retry.
+@Suite("Retries of look-ups of missing names")
 struct RetryTableTests {
     private let retries = RetryTable()
     private let name = Array("document".utf8)
@@ -29,7 +29,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A look that comes without a question is no retry, whether or not the wait is over",
+        "A look-up without an attribute request is no retry, whether or not the wait is over",
         arguments: [true, false])
     func lookupWithoutQuestionIsNoRetry(isSettled: Bool) {
         let serial = beginRetry()
@@ -39,7 +39,7 @@ struct RetryTableTests {
         #expect(!retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("After the question the look is the retry, and the kernel does not come again")
+    @Test("After the attribute request the look-up is the retry, and the kernel does not retry again")
     func lookupAfterQuestionIsRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
@@ -49,14 +49,14 @@ struct RetryTableTests {
         #expect(retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("A question that comes when the wait is over is not held, and counts")
+    @Test("An attribute request after the end of the wait is not held, and counts")
     func lateQuestionIsNotHeld() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(!retries.awaitsGetattr(of: thread, about: directory))
         #expect(look() == .retry)
     }
 
-    @Test("The name is not taken away between the end of the wait and the look")
+    @Test("The name is not removed between the end of the wait and the look-up")
     func nameStaysUntilRetry() {
         let serial = beginRetry()
         #expect(!retries.isLookupRetrying(to: name, in: directory))
@@ -66,7 +66,7 @@ struct RetryTableTests {
         #expect(!retries.isLookupRetrying(to: name, in: directory))
     }
 
-    @Test("A look at the same name elsewhere is on the way, and one by another thread is nothing")
+    @Test("A look-up of the same name elsewhere is on the way, and that of another thread does not count")
     func otherThreadsAndDirectories() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(look(in: NodeID(8)) == .traversal)
@@ -74,8 +74,10 @@ struct RetryTableTests {
         #expect(retries.isLookupRetrying(to: name, in: directory))
     }
 
-    /// An open that may create the file asks under the directory's lock if its look came without.
-    @Test("A question about an unlinked name may hold the directory's lock, unless its path is walked again")
+    /// An open that may create the file asks for attributes under the directory's lock if its look-up came without.
+    @Test(
+        "An attribute request for an unlinked name may hold the directory's lock, unless its path is walked again"
+    )
     func questionMayHoldDirectoryLock() {
         _ = beginRetry(isUnlinked: true)
         #expect(retries[thread]?.mayHoldLock == true)
@@ -85,7 +87,7 @@ struct RetryTableTests {
         #expect(retries[thread]?.mayHoldLock == false)
     }
 
-    @Test("Who comes late finds nobody waiting for it, and is not sent back again")
+    @Test("A late retry finds no waiter, and does not retry again")
     func lateRetryIsNotSentAgain() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
@@ -100,7 +102,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "What is late is forgotten when it is dropped, and when its thread opens something",
+        "A late retry is forgotten when it is dropped, and when its thread opens a file",
         arguments: [true, false])
     func lateRetryIsForgotten(opens: Bool) {
         let serial = beginRetry()
@@ -112,7 +114,7 @@ struct RetryTableTests {
         #expect(!retries.noteLate(serial, by: thread))
     }
 
-    @Test("Who is sent back to walk the path again is on its way to something else, and not for long")
+    @Test("A thread that walks its path again after a retry is on its way to another name, and not for long")
     func pathWalkAfterRetry() {
         retries.noteRetryRequest(caller(), at: now)
         #expect(look() == .traversal)
@@ -125,18 +127,20 @@ struct RetryTableTests {
         let later = now + .seconds(2)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!retries.takeRetryMark(thread, at: later))
-        // A thread that has found nothing makes its request at once.
+        // A thread that has found no file makes its request at once.
         retries.noteRetryRequest(caller(), at: now)
         retries.expectRetrySoon(by: thread, at: now)
         #expect(look() == .traversal)
         let soon = now + .milliseconds(500)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: soon) == .first)
-        // A thread that has come back to a name waits there like any other thread.
+        // A thread that has returned to a name waits there like any other thread.
         retries.noteRetryArrival(of: caller(), at: now)
         #expect(look() == .first)
     }
 
-    @Test("After a question that was answered too early the look is the retry, and no other question is held")
+    @Test(
+        "After an attribute request that was answered too early the look-up is the retry, and no other request is held"
+    )
     func earlyAnswerStillCountsAsRetry() {
         let serial = beginRetry(isUnlinked: true)
         #expect(retries.awaitsGetattr(of: thread, about: directory))
@@ -146,7 +150,7 @@ struct RetryTableTests {
         #expect(retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("The look after a retry that found nothing belongs to it, and the one after that does not")
+    @Test("The look-up after an empty retry belongs to it, and the next look-up does not")
     func lookupAfterEmptyRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
@@ -154,7 +158,7 @@ struct RetryTableTests {
         #expect(look() == .retry)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
-        // If this one were a retry as well, each lookup after it would be one, and find the name missing while it is saved.
+        // If this were a retry as well, each later look-up would be a retry, and find the name missing during the save.
         #expect(look() == .last)
         #expect(look() == .first)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
@@ -162,8 +166,8 @@ struct RetryTableTests {
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
     }
 
-    /// If each open and each new mark looks at all marks, this takes more than a minute.
-    @Test("An open and a look cost the same beside 20,000 threads that were sent back")
+    /// If each open and each new mark examined all marks, this would take more than a minute.
+    @Test("An open and a look-up cost the same beside 20,000 threads that retry")
     func retryMarksScaleTo20000Threads() {
         let took = ContinuousClock().measure {
             for thread: Int32 in 1...20_000 {
@@ -176,12 +180,12 @@ struct RetryTableTests {
         }
         #expect(took < .seconds(10))
         #expect(look(by: 19_999) == .traversal)
-        // Once their time is over they all go.
+        // They all go when their time is over.
         #expect(!retries.takeRetryMark(1, at: now + .seconds(2)))
         #expect(retries.isEmptyForLookups)
     }
 
-    @Test("A user has so many marks at most, and those of others have theirs")
+    @Test("The marks of a user are limited, and those of others are separate")
     func retryMarksPerUserAreBounded() {
         let most = Int32(RetryMarks.mostOfUser)
         for thread in 1...most + 10 { retries.noteRetryRequest(caller(thread), at: now) }
@@ -189,7 +193,7 @@ struct RetryTableTests {
         #expect(!retries.isRetrying(most + 1, at: now))
         retries.noteRetryRequest(caller(most + 1, of: 1001), at: now)
         #expect(retries.isRetrying(most + 1, at: now))
-        // A thread that has one has it renewed, and one that is taken makes room for another.
+        // A second mark of a thread renews the first, and a mark that is taken makes room for another.
         let later = now + .milliseconds(500)
         retries.noteRetryRequest(caller(1), at: later)
         #expect(retries.isRetrying(1, at: now + .milliseconds(1400)))
@@ -203,7 +207,7 @@ struct RetryTableTests {
         #expect(retries.isRetrying(most + 3, at: now + .seconds(1)))
     }
 
-    @Test("Who opens something does not come back to a look")
+    @Test("A thread that opens a file does not return to a look-up")
     func openEndsLookup() {
         _ = retries.completeWait(beginRetry(), by: thread)
         retries.endLookup(by: thread)

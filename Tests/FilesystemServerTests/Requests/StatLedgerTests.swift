@@ -3,7 +3,7 @@ import Coordination
 import FilesystemServer
 import Testing
 
-/// A memory of programs that look at documents with unsaved changes.
+/// A record of programs that stat documents with unsaved changes.
 @Suite struct StatLedgerTests {
     private static let item = ItemID(1)
     private static let process = ProcessID(number: 100, started: 1)
@@ -24,7 +24,7 @@ import Testing
         waits.end(at: Self.at(1100))
         #expect(waits.begin(at: Self.at(1200)) == nil)
         #expect(waits.begin(at: Self.at(2599)) == nil)
-        // The first is out of the window.
+        // The first has left the window.
         #expect(waits.begin(at: Self.at(2600)) == Self.at(3200))
         #expect(waits.begin(at: Self.at(3300)) == nil)
         waits.end(at: Self.at(3200))
@@ -32,7 +32,7 @@ import Testing
         #expect(waits.isOver(at: Self.at(5200)))
     }
 
-    @Test("no 2 s have more than 1 s of waits in them, whatever the waits are like")
+    @Test("no 2 s contain more than 1 s of waits, whatever the waits are like")
     func statWaitBoundInAnyWindow() {
         for length: UInt64 in [1, 7, 90, 1000] {
             var waits = StatWaits()
@@ -54,7 +54,9 @@ import Testing
         }
     }
 
-    @Test("a command that a session repeats asks once in a while for each document, unless that was opened")
+    @Test(
+        "a command that a session repeats asks now and then for each document, unless the document was opened"
+    )
     func repeatedCommandAsksRarely() {
         let ledger = StatLedger(askAgain: .seconds(30))
         let command = StatLedger.Command(1, of: 7)
@@ -71,7 +73,7 @@ import Testing
         #expect(!ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
         ledger.noteOpened(Self.item, by: 7)
         #expect(ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
-        // A session that is not known is no other's neighbour.
+        // An unknown session is not the same as another unknown session.
         let nobodys = StatLedger.Command(1, of: 0)
         ledger.noteAsked(nobodys, for: Self.item, at: Self.at(0))
         #expect(ledger.mayAsk(nobodys, for: Self.item, at: Self.at(1)))
@@ -91,7 +93,7 @@ import Testing
         #expect(!ledger.wasTold(Self.process, of: Self.item, at: Self.at(1)))
     }
 
-    @Test("what was saved for a process is remembered until it has read it, for a while")
+    @Test("a save for a process is remembered until the process has read it, for a while")
     func savedForProcessIsRemembered() {
         let ledger = StatLedger(askAgain: .seconds(30))
         let child = ProcessID(number: 101, started: 2)
@@ -104,7 +106,7 @@ import Testing
         #expect(!ledger.wasSaved(Self.item, for: [Self.process], at: Self.at(1)))
     }
 
-    @Test("what is over is forgotten, and one is told to see to it")
+    @Test("expired entries are forgotten, and a timer is requested for that")
     func expiredEntriesAreForgotten() throws {
         let ledger = StatLedger(askAgain: .seconds(30))
         #expect(ledger.nextTidying(after: Self.at(0)) == nil)
@@ -119,7 +121,7 @@ import Testing
         #expect(ledger.isEmpty)
     }
 
-    @Test("of very many documents nothing is remembered")
+    @Test("above the limit of documents nothing is remembered")
     func tooManyDocumentsAreForgotten() {
         let ledger = StatLedger(askAgain: .seconds(30))
         for number in 1...4097 as ClosedRange<UInt64> {

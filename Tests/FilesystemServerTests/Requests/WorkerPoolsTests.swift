@@ -2,9 +2,9 @@
 import FilesystemServer
 import Testing
 
-@Suite("Threads for file systems that may keep them")
+@Suite("Threads for file systems that may block")
 struct WorkerPoolsTests {
-    @Test("Mounts have threads of their own, whatever their numbers, until there are more than so many")
+    @Test("Mounts have threads of their own, whatever their numbers, up to a limit")
     func mountsHaveOwnThreadSlots() {
         var slots = WorkerPools.Slots()
         let mounts = (0..<UInt64(WorkerPools.mounts)).map { 120 + 16 * $0 }

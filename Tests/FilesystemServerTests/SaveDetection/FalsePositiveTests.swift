@@ -6,9 +6,9 @@ import Testing
 private let vim = SaveTrace.program(200, parent: 60, session: 60)
 private let stranger = SaveTrace.program(300, parent: 70, session: 70)
 
-@Suite("What only looks like a save")
+@Suite("Steps that only look like a save")
 struct FalsePositiveTests {
-    @Test("`mv D D.bak`, then later a new D: the window ends with mv")
+    @Test("`mv D D.bak`, then later a new D: the pending save ends with mv")
     func moveToBackup() {
         let (mv, editor) = (SaveTrace.program(201), SaveTrace.program(202))
         var stage = SaveTrace(with: "report.txt")
@@ -18,7 +18,7 @@ struct FalsePositiveTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("a new D by somebody else inside the window is a new file")
+    @Test("a new D by another program during the pending save is a new file")
     func filledByStranger() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
@@ -54,7 +54,7 @@ struct FalsePositiveTests {
         #expect(stage.told == ["vacated report.txt", "change report.txt"])
     }
 
-    @Test("one session alone makes nobody the same: the parent must be the same too")
+    @Test("a common session alone is not enough: the parent must be the same too")
     func sessionAloneIsNoKinship() {
         let one = SaveTrace.program(1, parent: 60, session: 60)
         #expect(one.isSameSave(as: SaveTrace.program(2, parent: 60, session: 60)))
@@ -67,7 +67,7 @@ struct FalsePositiveTests {
         #expect(!orphan.isSameSave(as: other))
     }
 
-    @Test("no window opens for a directory, a link, a side file, a lock file or pid 0")
+    @Test("no pending save begins for a directory, a link, a helper file, a lock file or pid 0")
     func noPendingSaveForSpecialFiles() {
         var stage = SaveTrace(with: "folder", "a.lock.txt.lock", ".report.txt.swp", "report.txt")
         stage.rename("folder", to: "folder~", vim, isRegularFile: false)
@@ -78,7 +78,7 @@ struct FalsePositiveTests {
         #expect(stage.told == [])
     }
 
-    @Test("an ambiguous temp file of the actor's own is no document; somebody's is")
+    @Test("an ambiguous temp file of the saver itself is no document; that of another program is")
     func ownTemp() {
         var stage = SaveTrace(with: "notes.bak")
         stage.create("report.txt.tmp", vim)
@@ -90,7 +90,7 @@ struct FalsePositiveTests {
 
 @Suite("Files that are a program's own")
 struct HelperFileTests {
-    @Test("what somebody left behind who has ended does not make a later deletion a save")
+    @Test("a leftover of a program that has ended does not make a later deletion a save")
     func leftoverOfExitedProgramIsNoSave() {
         let (touch, rm) = (SaveTrace.program(201), SaveTrace.program(202))
         var stage = SaveTrace(with: "report.txt")
@@ -103,7 +103,7 @@ struct HelperFileTests {
         #expect(stage.told == [])
     }
 
-    @Test("a temporary file that says nothing of the document counts as its next contents while it is new")
+    @Test("a temporary file without a sign of its document counts as the next contents while it is new")
     func anonymousTempCountsWhileNew() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create("tmpab12", vim)

@@ -6,7 +6,7 @@ import Testing
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 /// Every pattern of such names, for a document named `report.txt`.
-@Suite("Side-file names")
+@Suite("Helper-file names")
 struct HelperFileNameTests {
     struct Row: CustomTestStringConvertible, Sendable {
         let name: String
@@ -51,7 +51,7 @@ struct HelperFileNameTests {
         Row("report.txt.rej", .backup, .whileMakerLives),
     ]
 
-    @Test("a name says what it is", arguments: onSight + whileMakerLives)
+    @Test("a name is classified", arguments: onSight + whileMakerLives)
     func helperNameClassification(row: Row) throws {
         let side = try #require(HelperFileName(of: bytes(row.name)))
         #expect(side.kind == row.kind)
@@ -61,7 +61,7 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a name that users choose is nobody's helper file",
+        "a name that users choose is no helper file",
         arguments: [
             "report.txt", "standard", "sedatives", "stage1.txt", "XXL", "zip", "Cupboard", "4914", "49130",
             "lunch", "d2utmpabc", ".bashrc", ".swp", "a.swp", "#include", "C#", "report.r3Fq0a", "photo.1",
@@ -83,7 +83,7 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a side name gives its document back",
+        "a helper file's name gives its document",
         arguments: [
             (".report.txt.swp", "report.txt"), (".bashrc.swp", ".bashrc"), ("#report.txt#", "report.txt"),
             (".~lock.report.txt#", "report.txt"), ("report.txt~", "report.txt"),
@@ -94,7 +94,7 @@ struct HelperFileNameTests {
         #expect(HelperFileName.documents(for: bytes(side)).contains(bytes(document)))
     }
 
-    @Test("names are bytes: a document that is not UTF-8 has side files too")
+    @Test("names are bytes: a document that is not UTF-8 has helper files, too")
     func nonUTF8HelperNames() {
         let document: [UInt8] = [0xFF, 0xFE, 0x2E, 0x74]
         #expect(HelperFileName.documents(for: document + bytes("~")).contains(document))
@@ -102,7 +102,7 @@ struct HelperFileNameTests {
         #expect(!HelperFileName.isBackupName([0xFF, 0xFD, 0x2E, 0x74] + bytes("~"), of: document))
     }
 
-    @Test("the documents of one name are bounded")
+    @Test("the candidate documents of one name are limited")
     func candidateDocumentsAreBounded() {
         let name = bytes(String(repeating: "a.tmp", count: 40))
         let perPattern = SaveLimits.candidateDocuments
@@ -110,7 +110,7 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a backup is one of its own document only",
+        "a backup belongs to its own document only",
         arguments: [
             "report.txt~", "report.txt.~3~", "report.txt.bak", "report.txt.orig", "report.txt_original",
             "report.txt.dpkg-old", ".bak.0.report.txt", "tilde-backup-a1B2c3", "report.txt___jb_old___",
@@ -185,7 +185,7 @@ struct ItemClassTests {
         #expect(!ItemClass.isDatabaseHeader([1] + lmdb.dropFirst()))
     }
 
-    @Test("a database found by its magic brings its companions with it")
+    @Test("a database with a valid header makes its companions part of it")
     func databaseCompanions() {
         for name in ["History-journal", "History-wal", "History-shm"] {
             #expect(ItemClass.isDatabaseCompanion(bytes(name), of: bytes("History")))
@@ -193,7 +193,7 @@ struct ItemClassTests {
         #expect(!ItemClass.isDatabaseCompanion(bytes("History-wal"), of: bytes("Histor")))
     }
 
-    @Test("background and watching programs, as 15 bytes of comm name them")
+    @Test("background and watching programs, by the 15 bytes of comm")
     func backgroundAndWatcherPrograms() {
         let background = [
             "restic", "borg", "updatedb.plocat", "tracker-miner-f", "baloo_file_extr", "duplicity",

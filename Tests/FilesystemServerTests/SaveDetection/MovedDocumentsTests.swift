@@ -9,7 +9,7 @@ private let sibling = SaveTrace.program(202, parent: 60, session: 60)
 private let start = Instant(nanoseconds: 0)
 private let name = Array("notes.md".utf8)
 
-@Suite("Documents that were moved a moment ago")
+@Suite("Recently moved documents")
 struct MovedDocumentsTests {
     private func moved(_ node: UInt64 = 9, name: [UInt8] = name, at moment: Instant = start)
         -> MovedDocuments.Entry
@@ -25,7 +25,7 @@ struct MovedDocumentsTests {
     }
 
     @Test(
-        "a file of the program that moved it, or of its child, is its next contents; whatever comes, the move is forgotten"
+        "a file of the program that moved it, or of its child, is its next contents; after that the move is forgotten"
     )
     func moverFillsFormerName() {
         let cases: [(SavingProcess?, Bool, Bool)] = [
@@ -56,7 +56,9 @@ struct MovedDocumentsTests {
         }
     }
 
-    @Test("it stays where it is once another program has used it, and for its mover once that has changed it")
+    @Test(
+        "it stays at its place once another program has used it, and for its mover once the mover has changed it"
+    )
     func otherUserConfirmsMove() {
         var documents = MovedDocuments()
         documents.add(moved())
@@ -70,7 +72,7 @@ struct MovedDocumentsTests {
         #expect(changed && documents.isEmpty)
     }
 
-    @Test("a process that is gone fills nothing, and the oldest of 64 moves is forgotten for one more")
+    @Test("an ended process fills no name, and above 64 moves the oldest is forgotten")
     func movesAreBounded() {
         var documents = MovedDocuments()
         documents.add(moved())
@@ -81,7 +83,7 @@ struct MovedDocumentsTests {
         #expect(!documents.contains(NodeNumber(0)) && documents.contains(NodeNumber(64)))
     }
 
-    @Test("a file that goes back to its name is known")
+    @Test("a file that returns to its name is known")
     func returnToFormerName() {
         var documents = MovedDocuments()
         documents.add(moved())

@@ -7,7 +7,7 @@ private let vim = SaveTrace.program(200, parent: 60, session: 60)
 private let stranger = SaveTrace.program(300, parent: 70, session: 70)
 private let start = Instant(nanoseconds: 0)
 
-@Suite("Vacated names")
+@Suite("Pending saves")
 struct PendingSaveTableTests {
     private func pendingSave(
         _ name: String, by saver: SavingProcess = vim, in directory: NodeNumber = SaveTrace.folder,
@@ -30,7 +30,7 @@ struct PendingSaveTableTests {
         pendingSaves.map { String(decoding: $0.name, as: UTF8.self) }
     }
 
-    @Test("a window ends 2 s after its actor's last operation")
+    @Test("a pending save ends 2 s after its saver's last operation")
     func endsTwoSecondsAfterLastOperation() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
@@ -44,7 +44,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == nil)
     }
 
-    @Test("however busy its actor, a window ends after 10 s")
+    @Test("however busy its saver, a pending save ends after 10 s")
     func endsAfterTenSeconds() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
@@ -55,7 +55,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(11))
     }
 
-    @Test("a window that only the step speaks for ends after 250 ms, and others of its actor stay")
+    @Test("a pending save with only the step as evidence ends after 250 ms, and others of its saver stay")
     func ambiguousStepEndsAfter250Milliseconds() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
@@ -67,7 +67,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .milliseconds(2_200))
     }
 
-    @Test("only the program itself, or its child, saves by a step alone")
+    @Test("with a step alone as evidence, only the program itself or its child saves")
     func ambiguousStepNeedsSameProgram() {
         let child = SaveTrace.program(201, parent: 200, session: 60)
         let sibling = SaveTrace.program(202, parent: 60, session: 60)
@@ -80,7 +80,7 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("where only the step speaks for a save, a directory or a link in its place is none")
+    @Test("with only the step as evidence, a directory or a link in its place is no save")
     func ambiguousStepNeedsFile() {
         for evidence in [PendingSave.Evidence.removal, .move, .backupName] {
             var table = PendingSaveTable()
@@ -91,7 +91,7 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("the window of a document that was moved ends when it stays there, and no other window does")
+    @Test("the pending save of a moved document ends when it stays there, and no other ends")
     func confirmedMoveEndsPendingSave() {
         var table = PendingSaveTable()
         let resolveMove = { (table: inout PendingSaveTable, number: UInt64) in
@@ -110,7 +110,7 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("a child's operation keeps its parent's windows open")
+    @Test("a child's operation prolongs its parent's pending saves")
     func childOperationProlongs() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
@@ -118,7 +118,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(3))
     }
 
-    @Test("others wait for the name; the actor sees the truth")
+    @Test("others wait for the name; the saver does not")
     func othersWaitSaverDoesNot() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
@@ -135,7 +135,7 @@ struct PendingSaveTableTests {
         #expect(table.pendingSaves(in: NodeNumber(2), for: stranger) == [])
     }
 
-    @Test("a window is open until its name is filled")
+    @Test("a pending save is open until its name is filled")
     func openUntilFilled() {
         var table = PendingSaveTable()
         let first = pendingSave("a")
@@ -147,7 +147,7 @@ struct PendingSaveTableTests {
         #expect(!table.isOpen(first))
     }
 
-    @Test("the exit of the actor ends its windows and no others, oldest first")
+    @Test("the exit of the saver ends its pending saves and no others, oldest first")
     func exitEndsOwnPendingSaves() {
         var table = PendingSaveTable()
         open(pendingSave("z"), in: &table)
@@ -158,7 +158,7 @@ struct PendingSaveTableTests {
         #expect(table.count == 1)
     }
 
-    @Test("a name vacated again is one window, counted from the second time")
+    @Test("a name vacated again is one pending save, counted from the second time")
     func secondVacateReplacesFirst() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
@@ -168,7 +168,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(3))
     }
 
-    @Test("beyond the limit no window opens")
+    @Test("above the limit no pending save begins")
     func pendingSavesAreBounded() {
         var table = PendingSaveTable()
         for number in 0..<SaveLimits.mostPendingSaves { open(pendingSave("\(number)"), in: &table) }
@@ -178,7 +178,7 @@ struct PendingSaveTableTests {
         open(pendingSave("one more"), in: &table)
     }
 
-    @Test("windows filled in any order leave the deadline of the oldest that is open")
+    @Test("pending saves filled in any order leave the deadline of the oldest open one")
     func deadlineFollowsOldestOpen() {
         var table = PendingSaveTable()
         for second in 0..<4 {

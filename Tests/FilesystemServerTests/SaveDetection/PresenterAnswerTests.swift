@@ -5,9 +5,9 @@ import Testing
 
 private let editor = SaveTrace.program(200, parent: 60, session: 60)
 
-@Suite("Saves by those who show the document and were asked")
+@Suite("Saves by presenters that were asked")
 struct PresenterAnswerTests {
-    @Test("Whoever was asked and renames the document aside is about to fill its name again")
+    @Test("A presenter that was asked and renames the document aside is expected to fill its name again")
     func askedPresenterRenamesAside() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "elsewhere", editor, isAnswering: true)
@@ -15,7 +15,7 @@ struct PresenterAnswerTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("Whoever was asked and unlinks the document is about to fill its name again")
+    @Test("A presenter that was asked and unlinks the document is expected to fill its name again")
     func askedPresenterUnlinks() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", editor, isAnswering: true)
@@ -23,7 +23,7 @@ struct PresenterAnswerTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("A program that saves for whoever was asked may end before the next one fills the name")
+    @Test("A program that saves for an asked presenter may end before the next one fills the name")
     func saveByTwoHelperProcesses() {
         let (mover, maker) = (SaveTrace.program(210, parent: 200), SaveTrace.program(211, parent: 200))
         var stage = SaveTrace(with: "report.txt", "letter.txt")
@@ -35,7 +35,7 @@ struct PresenterAnswerTests {
         #expect(stage.told.last == "save report.txt")
     }
 
-    @Test("A name that whoever was asked does not fill is empty after a while")
+    @Test("A name that an asked presenter does not fill is empty after a while")
     func unfilledNameExpires() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", editor, isAnswering: true)
@@ -44,7 +44,7 @@ struct PresenterAnswerTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("The same steps by somebody who was not asked are a move and a deletion")
+    @Test("The same steps by a program that was not asked are a move and a deletion")
     func unaskedProgramMovesAndDeletes() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.rename("report.txt", to: "elsewhere", editor)
@@ -52,7 +52,7 @@ struct PresenterAnswerTests {
         #expect(stage.told.isEmpty)
     }
 
-    @Test("What names and side files say comes first")
+    @Test("Evidence of names and helper files comes first")
     func evidencePrecedence() {
         var saveDetector = SaveDetector(knowing: .shipped)
         let document = NodeNumber(7)
@@ -69,7 +69,7 @@ struct PresenterAnswerTests {
         #expect(evidence(saveDetector, "elsewhere") == .helperFile)
     }
 
-    @Test("Side files, directories and nobody are never taken for a document that is saved")
+    @Test("Helper files, directories and unknown files are never taken for a saved document")
     func helperFilesAreNoDocuments() {
         var stage = SaveTrace(with: ".report.txt.swp", "folder", "report.txt")
         stage.unlink(".report.txt.swp", editor, isAnswering: true)

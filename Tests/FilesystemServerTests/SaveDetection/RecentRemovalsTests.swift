@@ -4,8 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// When a program takes so many documents away that none of them is in the middle of a save.
-@Suite("Documents that are taken away in a row")
+/// A program removes so many documents that none of them is in the middle of a save.
+@Suite("Documents that are removed in a row")
 struct RecentRemovalsTests {
     private let now = Instant(nanoseconds: 1)
     private let thread: Int32 = 100
@@ -34,7 +34,7 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals, at: now + .seconds(3)))
     }
 
-    @Test("Filling one of the names begins anew, and filling another one does not")
+    @Test("Filling one of the names begins anew, and filling another name does not")
     func filledNameResetsCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
@@ -54,7 +54,7 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals))
     }
 
-    @Test("What is taken from another directory begins anew")
+    @Test("A removal in another directory begins anew")
     func otherDirectoryResetsCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)

@@ -22,7 +22,7 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("C: an 80 MB document is missing for 1.6 s, its swap being written meanwhile")
+    @Test("C: an 80 MB document is missing for 1.6 s, while its swap file is written")
     func vimLarge() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -49,7 +49,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C: a swap file is evidence however old it is, while its maker lives")
+    @Test("C: a swap file is evidence however old it is, while its creator lives")
     func oldSwap() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -58,7 +58,7 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt"])
     }
 
-    @Test("C: of the temp files of one program only its own document's counts")
+    @Test("C: of the temp files of one program only that of the document counts")
     func otherDocumentsSwap() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create(".letter.txt.swp", vim)
@@ -66,7 +66,7 @@ struct SavePatternTests {
         #expect(stage.told == [])
     }
 
-    @Test("C: somebody else's swap file proves nothing")
+    @Test("C: another program's swap file proves nothing")
     func strangersSwap() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
@@ -98,7 +98,7 @@ struct SavePatternTests {
         #expect(stage.told == [])
     }
 
-    @Test("G: vim takes its backup back after a CREATE that failed, and nothing has happened")
+    @Test("G: vim restores its backup after a failed CREATE, and nothing is told")
     func rollBack() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
@@ -107,7 +107,7 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("G: somebody else who gives the old file its name back makes a change")
+    @Test("G: another program that gives the old file its name back makes a change")
     func rollBackByStranger() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)

@@ -15,12 +15,12 @@ struct SaveTrace {
     var saveDetector = SaveDetector(knowing: .shipped)
     var pendingSaves = PendingSaveTable()
     var now = Instant(nanoseconds: 1_000_000_000)
-    /// What everybody was told so far.
+    /// The events so far.
     var told: [String] = []
     private var nodes: [[UInt8]: NodeNumber] = [:]
     private var lastNode: UInt64 = 100
 
-    /// A folder in which these files were before anybody looked.
+    /// A folder with these files from the start.
     init(with names: String...) {
         for name in names { nodes[Array(name.utf8)] = fresh() }
     }
