@@ -69,7 +69,7 @@ struct PresenterAnswerTests {
         #expect(evidence(saveDetector, "elsewhere") == .helperFile)
     }
 
-    @Test("Helper files, directories and unknown files are never taken for a saved document")
+    @Test("Removals of helper files or directories, or by an unknown process, are no saves")
     func helperFilesAreNoDocuments() {
         var stage = SaveTrace(with: ".report.txt.swp", "folder", "report.txt")
         stage.unlink(".report.txt.swp", editor, isAnswering: true)
