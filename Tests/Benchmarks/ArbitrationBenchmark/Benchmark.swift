@@ -21,7 +21,7 @@ struct Benchmark {
         case "--crowd", "--check":
             let sizes = arguments.dropFirst().compactMap { Int($0) }
             guard sizes.count == arguments.count - 1 else { usage() }
-            let isFlat = WaitingCrowd.measure(sizes: sizes.isEmpty ? WaitingCrowd.sizes : sizes)
+            let isFlat = WaiterLoad.measure(sizes: sizes.isEmpty ? WaiterLoad.sizes : sizes)
             if !isFlat, arguments.first == "--check" { exit(1) }
         default: usage()
         }
@@ -39,7 +39,7 @@ struct Benchmark {
         try ContentionMeasurement.measure(rounds: rounds)
         try PresenterMeasurement.measure(rounds: rounds)
         ArbiterAlone.measure()
-        WaitingCrowd.measure()
+        WaiterLoad.measure()
     }
 
     /// Claims and their ends only, for a profiler that counts instructions.

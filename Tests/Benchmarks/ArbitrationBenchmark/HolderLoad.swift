@@ -3,7 +3,7 @@ import Arbitration
 import Coordination
 
 /// The cost of one event while very many claims hold one item.
-struct HoldingCrowd {
+struct HolderLoad {
     /// The processes of the claims.
     enum Shape: String, CaseIterable {
         case one = "Readers of one process hold one item"
@@ -34,18 +34,18 @@ struct HoldingCrowd {
         arbiter = Arbiter(bounds: bounds)
     }
 
-    func figures() -> [(name: String, figure: CrowdFigure)] {
-        var crowd = self
-        crowd.gather()
+    func figures() -> [(name: String, figure: LoadFigure)] {
+        var load = self
+        load.gather()
         var figures = [
-            ("another reader comes and ends", crowd.time { $0.claim(Self.item, .read()) }.figure)
+            ("another reader comes and ends", load.time { $0.claim(Self.item, .read()) }.figure)
         ]
-        var (coming, going): ([CrowdFigure], [CrowdFigure]) = ([], [])
+        var (coming, going): ([LoadFigure], [LoadFigure]) = ([], [])
         for _ in 0..<5 {
-            let (figure, writer) = crowd.time(1) { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
+            let (figure, writer) = load.time(1) { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
             coming.append(figure)
-            let end = crowd.time(1) { crowd in
-                crowd.tell(.withdrawn(writer[0]))
+            let end = load.time(1) { load in
+                load.tell(.withdrawn(writer[0]))
                 return writer[0]
             }
             going.append(end.figure)
@@ -53,12 +53,12 @@ struct HoldingCrowd {
         // The first time, all contested holders are observed.
         figures.append(("a writer comes", coming[2]))
         figures.append(("it is cancelled", going[2]))
-        let later = crowd.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
+        let later = load.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
         figures.append(("a writer comes after others", later.figure))
-        figures.append(("another item's claim and end", crowd.others()))
-        figures.append(("a search for cycles, a child's part", crowd.search()))
-        figures.append(("a holder is suspended", crowd.suspensions()))
-        figures.append(("a holder ends", crowd.ends()))
+        figures.append(("another item's claim and end", load.others()))
+        figures.append(("a search for cycles, a child's part", load.search()))
+        figures.append(("a holder is suspended", load.suspensions()))
+        figures.append(("a holder ends", load.ends()))
         return figures
     }
 
@@ -81,52 +81,52 @@ struct HoldingCrowd {
         }
     }
 
-    private mutating func others() -> CrowdFigure {
-        time { crowd in
-            let id = crowd.claim(1 << 40, .write(.updating))
-            crowd.tell(.ended(id))
+    private mutating func others() -> LoadFigure {
+        time { load in
+            let id = load.claim(1 << 40, .write(.updating))
+            load.tell(.ended(id))
             return id
         }.figure
     }
 
     /// Suspensions of contested claims; of a hundred claims all are contested.
-    private mutating func suspensions() -> CrowdFigure {
+    private mutating func suspensions() -> LoadFigure {
         var left = readers[...]
-        return time(Self.sample / 2) { crowd in
+        return time(Self.sample / 2) { load in
             let id = left.removeFirst()
-            crowd.tell(.observed(id, .atEnd))
+            load.tell(.observed(id, .atEnd))
             return id
         }.figure
     }
 
-    private mutating func ends() -> CrowdFigure {
+    private mutating func ends() -> LoadFigure {
         let chosen = (0..<Self.sample).map { readers[($0 * 7919) % readers.count] }
         var left = Set(chosen)
-        return time { crowd in
+        return time { load in
             guard let id = left.popFirst() else { return ClaimID(0) }
-            crowd.tell(.ended(id))
+            load.tell(.ended(id))
             return id
         }.figure
     }
 
-    private mutating func search() -> CrowdFigure {
+    private mutating func search() -> LoadFigure {
         let parts = min(count, Self.mostChildren)
         var isFirst = true
-        return time(parts) { crowd in
+        return time(parts) { load in
             guard isFirst else { return ClaimID(0) }
             isFirst = false
-            crowd.now = crowd.now + .seconds(1)
-            crowd.tell(.tick)
+            load.now = load.now + .seconds(1)
+            load.tell(.tick)
             return ClaimID(0)
         }.figure
     }
 
     private mutating func time(
         _ events: Int = sample, _ body: (inout Self) -> ClaimID
-    ) -> (figure: CrowdFigure, claims: [ClaimID]) {
+    ) -> (figure: LoadFigure, claims: [ClaimID]) {
         var claims: [ClaimID] = []
-        let figure = CrowdFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }) { crowd in
-            for _ in 0..<events { claims.append(body(&crowd)) }
+        let figure = LoadFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }) { load in
+            for _ in 0..<events { claims.append(body(&load)) }
         }
         return (figure, claims)
     }

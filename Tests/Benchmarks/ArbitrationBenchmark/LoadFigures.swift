@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The cost of one of several events.
-struct CrowdFigure {
+struct LoadFigure {
     let nanoseconds: Int
     /// The number of claims that are examined. This is checked: it is the same in each run. The time also grows because the
-    /// claims of a large crowd are not in the processor's cache: an event at a random claim takes several times as long.
+    /// claims of a large load are not in the processor's cache: an event at a random claim takes several times as long.
     let examinedClaims: Double
 
     init<EngineFixture>(
@@ -17,15 +17,15 @@ struct CrowdFigure {
     }
 }
 
-/// The cost of each kind of event in crowds of several sizes.
-struct CrowdRows {
+/// The cost of each kind of event in loads of several sizes.
+struct LoadTable {
     private static let most = 4.0
     /// A smaller number of examined claims counts as this number.
     private static let least = 8.0
 
-    private let rows: [(name: String, figures: [CrowdFigure])]
+    private let rows: [(name: String, figures: [LoadFigure])]
 
-    init(_ columns: [[(name: String, figure: CrowdFigure)]]) {
+    init(_ columns: [[(name: String, figure: LoadFigure)]]) {
         guard let first = columns.first else {
             rows = []
             return

@@ -5,7 +5,7 @@ import Coordination
 /// The cost of one event while very many claims wait for one item.
 ///
 /// A writer holds the item. The others arrive, are identified, and wait. Then one event after another is measured.
-struct WaitingCrowd {
+struct WaiterLoad {
     static let sizes = [100, 1_000, 10_000, 100_000]
     /// The number of events measured of each kind, at most.
     private static let sample = 100
@@ -26,19 +26,19 @@ struct WaitingCrowd {
     private var now = Instant(nanoseconds: 1)
     private var next: UInt64 = 1
 
-    /// Prints microseconds for each event, and how many claims it examines. Returns whether the largest crowd takes at most
+    /// Prints microseconds for each event, and how many claims it examines. Returns whether the largest load takes at most
     /// four times as many examinations as the smallest.
     @discardableResult
     static func measure(sizes: [Int] = sizes) -> Bool {
         var isFlat = true
         for shape in Shape.allCases {
             print("Waiters on one item, \(shape.rawValue): microseconds for an event, and claims looked at")
-            let rows = CrowdRows(sizes.map { WaitingCrowd(shape, $0).figures() })
+            let rows = LoadTable(sizes.map { WaiterLoad(shape, $0).figures() })
             if !rows.show() { isFlat = false }
         }
-        for shape in HoldingCrowd.Shape.allCases {
+        for shape in HolderLoad.Shape.allCases {
             print("\(shape.rawValue): microseconds for an event, and claims looked at")
-            let rows = CrowdRows(sizes.map { HoldingCrowd(shape, $0).figures() })
+            let rows = LoadTable(sizes.map { HolderLoad(shape, $0).figures() })
             if !rows.show() { isFlat = false }
         }
         return isFlat
@@ -55,14 +55,14 @@ struct WaitingCrowd {
         arbiter = Arbiter(bounds: bounds)
     }
 
-    private func figures() -> [(name: String, figure: CrowdFigure)] {
-        var crowd = self
-        crowd.gather()
-        var figures = [("to arrive and be identified", crowd.arrivals())]
-        figures.append(("to be cancelled", crowd.cancellations()))
-        figures.append(("another item's claim and end", crowd.others()))
-        var other = crowd
-        figures.append(("to be granted in turn, and end", crowd.turns()))
+    private func figures() -> [(name: String, figure: LoadFigure)] {
+        var load = self
+        load.gather()
+        var figures = [("to arrive and be identified", load.arrivals())]
+        figures.append(("to be cancelled", load.cancellations()))
+        figures.append(("another item's claim and end", load.others()))
+        var other = load
+        figures.append(("to be granted in turn, and end", load.turns()))
         figures.append(("to run out of time", other.timeouts()))
         figures.append(("to end, last come first", other.ends()))
         return figures
@@ -73,55 +73,55 @@ struct WaitingCrowd {
         for _ in 0..<count { arrive() }
     }
 
-    private mutating func arrivals() -> CrowdFigure {
-        time(Self.sample) { crowd in for _ in 0..<Self.sample { crowd.arrive() } }
+    private mutating func arrivals() -> LoadFigure {
+        time(Self.sample) { load in for _ in 0..<Self.sample { load.arrive() } }
     }
 
     /// From everywhere in the queue.
-    private mutating func cancellations() -> CrowdFigure {
+    private mutating func cancellations() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
         let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }
-        return time(Self.sample) { crowd in
-            for claim in chosen { crowd.tell(.withdrawn(claim)) }
+        return time(Self.sample) { load in
+            for claim in chosen { load.tell(.withdrawn(claim)) }
         }
     }
 
-    private mutating func others() -> CrowdFigure {
-        time(Self.sample) { crowd in
+    private mutating func others() -> LoadFigure {
+        time(Self.sample) { load in
             for _ in 0..<Self.sample {
-                let id = crowd.claim(1 << 40, .write(.updating), by: nil)
-                crowd.tell(.ended(id))
+                let id = load.claim(1 << 40, .write(.updating), by: nil)
+                load.tell(.ended(id))
             }
         }
     }
 
-    private mutating func turns() -> CrowdFigure {
+    private mutating func turns() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
         var ended = 0
-        let span = time(waiting) { crowd in
-            crowd.tell(.ended(crowd.holder))
-            while let effect = crowd.effects.popLast() {
+        let span = time(waiting) { load in
+            load.tell(.ended(load.holder))
+            while let effect = load.effects.popLast() {
                 guard case .grant(let claim, _) = effect else { continue }
                 ended += 1
-                crowd.arbiter.handle(.ended(claim), at: crowd.now, into: &crowd.effects)
+                load.arbiter.handle(.ended(claim), at: load.now, into: &load.effects)
             }
         }
         precondition(ended == waiting, "each has had a turn")
         return span
     }
 
-    private mutating func timeouts() -> CrowdFigure {
+    private mutating func timeouts() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).count - 1
         now = now + .seconds(20)
         var granted = 0
-        let span = time(waiting) { crowd in
+        let span = time(waiting) { load in
             var isMore = true
             while isMore {
-                crowd.tell(.tick)
+                load.tell(.tick)
                 isMore = false
-                for effect in crowd.effects {
+                for effect in load.effects {
                     if case .grant = effect { granted += 1 }
-                    if case .wake(let moment) = effect, moment <= crowd.now { isMore = true }
+                    if case .wake(let moment) = effect, moment <= load.now { isMore = true }
                 }
             }
         }
@@ -130,15 +130,15 @@ struct WaitingCrowd {
         return span
     }
 
-    private mutating func ends() -> CrowdFigure {
+    private mutating func ends() -> LoadFigure {
         let held = arbiter.claims(on: ItemID(Self.item))
-        return time(held.count) { crowd in
-            for claim in held.reversed() { crowd.tell(.ended(claim)) }
+        return time(held.count) { load in
+            for claim in held.reversed() { load.tell(.ended(claim)) }
         }
     }
 
-    private mutating func time(_ events: Int, _ body: (inout WaitingCrowd) -> Void) -> CrowdFigure {
-        CrowdFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }, body)
+    private mutating func time(_ events: Int, _ body: (inout WaiterLoad) -> Void) -> LoadFigure {
+        LoadFigure(of: &self, events, examinedClaims: { $0.arbiter.examinedClaims }, body)
     }
 
     private var holder: ClaimID { ClaimID(1) }
