@@ -10,7 +10,7 @@ struct LoadGaugeTests {
         let isOver = Atomic<Bool>(false)
     }
 
-    @Test("One thread more than there are processors waits")
+    @Test("One more runnable thread than processors is too many")
     func moreThreadsThanProcessorsIsOversubscribed() throws {
         let gauge = try #require(LoadGauge())
         let work = Work()
@@ -18,7 +18,7 @@ struct LoadGaugeTests {
         for _ in 0...OwnProcess.processors {
             try JoinableThread { while !work.isOver.load(ordering: .relaxed) {} }.detach()
         }
-        let took = try eventually(within: .seconds(10), "a crowd") { gauge.isOversubscribed }
-        print("a crowd was seen after \(took)")
+        let took = try eventually(within: .seconds(10), "too many threads") { gauge.isOversubscribed }
+        print("too many threads were seen after \(took)")
     }
 }

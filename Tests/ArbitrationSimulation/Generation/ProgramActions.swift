@@ -38,7 +38,7 @@ extension WorldGenerator {
 
     /// An item with one of its names; large populations prefer a few places.
     mutating func part(_ items: [ItemID], _ access: Access) -> ClaimRequest.Part? {
-        let few = chance.isLucky(crowd > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
+        let few = chance.isLucky(families > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
         guard let item = chance.one(of: few), let place = chance.one(of: tree.nodes[item]?.names ?? []) else {
             return nil
         }

@@ -65,7 +65,7 @@ package struct WorldGenerator: Sendable {
     /// The share of claims, in percent, that are not identified at once.
     let shyness: Int
     private let length: Int
-    let crowd: Int
+    let families: Int
     private let onStep: (@Sendable (SimulationStep) -> Void)?
 
     package init(
@@ -76,10 +76,10 @@ package struct WorldGenerator: Sendable {
         // Each fiftieth world is large.
         let isLarge = seed % 50 == 0 && !isBrief
         length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
-        crowd = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
+        families = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
         shyness = chance.one(of: [0, 10, 40]) ?? 0
         bounds = Self.bounds(&chance)
-        population = ProgramPopulation(families: crowd, &chance)
+        population = ProgramPopulation(families: families, &chance)
         self.seed = seed
         self.chance = chance
         self.onStep = onStep
@@ -158,7 +158,7 @@ package struct WorldGenerator: Sendable {
 
     private mutating func settleLand() {
         tell(.placed(ModelTree.root, DirectoryInfo(in: nil)))
-        let size = 2 + min(crowd, 60) / 2
+        let size = 2 + min(families, 60) / 2
         for _ in 0..<size { makeDirectory() }
         for _ in 0..<(size + chance.below(4)) { addFile() }
         for _ in 0..<chance.below(3) { addHardLink() }

@@ -5,12 +5,12 @@ import Coordination
 import Testing
 
 /// Rules that apply only when very many claims wait.
-@Suite("Crowds")
+@Suite("Limits of work with many waiters")
 struct WorkLimitTests {
     private static let wanted: UInt64 = 1
 
     /// A claim holds the item, and the given number of threads of some processes wait for it.
-    private static func crowd(_ waiters: UInt64, of processes: UInt64, _ bounds: Bounds = Bounds())
+    private static func manyWaiters(_ waiters: UInt64, of processes: UInt64, _ bounds: Bounds = Bounds())
         -> ArbiterHarness
     {
         var harness = ArbiterHarness(bounds)
@@ -36,7 +36,7 @@ struct WorkLimitTests {
     /// Rule T5: if the time of many claims runs out at once, each tick lets a part proceed and requests the next tick
     /// at once.
     @Test func timersPerTickAreBounded() {
-        var harness = Self.crowd(1_000, of: 3, Self.patient)
+        var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
         harness.now = harness.now + .seconds(20)
         repeat {
@@ -49,7 +49,7 @@ struct WorkLimitTests {
     /// Rule G5: a grant lists a bounded number of the claims that it preempts, and says whether there are more.
     @Test func preemptedListIsBounded() {
         let most = WorkLimits().preempted
-        var harness = Self.crowd(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
+        var harness = Self.manyWaiters(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
         harness.tick(at: harness.now + .seconds(20))
         let grants = harness.effects.compactMap { if case .grant(_, let grant) = $0 { grant } else { nil } }
         #expect(grants.count == most + 2)
@@ -64,7 +64,7 @@ struct WorkLimitTests {
     ///
     /// No claim is examined for cycles, however many wait, even when their time runs out.
     @Test func threadsWithoutHoldsAreNotExamined() {
-        var harness = Self.crowd(900, of: 3, Self.patient)
+        var harness = Self.manyWaiters(900, of: 3, Self.patient)
         harness.now = harness.now + .seconds(20)
         repeat { harness.tick(at: harness.now) } while harness.wakes.next.map { $0 <= harness.now } ?? false
         for number in 2...901 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
@@ -76,7 +76,7 @@ struct WorkLimitTests {
     /// With more programs it is found at the next whole second.
     @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
     func deadlockDelayAmongManyPrograms(others: UInt64, isAtOnce: Bool) {
-        var harness = Self.crowd(1_000, of: others, Self.patient)
+        var harness = Self.manyWaiters(1_000, of: others, Self.patient)
         harness.now = Instant(nanoseconds: 1_300_000_000)
         harness.claim(5_001, .write(.updating), 7, by: .process(50))
         harness.claim(5_002, .write(.updating), 8, by: .process(51))
@@ -144,9 +144,9 @@ struct WorkLimitTests {
 
     /// Rule D5: a search that stops at its limit resumes there in the next second, with its earlier results.
     @Test func searchResumesWhereItStopped() {
-        var crowd = WorkLimits()
-        (crowd.programs, crowd.steps, crowd.stepsPerRoot) = (1, 300, 50)
-        var harness = ArbiterHarness(Self.patient, crowd)
+        var limits = WorkLimits()
+        (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 300, 50)
+        var harness = ArbiterHarness(Self.patient, limits)
         harness.now = Instant(nanoseconds: 1)
         // Each holds a file and waits for the next one's file.
         for number in 1...200 as ClosedRange<UInt64> {
@@ -158,7 +158,7 @@ struct WorkLimitTests {
         Self.entangle(&harness, from: 5_000)
         let found = Self.secondsUntilFound(&harness, atMost: 8)
         #expect(found != nil)
-        #expect(harness.arbiter.searchSteps < 2 * crowd.steps)
+        #expect(harness.arbiter.searchSteps < 2 * limits.steps)
     }
 
     /// Rule Q5: a reader overtakes the writers that its program blocks, but not in an overlong queue.
@@ -182,7 +182,7 @@ struct WorkLimitTests {
 
     /// Rule Q5: around the limit of a queue, an event examines few claims on average, as elsewhere.
     @Test func overlongQueueHysteresis() {
-        var harness = Self.crowd(256, of: 3, Self.patient)
+        var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
         for number in 1_000..<1_100 as Range<UInt64> {
             harness.claim(number, .write(.updating), Self.wanted, by: Self.thread(number, of: number % 3))
@@ -278,7 +278,7 @@ struct WorkLimitTests {
 
     /// Rule Q5: a claim of the writer's own program overtakes all claims that the writer blocks, however many.
     @Test func overlongQueueIsOvertakenByHoldingProgram() {
-        var harness = Self.crowd(300, of: 3, Self.patient)
+        var harness = Self.manyWaiters(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))
         #expect(harness.granted == [ClaimID(5_000)])
     }

@@ -6,7 +6,7 @@ import Testing
 @Suite("Differential")
 struct DifferentialTests {
     static let seeds: ClosedRange<UInt64> = 1...5_000
-    static let crowds: UInt64 = 1_500
+    static let lowLimitSeeds: UInt64 = 1_500
 
     @Test("the arbiter agrees with the naive one in worlds drawn from seeds")
     func agreesInRandomWorlds() {
@@ -21,11 +21,11 @@ struct DifferentialTests {
     }
 
     /// Rules D5, Q5, G5 and Y11, with limits at which two count as many.
-    @Test("they agree in small crowds as well")
+    @Test("they agree under low limits of work as well")
     func agreesWithLowLimits() {
         var limits = WorkLimits()
         (limits.programs, limits.preempted) = (1, 1)
-        for seed in 1...Self.crowds {
+        for seed in 1...Self.lowLimitSeeds {
             (limits.holders, limits.queue) = (1 + Int(seed % 3), 1 + Int(seed / 3 % 2))
             var world = RandomWorld(seed: seed, limits: limits)
             if let disagreement = world.play(steps: 60) {

@@ -93,8 +93,8 @@ import Testing
         #expect(threads.count == 2)
     }
 
-    @Test("A user is a crowd from 64 waiting opens on, until none is left that has not begun")
-    func crowdFrom64WaitingOpens() throws {
+    @Test("A user counts as crowded from 64 waiting opens until all of them have begun")
+    func usersAreCrowdedFrom64WaitingOpens() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: UInt, of user: UInt32) {
             for token in 0..<count {

@@ -26,10 +26,10 @@ import Testing
         var pace = OpenRate()
         let few = (0..<400).contains { pace.note(Int32($0 % 2), at: moment(UInt64($0))) }
         #expect(!few)
-        var crowd = OpenRate()
+        var rate = OpenRate()
         let processes = OpenRate.processes
         let found = (0..<processes * 300).contains { number in
-            crowd.note(Int32(1 + number % processes), at: moment(UInt64(number / 100)))
+            rate.note(Int32(1 + number % processes), at: moment(UInt64(number / 100)))
         }
         #expect(found)
     }

@@ -90,7 +90,7 @@ extension MountTests.HostileClientTests {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }
-        let crowd = try Program("python3").start(
+        let guests = try Program("python3").start(
             "-c",
             """
             import os, resource, socket, sys
@@ -114,14 +114,16 @@ extension MountTests.HostileClientTests {
             print(len(held), refused, why.decode().strip(), flush=True)
             sys.stdin.readline()
             """, mount.socket, String(mount.pid), input: .keyboard)
-        defer { crowd.send(SIGKILL) }
-        try eventually(within: .seconds(20), "the guests: \(crowd.errorText)") { crowd.text.hasSuffix("\n") }
-        #expect(crowd.text.hasPrefix("200 100 "), "\(crowd.text)")
-        #expect(crowd.text.contains("guests of this mount have 100 connections"))
+        defer { guests.send(SIGKILL) }
+        try eventually(within: .seconds(20), "the guests: \(guests.errorText)") {
+            guests.text.hasSuffix("\n")
+        }
+        #expect(guests.text.hasPrefix("200 100 "), "\(guests.text)")
+        #expect(guests.text.contains("guests of this mount have 100 connections"))
         try TruceCommand.run("status", mount.path)
         try Script("cd \"$1\"; echo text >file; ls; cat file").run(mount.path)
-        try crowd.type("\n")
-        try crowd.wait(within: .seconds(10)).requireSuccess()
+        try guests.type("\n")
+        try guests.wait(within: .seconds(10)).requireSuccess()
         try mount.end()
     }
 

@@ -11,10 +11,10 @@ extension MountTests {
         func sigtermReleasesWaitersAndServesOpenFiles() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let (pid, socket) = (try mount.daemonPID, try mount.socket())
             let threads = try Self.threads(of: pid)
-            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            let took = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
             print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
             #expect(took < .seconds(10))
             #expect(try !MountedDirectory.isMounted(mount.path))
@@ -23,14 +23,14 @@ extension MountTests {
             let again = try TruceCommand.attempt("mount", mount.path)
             try WrongCommandLine("mount", code: 1, "already mounted by truce by pid \(pid)").check(
                 again, in: mount.path)
-            try crowd.holder.must("write", "h", " and more")
+            try waiters.holder.must("write", "h", " and more")
             // The socket's name still exists. A program that connects to it waits for no answer.
             let knocking = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
             let knock = try Program("python3").start("-c", knocking, socket).wait(within: .seconds(10))
             #expect(knock.errorText.contains("ConnectionRefusedError"), "\(knock.errorText)")
             // Threads of libdispatch would end the process where `/proc` does not show them.
             #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
-            try crowd.holder.must("close", "h")
+            try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
@@ -48,15 +48,15 @@ extension MountTests {
         func aSecondSigtermEndsTheDaemon() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
-            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            let took = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
             kill(pid, SIGTERM)
             let end = try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
             print("told after \(took.milliseconds) ms; gone \(end.milliseconds) ms after the second signal")
-            try mount.checkHandleSurvives(crowd.holder)
+            try mount.checkHandleSurvives(waiters.holder)
             #expect(try !MountedDirectory.isMounted(mount.path))
             try mount.mount()
             try mount.unmount()
@@ -95,13 +95,13 @@ extension MountTests {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try Self.mounted(over: "tmpfs")
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try Program("umount").run("--lazy", mount.path)
             try Program("mount").run("-t", "tmpfs", "another", mount.path)
-            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            let took = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
             print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
-            try crowd.holder.must("close", "h")
+            try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
@@ -139,15 +139,15 @@ extension MountTests {
         func sigtermLeavesAnotherMountAlone() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try TruceCommand.run("unmount", "--lazy", mount.path)
             // The new mount is one of Truce, too: a user may remove that one as well.
             let source = try Lab.freshDirectory("another")
             try TruceCommand.run("mount", source, mount.path)
             defer { attemptUnmount(mount.path) }
-            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
-            try crowd.holder.must("close", "h")
+            _ = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
+            try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
@@ -161,11 +161,11 @@ extension MountTests {
             try Program("mkdir").run(parent + "/desk")
             let mount = try Self.mounted(in: parent + "/desk")
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try Script("cd \"$1\"; mv desk $'d\\xffsk'").run(parent)
-            _ = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
-            try crowd.holder.must("close", "h")
+            _ = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
+            try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
@@ -182,14 +182,14 @@ extension MountTests {
             try Program("mkdir").run(above)
             let mount = try Self.mounted(in: above)
             defer { mount.abandon() }
-            let crowd = try WaitingPrograms(in: mount)
+            let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             defer { uncover(mount.path, above) }
             if cover != .above { try Program("mount").run("-t", "tmpfs", "cover", mount.path) }
             if cover != .root { try Program("mount").run("-t", "tmpfs", "cover", above) }
-            let took = try crowd.expectErrors(after: { kill(pid, SIGTERM) })
+            let took = try waiters.expectErrors(after: { kill(pid, SIGTERM) })
             print("waiting programs were told \(took.milliseconds) ms after SIGTERM")
-            try crowd.holder.must("close", "h")
+            try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }

@@ -11,7 +11,7 @@ extension MountTests {
         private struct Outcome: Decodable {
             var quiet: Double
             var crowded: Double
-            /// The number of opens that ended before the crowd got its signal.
+            /// The number of opens that ended before the openers got their signal.
             var early: Int?
             var opened: Int
             var failed: Int
@@ -21,15 +21,15 @@ extension MountTests {
         /// In milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd` checks the 100 ms.
         private static let most = 10_100.0
 
-        /// If root runs this test, the crowd belongs to another user.
+        /// If root runs this test, the openers belong to another user.
         private static let others = geteuid() == 0 ? "allow_other," : ""
 
-        private static func crowd(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
+        private static func openMany(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
             let worker = Checkout.path("Tests/Workers/crowd")
             let words = [worker, path, "3", "\(threads)", "30"] + way
             let run = try Script("exec python3 \"$@\"").attempt(arguments: words).requireSuccess()
             let outcome = try JSONDecoder().decode(Outcome.self, from: Data(run.output))
-            print("crowds: \(outcome)")
+            print("many openers: \(outcome)")
             return outcome
         }
 
@@ -40,7 +40,7 @@ extension MountTests {
             }
             // The writer keeps its file for longer than a wait lasts.
             try MountedDirectory.with(Self.others + "wait=1s,hold=60s,idle=60s") { mount in
-                let outcome = try Self.crowd(mount.path)
+                let outcome = try Self.openMany(mount.path)
                 #expect(outcome.crowded < outcome.quiet + Self.most)
                 #expect(outcome.opened == 300)
                 #expect(outcome.failed == 0)
@@ -53,7 +53,7 @@ extension MountTests {
                 return print("shown where the daemon moves the data")
             }
             try MountedDirectory.with(Self.others + "wait=60s,hold=60s,idle=60s") { mount in
-                let outcome = try Self.crowd(mount.path, "kill")
+                let outcome = try Self.openMany(mount.path, "kill")
                 #expect(outcome.early == 0, "all of them wait")
                 #expect(outcome.crowded < outcome.quiet + Self.most)
                 #expect(Double(try #require(outcome.taken)) < Self.most)
@@ -69,7 +69,7 @@ extension MountTests {
             defer { mount.abandon() }
             try mount.mount()
             let pid = try mount.daemonPID
-            let outcome = try Self.crowd(mount.path, "end", "\(pid)")
+            let outcome = try Self.openMany(mount.path, "end", "\(pid)")
             #expect(outcome.early == 0, "all of them wait")
             #expect(outcome.failed == 300)
             #expect(Double(try #require(outcome.taken)) < Self.most)
@@ -91,7 +91,7 @@ extension MountTests {
             try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
                 try MountedDirectory.isMounted(directory)
             }
-            let outcome = try Self.crowd(directory, threads: 400, "kill")
+            let outcome = try Self.openMany(directory, threads: 400, "kill")
             #expect(try #require(outcome.early) > 0)
             try eventually(within: .seconds(10), "the line of an open beyond the share") {
                 daemon.errorText.contains("went ahead: too many opens of user 200000 wait already: wanted")
