@@ -46,7 +46,7 @@ package struct MountError: Error, Sendable {
 package final class Mount: StatusSource {
     private let configuration: MountConfiguration
     private let mountpoint: String
-    private let session: Session
+    private let session: FuseSession
     private let filesystem: CoordinatedFilesystem
     private let end: ServiceShutdown
     /// The mount's entry in the mount table, read after mounting.
@@ -80,7 +80,7 @@ package final class Mount: StatusSource {
                 sharedBy: configuration.allowOther ? geteuid() : nil, log: log)
             end = try ServiceShutdown()
             before = try MountTable.current()
-            session = try Session(
+            session = try FuseSession(
                 at: mountpoint, over: try Self.place(at: mountpoint, showing: source, configuration),
                 options: configuration.libraryOptions,
                 replacing: try Self.deadMount(at: mountpoint, hiding: source, configuration),
@@ -237,7 +237,7 @@ extension Mount {
     ///
     /// If the directory was renamed or became a link meanwhile, the mount is at another path and is unmounted.
     private static func newMount(
-        by session: borrowing Session, at mountpoint: String, of source: String, since before: MountTable,
+        by session: borrowing FuseSession, at mountpoint: String, of source: String, since before: MountTable,
         _ log: (String) -> Void
     ) throws(MountError) -> MountEntry {
         let found: MountEntry?

@@ -11,7 +11,7 @@ func makeCallbackTable() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
     operations.`init` = { root, connection in
         guard let root, let connection else { return }
-        withSessionContext(root) { $0.handshake.agree(with: connection) }
+        withFuseSessionContext(root) { $0.handshake.agree(with: connection) }
     }
     addInodeOperations(to: &operations)
     addAttributeOperations(to: &operations)
@@ -248,5 +248,5 @@ private func serve(_ request: fuse_req_t?, _ body: (any Filesystem, consuming Re
 @inline(__always)
 func withFilesystem(of request: fuse_req_t?, _ body: (any Filesystem) -> Void) {
     guard let root = fuse_req_userdata(request) else { return }
-    withSessionContext(root) { body($0.filesystem) }
+    withFuseSessionContext(root) { body($0.filesystem) }
 }

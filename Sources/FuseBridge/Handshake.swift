@@ -92,14 +92,14 @@ func makeTransport() -> fuse_custom_io {
     transport.read = { descriptor, buffer, capacity, root in
         let count = read(descriptor, buffer, capacity)
         guard count >= MemoryLayout<cfuse_in_header>.size, let root else { return count }
-        withSessionContext(root) {
+        withFuseSessionContext(root) {
             $0.handshake.observe(request: UnsafeRawBufferPointer(start: buffer, count: count))
         }
         return count
     }
     transport.writev = { descriptor, vectors, count, root in
         if let root {
-            withSessionContext(root) {
+            withFuseSessionContext(root) {
                 $0.handshake.amend(reply: UnsafeMutableBufferPointer(start: vectors, count: Int(count)))
             }
         }

@@ -11,7 +11,7 @@ import Synchronization
 struct RequestLoop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer
-    let root: Unmanaged<SessionContext>
+    let root: Unmanaged<FuseSessionContext>
     let polling: BusyPolling
 
     /// Calls to the source are assumed not to block; a request that takes longer, in nanoseconds, is reported.

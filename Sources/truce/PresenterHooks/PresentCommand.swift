@@ -90,12 +90,12 @@ struct PresentCommand: ParsableCommand {
         let bytes = try RawArgument.bytes(of: path)
         let mounted = try Watchdog.withDeadline { try MountedPath(bytes) }
         let wire = try Watchdog.withDeadline { try DaemonClient(to: mounted.mount).release() }
-        let session = try PresenterSession(
+        let client = try PresenterClient(
             of: mounted, over: wire, running: hooks, printing: json, savedBy: serverProcess,
             watching: unsaved)
         let target = json ? STDERR_FILENO : STDOUT_FILENO
         LineOutput.say("truce: presenting '\(mounted.absolute.printable)'", to: target)
-        try session.run()
+        try client.run()
     }
 }
 

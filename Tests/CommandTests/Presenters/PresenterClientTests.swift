@@ -9,10 +9,10 @@ import Testing
 import truce
 
 /// `truce present` against a server that the test plays.
-struct PresenterSessionTests {
+struct PresenterClientTests {
     @Test("a command that succeeds is an answer, and gets the question in its environment")
     func commandSuccessIsAnswer() throws {
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: .save, "env | grep ^TRUCE_ | sort >\"$(dirname \"$TRUCE_PATH\")/out\"")
         try stage.ask(.save, id: 7, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(7)).encoding)
@@ -37,7 +37,7 @@ struct PresenterSessionTests {
             ("no-such-program", "the command for 'save' ended with code 127"),
         ])
     func commandFailureIsError(command: String, message: String) throws {
-        let stage = try SessionFixture(for: .save, command)
+        let stage = try PresenterClientFixture(for: .save, command)
         try stage.ask(.save, id: 1, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: .of(message)).encoding)
         try stage.end()
@@ -47,7 +47,7 @@ struct PresenterSessionTests {
         "at the deadline the answer is an error and all of the command's group is asked to end, then killed")
     func commandEndsAtDeadline() throws {
         let stubborn = "trap '' TERM; (trap '' TERM; echo >ready; while :; do read line <never; done) & wait"
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: [.save, .didChange], "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >pid; \(stubborn)")
         for name in ["ready", "never"] { try stage.makePipe(name) }
         let asked = MonotonicClock.nanoseconds
@@ -68,7 +68,7 @@ struct PresenterSessionTests {
 
     @Test("commands run one after the other; after its deadline a command does not run")
     func commandsRunInOrder() throws {
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: .all,
             "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $TRUCE_MESSAGE >>out; read line <go-$TRUCE_MESSAGE; echo end >>out"
         )
@@ -98,7 +98,7 @@ struct PresenterSessionTests {
         "a question to relinquish is answered at once while a command for a notice runs",
         arguments: [PresenterNotice.didChange, .didMove, .reacquire])
     func relinquishing(notice: PresenterNotice) throws {
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: .all, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <never; echo >>out")
         for name in ["ready", "never"] { try stage.makePipe(name) }
         try stage.ask(.save, id: 1, deadline: 60_000)
@@ -117,14 +117,14 @@ struct PresenterSessionTests {
 
     @Test("a process that saves for the commands is named when the presenter is registered")
     func serverProcess() throws {
-        let stage = try SessionFixture(for: .save, "true", savedBy: 77)
+        let stage = try PresenterClientFixture(for: .save, "true", savedBy: 77)
         #expect(stage.registered?.serverProcess == ProcessForm(pid: 77))
         try stage.end()
     }
 
     @Test("a message without a command is answered at once, and an unknown message is refused")
     func requestWithoutCommandIsAnswered() throws {
-        let stage = try SessionFixture(for: .didMove, "true")
+        let stage = try PresenterClientFixture(for: .didMove, "true")
         try stage.ask(.save, id: 1, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
         try stage.send(Array(#"{"jsonrpc":"2.0","id":"x","method":"presenter/dance","params":{}}"#.utf8))
@@ -135,7 +135,7 @@ struct PresenterSessionTests {
 
     @Test("when the connection ends, a command without a waiting question is ended")
     func connectionEndStopsCommand() throws {
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
         try stage.makePipe("ready")
         try stage.tell(.didChange)
@@ -148,7 +148,7 @@ struct PresenterSessionTests {
 
     @Test("when the connection ends, a command that saves may finish")
     func closedWhileSaving() throws {
-        let stage = try SessionFixture(
+        let stage = try PresenterClientFixture(
             for: .save,
             "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <go-didChange; echo saved >>out")
         for name in ["ready", "go-didChange"] { try stage.makePipe(name) }
@@ -173,15 +173,15 @@ extension ProtocolFailure {
     }
 }
 
-/// A session on a thread of its own, with the test at the other end of its socket. The mount exists in name only.
-private final class SessionFixture {
+/// A client on a thread of its own, with the test at the other end of its socket. The mount exists in name only.
+private final class PresenterClientFixture {
     let directory: String
     private let socket: OwnedDescriptor
     private var thread: JoinableThread?
-    private let outcome = SessionEnd()
+    private let outcome = PresenterClientEnd()
     private var reader = FrameReader(limit: 1 << 20)
 
-    private final class SessionEnd: Sendable {
+    private final class PresenterClientEnd: Sendable {
         let sentence = Mutex("it ended in order")
     }
 
@@ -201,11 +201,11 @@ private final class SessionFixture {
         hooks.set(command, for: messages)
         thread = try JoinableThread { [outcome, hooks, theirs = ends[1]] in
             do {
-                let session = try PresenterSession(
+                let client = try PresenterClient(
                     of: MountedPath(Array("notes".utf8), in: mount),
                     over: ControlWire(over: OwnedDescriptor(adopting: theirs)), running: hooks,
                     printing: false, savedBy: server)
-                try session.run()
+                try client.run()
             } catch {
                 outcome.sentence.withLock { $0 = (error as? CommandFailure)?.message ?? "\(error)" }
             }
@@ -243,7 +243,7 @@ private final class SessionFixture {
 
     func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
 
-    /// The next message from the session.
+    /// The next message from the client.
     func receive() throws -> [UInt8] {
         while true {
             if let message = try reader.next() { return message }
@@ -266,7 +266,7 @@ private final class SessionFixture {
 
     func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }
 
-    /// Hangs up. Returns the session's output at that.
+    /// Hangs up. Returns the client's output at that.
     @discardableResult
     func end() throws -> String {
         hangUp()

@@ -14,7 +14,7 @@ import LinuxSystem
 /// While a command for a notice runs, requests to relinquish are answered at once. That command may wait for the very access
 /// that made the request, and its own reads and writes have their own claims. The commands for those requests run later, in
 /// their order.
-package final class PresenterSession {
+package final class PresenterClient {
     /// The longest queue of commands. At that length no more messages are read, and in the end the server closes the
     /// connection.
     private static let longestQueue = 1024

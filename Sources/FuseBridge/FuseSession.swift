@@ -5,10 +5,10 @@ package import LinuxSystem
 import Synchronization
 
 /// One mounted filesystem, from mount to unmount.
-package struct Session: ~Copyable, @unchecked Sendable {
+package struct FuseSession: ~Copyable, @unchecked Sendable {
     // @unchecked: both references are set once, and libfuse's session may be used from any thread.
     private let session: OpaquePointer
-    private let root: Unmanaged<SessionContext>
+    private let root: Unmanaged<FuseSessionContext>
     package let connection: Connection
     /// The mount's number, or nil if libfuse mounted, which resolves a path and returns no number.
     package let mount: Int?
@@ -23,7 +23,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         wanting features: ConnectionFeatures
     ) throws(Errno) {
         var made: MountRoot?
-        let root = Unmanaged.passRetained(SessionContext(Handshake(wanting: features)))
+        let root = Unmanaged.passRetained(FuseSessionContext(Handshake(wanting: features)))
         guard let session = Self.makeSession(options: options, root: root) else {
             root.release()
             throw .invalid
@@ -114,7 +114,7 @@ package struct Session: ~Copyable, @unchecked Sendable {
         return made
     }
 
-    private static func makeSession(options: String, root: Unmanaged<SessionContext>) -> OpaquePointer? {
+    private static func makeSession(options: String, root: Unmanaged<FuseSessionContext>) -> OpaquePointer? {
         var operations = makeCallbackTable()
         var arguments = ["truce", "-o", options].map { (argument: String) in strdup(argument) }
         defer { for argument in arguments { free(argument) } }
@@ -213,7 +213,7 @@ package final class ServiceShutdown: Sendable {
 }
 
 /// The object behind the user-data pointer of C callbacks, which can neither be generic nor capture.
-final class SessionContext: @unchecked Sendable {
+final class FuseSessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake
     let lastRequest = Atomic<UInt64>(0)
@@ -223,6 +223,6 @@ final class SessionContext: @unchecked Sendable {
 }
 
 @inline(__always)
-func withSessionContext(_ userData: UnsafeMutableRawPointer, _ body: (SessionContext) -> Void) {
-    Unmanaged<SessionContext>.fromOpaque(userData)._withUnsafeGuaranteedRef(body)
+func withFuseSessionContext(_ userData: UnsafeMutableRawPointer, _ body: (FuseSessionContext) -> Void) {
+    Unmanaged<FuseSessionContext>.fromOpaque(userData)._withUnsafeGuaranteedRef(body)
 }
