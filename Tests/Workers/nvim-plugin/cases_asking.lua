@@ -28,7 +28,7 @@ local function dirty(settings)
     editor:type(':echo "something else"<CR>')
     stages.write(stage.file, 'theirs\n')
     editor:command('checktime')
-    editor:said('somebody changed notes.md')
+    editor:said('an unknown program changed notes.md')
     editor:command('edit!')
     stages.write(stage.file, 'zero\none\ntwo\nthree\n')
     editor:command('edit!')
@@ -345,7 +345,7 @@ return {
   { 'saved while the user types', inserting },
   { 'saved from another window, and hidden', elsewhere },
   { 'saved in the middle of a command', in_command_line },
-  { 'nobody waits for a key', while_a_key_is_waited_for },
+  { 'no program waits for a key press', while_a_key_is_waited_for },
   { 'a read-only buffer refuses', read_only({}) },
   { 'a read-only buffer refuses without a question', read_only({ 'set confirm' }) },
   { 'autocommands run, and messages wait for them', autocommands },
@@ -356,7 +356,7 @@ return {
   { 'without a terminal', headless },
   { 'unknown messages do no harm', strangers },
   { 'a deleted file is closed', goes },
-  { 'a deleted file stays while somebody types', goes_while_typing },
+  { 'a deleted file stays while the user types', goes_while_typing },
   { 'unsaved text stays when the file goes', stays },
   { 'a file that is made anew stays open', comes_back },
   { 'a file that comes back meets unsaved text', comes_back_to_unsaved_text },

@@ -295,7 +295,7 @@ local function mistrusts(stage)
     settings = { 'lua vim.loop.getuid = function() return 4711 end' }
   end
   local editor = stage:editor({ settings = settings })
-  editor:said('whom you need not trust')
+  editor:said('which is neither you nor root')
   assert(daemon:count('opened') == 0)
   os.remove(stage.socket)
   stages.write(stage.socket, '')
@@ -308,7 +308,7 @@ local function status(stage)
   assert(daemon:call('relinquishToReader', presenter, { turn = 3 }))
   local lines = table.concat(editor:lua([[return require('truce.views').status_lines()]]), '\n')
   assert(lines:find(stage.mount .. ': connected', 1, true), lines)
-  for _, part in ipairs({ 'notes.md [+] [turn of cat (712)]', 'cat (712), to read' }) do
+  for _, part in ipairs({ 'notes.md [+] [in use by cat (712)]', 'cat (712), to read' }) do
     assert(lines:find(part, 1, true), lines)
   end
   editor:type(':TruceStatus<CR>')
@@ -335,6 +335,6 @@ return {
   { 'the command tells the socket', asks_the_command },
   { 'a missing command is told once', has_no_command },
   { 'a failing command is told', command_fails },
-  { 'a socket of somebody else is not trusted', mistrusts },
-  { 'the status tells who asked', status },
+  { 'a socket of another user is not trusted', mistrusts },
+  { 'the status names the program that asked', status },
 }

@@ -47,8 +47,8 @@ local function causes()
   -- The end of a line, the escape of C1, marks of direction, and letters that come beside them in Unicode.
   same(text.shown('a\u{2028}b\u{9b}c\u{202e}d\u{2066}e\u{200f}f\u{61c}g\n'), 'a?b?c?d?e?f?g?')
   same(text.shown('Ü\u{200d}\u{2027}\u{202f}\u{2065}\u{61b}€'), 'Ü\u{200d}\u{2027}\u{202f}\u{2065}\u{61b}€')
-  same(text.cause({ pid = 0, program = 'cat', operation = 'else' }), { who = 'somebody', deed = 'use' })
-  same(text.cause(vim.NIL).who, 'somebody')
+  same(text.cause({ pid = 0, program = 'cat', operation = 'else' }), { who = 'an unknown program', deed = 'use' })
+  same(text.cause(vim.NIL).who, 'an unknown program')
 end
 
 local function table_of_mounts(stage)

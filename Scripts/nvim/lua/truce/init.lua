@@ -29,7 +29,7 @@ function M.start()
   on(group, { 'BufUnload', 'BufWipeout' }, function(event) presenters.unloaded(event.buf) end)
   on(group, { 'VimLeave' }, presenters.leave)
   vim.api.nvim_create_user_command('TruceStatus', function() require('truce.views').status() end, {
-    desc = 'Shows the mounts, what is presented, and who asked last',
+    desc = 'Shows the mounts, the presented files, and the programs that asked last',
   })
   vim.api.nvim_create_user_command('TruceDiff', function() require('truce.views').diff() end, {
     desc = 'Shows the text beside what the disk holds',

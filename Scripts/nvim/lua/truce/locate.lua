@@ -14,7 +14,7 @@ local function trusted(socket, mount, done)
     if stat.type ~= 'socket' then return done(nil, ("no socket: '%s'"):format(text.shown(socket))) end
     local own = uv.getuid()
     if stat.uid ~= 0 and stat.uid ~= own and not (own == 0 and stat.uid == mount.user) then
-      local sentence = "user %d, whom you need not trust, owns the socket '%s'"
+      local sentence = "user %d, which is neither you nor root, owns the socket '%s': it is not trusted"
       return done(nil, sentence:format(stat.uid, text.shown(socket)))
     end
     done(socket)

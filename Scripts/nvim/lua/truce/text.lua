@@ -92,7 +92,7 @@ function M.cause(cause)
   local pid = type(cause.pid) == 'number' and cause.pid or 0
   local known = pid > 0 and type(cause.program) == 'string' and cause.program ~= ''
   return {
-    who = known and ('%s (%d)'):format(M.shown(cause.program), pid) or 'somebody',
+    who = known and ('%s (%d)'):format(M.shown(cause.program), pid) or 'an unknown program',
     deed = deeds[cause.operation] or 'use',
   }
 end

@@ -26,7 +26,7 @@ local function document_line(document)
   local line = '    ' .. text.shown(document.relative)
   if vim.bo[document.buffer].modified then line = line .. ' [+]' end
   if document.state then line = line .. ' [' .. document.state .. ']' end
-  if turns.any(document) then line = line .. ' [turn of ' .. document.last.who .. ']' end
+  if turns.any(document) then line = line .. ' [in use by ' .. document.last.who .. ']' end
   if not document.presenter then line = line .. ' [not presented]' end
   return document.last_asked and line .. '  last asked ' .. document.last_asked or line
 end
