@@ -61,7 +61,7 @@ ask_journal() {
 expect_nobody_forced() {
     local found
     found=$(ask_journal "$1" forced)
-    expect "nobody was passed over: $found" is "$found" "proceeded=0 suspended=0 forfeited=0"
+    expect "no claim was preempted or suspended: $found" is "$found" "proceeded=0 suspended=0 forfeited=0"
 }
 
 milliseconds_since() {
