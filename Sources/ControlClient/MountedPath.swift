@@ -26,7 +26,7 @@ package struct MountedPath: Hashable, Sendable {
         } catch .noEntry {
             throw ClientFailure(.notFound, "'\(path.printable)' does not exist")
         } catch {
-            throw ClientFailure(.failed, "'\(path.printable)' cannot be looked at: \(error)")
+            throw ClientFailure(.failed, "'\(path.printable)' cannot be examined: \(error)")
         }
         guard let mount = try MountFinder.table().containing(resolved), mount.isTruce else {
             throw ClientFailure(.notFound, "'\(resolved.printable)' is not in a folder mounted by truce")

@@ -99,7 +99,7 @@ extension CommandFailure {
         case let error as Errno where error == .wouldBlock:
             self.init(.timedOut, "the daemon did not answer within \(MountSocket.timeoutSeconds) s")
         case let error as Errno where [.notConnected, .brokenPipe, .connectionReset].contains(error):
-            self.init(.failed, "the daemon has hung up")
+            self.init(.failed, "the daemon closed the connection")
         default: self.init(.failed, "the daemon's answer could not be understood: \(error)")
         }
     }

@@ -19,7 +19,7 @@ struct RulesCommand: ParsableCommand {
 
     @Option(
         name: .customLong("check"),
-        help: ArgumentHelp("Look at a configuration file instead: is it right?", valueName: "file"))
+        help: ArgumentHelp("Check a configuration file instead.", valueName: "file"))
     var file: String?
 
     @Argument(help: "A path in the mount.", completion: .directory)

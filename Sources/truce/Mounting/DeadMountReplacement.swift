@@ -122,7 +122,7 @@ enum DeadMountReplacement {
             }
         } catch {
             throw CommandFailure(
-                .failed, "the dead mount at '\(path.printable)' could not be taken away: \(error)")
+                .failed, "the dead mount at '\(path.printable)' could not be removed: \(error)")
         }
         say(String(decoding: path, as: UTF8.self), with: inside)
     }
@@ -141,6 +141,6 @@ enum DeadMountReplacement {
     static func say(_ path: String, with inside: [MountEntry]) {
         let places = inside.map { "'\($0.mountpoint.printable)'" }.joined(separator: ", ")
         let others = inside.isEmpty ? "" : ", and with it what was mounted in it: \(places)"
-        LineOutput.say("truce: took away a dead mount at '\(path.printable)'\(others)", to: STDOUT_FILENO)
+        LineOutput.say("truce: removed a dead mount at '\(path.printable)'\(others)", to: STDOUT_FILENO)
     }
 }

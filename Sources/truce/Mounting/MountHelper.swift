@@ -63,7 +63,7 @@ enum MountHelper {
                     try DeadMountReplacement.isReplaceable(at: path)
                 }
             }
-            if let dead { return say("a dead mount at '\(dead)' would be taken away", if: line.isVerbose) }
+            if let dead { return say("a dead mount at '\(dead)' would be removed", if: line.isVerbose) }
         }
         // With a named source, mount(8) itself finds the mount in the mount table when it mounts all once more.
         if directory == nil, try isMounted(line.directory) {

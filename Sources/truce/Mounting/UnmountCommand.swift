@@ -35,7 +35,7 @@ struct UnmountCommand: ParsableCommand {
         } catch .noEntry {
             throw CommandFailure(.notFound, "'\(directory)' does not exist")
         } catch {
-            throw CommandFailure(.failed, "'\(directory)' cannot be looked at: \(error)")
+            throw CommandFailure(.failed, "'\(directory)' cannot be examined: \(error)")
         }
         let table = try MountFinder.table()
         if let mount = table.top(at: resolved), mount.isTruce { return mount }
@@ -200,8 +200,8 @@ private struct BusyReport {
         switch (parts.isEmpty, scan.hidden > 0) {
         case (true, false): parts.append("nothing uses it any more; try again")
         case (true, true):
-            parts.append("no program that you may look at uses it; those of other users were not looked at")
-        case (false, true): parts.append("processes of other users were not looked at")
+            parts.append("no program that you may examine uses it; those of other users were not examined")
+        case (false, true): parts.append("processes of other users were not examined")
         case (false, false): break
         }
         return parts.joined(separator: "; ")

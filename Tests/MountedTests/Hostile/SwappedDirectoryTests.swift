@@ -48,7 +48,7 @@ extension MountTests {
             let refused = try TruceCommand.attempt("unmount", mount.path)
             let words =
                 geteuid() == 0
-                ? "is busy: nothing uses it any more; try again" : "no program that you may look at uses it"
+                ? "is busy: nothing uses it any more; try again" : "no program that you may examine uses it"
             #expect(refused.ending == .exited(1))
             #expect(refused.errorText.contains(words), "\(refused.errorText)")
 

@@ -107,7 +107,7 @@ extension MountTests {
         /// Mounts again as a user does after a crash.
         private static func replace(_ mount: MountedDirectory) throws {
             let outcome = try TruceCommand.run("mount", mount.path, mount.path)
-            let said = outcome.text.ranges(of: "took away a dead mount at '\(mount.path)'")
+            let said = outcome.text.ranges(of: "removed a dead mount at '\(mount.path)'")
             #expect(said.count == 1, "\(outcome.text)")
             #expect(try Program("cat").run(mount.path + "/document").text.hasPrefix("acknowledged"))
             let second = try TruceCommand.attempt("mount", mount.path)
@@ -167,7 +167,7 @@ extension MountTests {
                 !MountedDirectory.isAlive(killed)
             }
             let outcome = try TruceCommand.run("mount", source, place)
-            #expect(outcome.text.contains("took away a dead mount at '\(place)'"))
+            #expect(outcome.text.contains("removed a dead mount at '\(place)'"))
             try Script("echo again > \"$1/file\"").run(place)
             #expect(try FileContents.text(of: source + "/file") == "again\n")
             try TruceCommand.run("unmount", place)
