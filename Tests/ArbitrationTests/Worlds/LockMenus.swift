@@ -77,7 +77,7 @@ extension Menu {
             name: "G3, G4, G5, B1, Y7, T1: every nature",
             claims: [
                 ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write),
-                ClaimTemplate(.request, TestParts.write),
+                ClaimTemplate(.handleless, TestParts.write),
                 ClaimTemplate(.nameChange, TestParts.delete), ClaimTemplate(.pendingSave, TestParts.write),
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a")),
                 ClaimTemplate(.batch, TestParts.write, by: TestParties.aware("b")),
@@ -132,7 +132,7 @@ extension Menu {
             claims: [
                 ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write),
                 ClaimTemplate(.handle, TestParts.otherWrite),
-                ClaimTemplate(.request, TestParts.write),
+                ClaimTemplate(.handleless, TestParts.write),
             ], parties: [TestParties.parent, TestParties.stranger], isIdentifiedAtOnce: true,
             facts: [
                 .vacated(document: ItemID(1), orphan: ItemID(3)),
@@ -177,7 +177,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(
                     .aware, TestParts.write, by: TestParties.aware("e", TestParties.other), isAnswer: true),
-                ClaimTemplate(.request, TestParts.write, by: TestParties.parent, isAnswer: true),
+                ClaimTemplate(.handleless, TestParts.write, by: TestParties.parent, isAnswer: true),
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a")),
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.other),
             ], answers: [.done, .failed], depth: 5),

@@ -33,7 +33,7 @@ extension Menu {
             name: "P4, P7, P8, T1: silence, lateness and progress", setup: [editor],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
-                ClaimTemplate(.request, TestParts.write, by: TestParties.other),
+                ClaimTemplate(.handleless, TestParts.write, by: TestParties.other),
             ],
             answers: [.done], hasLateAnswers: true, hasProgress: true, hasHurry: true,
             spans: [.milliseconds(31), .milliseconds(70)], depth: 6),

@@ -157,7 +157,7 @@ extension Menu {
         switch chance.below(9) {
         case 0...3:
             return ClaimTemplate(.handle, part(&chance), by: party, accessPattern: accessPattern(&chance))
-        case 4: return ClaimTemplate(.request, part(&chance), by: party)
+        case 4: return ClaimTemplate(.handleless, part(&chance), by: party)
         case 5: return ClaimTemplate(.nameChange, part(&chance), part(&chance), by: party)
         case 6: return ClaimTemplate(.batch, part(&chance), part(&chance), by: purpose)
         case 7:

@@ -43,7 +43,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.reading(4, in: 13), by: TestParties.other),
                 ClaimTemplate(.aware, TestParts.reading(2, in: 11), by: TestParties.aware("b")),
                 ClaimTemplate(.nameChange, TestParts.writing(11, in: 10, .forMoving), by: TestParties.parent),
-                ClaimTemplate(.request, TestParts.writing(11, in: 10), by: TestParties.stranger),
+                ClaimTemplate(.handleless, TestParts.writing(11, in: 10), by: TestParties.stranger),
             ], depth: 5),
         Menu(
             name: "S5: directories move, and become packages", setup: tree,
