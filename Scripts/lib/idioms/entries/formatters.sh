@@ -75,7 +75,7 @@ before_perltidy() { say 'if(1){print   2}' >>"$document"; }
 save_perltidy() { perltidy -b "$document"; }
 
 idiom tidy tidy 'tidy -m' document=document.html \
-    known='*was asked 2 times to let go to a writer' \
+    known='*was asked 2 times to relinquish to a writer' \
     reason='opens the document to write, closes it and reads it, before it saves: two turns'
 make_tidy() { say '<!DOCTYPE html><html><head><title>t</title></head><body></body></html>' >"$document"; }
 before_tidy() { say "<p>line $round" >>"$document"; }

@@ -65,7 +65,7 @@ make_gifsicle() { python3 "$idioms/samples" png >../sample.png && convert ../sam
 save_gifsicle() { gifsicle --batch --comment "$new" "$document"; }
 
 idiom id3v2 id3v2,python3 'id3v2' document=document.mp3 \
-    known='*was asked 2 times to let go to a writer' \
+    known='*was asked 2 times to relinquish to a writer' \
     reason='opens the document to write, closes it and reads it, before it saves: two turns'
 make_id3v2() { python3 "$idioms/samples" mp3 >"$document"; }
 save_id3v2() { id3v2 --artist "$new" "$document"; }

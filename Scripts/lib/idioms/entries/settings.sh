@@ -32,7 +32,7 @@ make_recins() { printf 'Name: word0\n' >"$document"; }
 save_recins() { recins -f Name -v "$new" "$document"; }
 
 idiom htpasswd htpasswd 'htpasswd' document=document.htpasswd contents=any \
-    known='*was asked 2 times to let go to a writer' \
+    known='*was asked 2 times to relinquish to a writer' \
     reason='opens the document to write, closes it and reads it, before it saves: two turns'
 make_htpasswd() { htpasswd -b -c "$document" user word0; }
 save_htpasswd() { htpasswd -b "$document" user "$new"; }

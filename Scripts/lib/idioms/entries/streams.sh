@@ -42,12 +42,12 @@ idiom fromdos fromdos,todos 'todos and fromdos'
 save_fromdos() { if ((round == 1)); then todos "$document"; else fromdos "$document"; fi; }
 
 idiom flip flip 'flip -m and flip -u' \
-    known='*was asked 2 times to let go to a writer' \
+    known='*was asked 2 times to relinquish to a writer' \
     reason='opens the document to write, closes it and reads it, before it saves: two turns'
 save_flip() { if ((round == 1)); then flip -m "$document"; else flip -u "$document"; fi; }
 
 idiom recode recode 'recode' \
-    known='*was asked 2 times to let go to a writer' \
+    known='*was asked 2 times to relinquish to a writer' \
     reason='opens the document to write, closes it and reads it, before it saves: two turns'
 save_recode() { if ((round == 1)); then recode utf8..utf16 "$document"; else recode utf16..utf8 "$document"; fi; }
 
