@@ -57,18 +57,18 @@ public struct Move: Hashable, Sendable {
     /// The item that has the former name from now on; nil if no claim can wait for it.
     public var placeholder: ItemID?
     /// The document that goes on under the new name: a save has renamed a file over it.
-    public var over: ItemID?
+    public var replacedDocument: ItemID?
     /// The second half of an exchange: the item that had the new name already has the former name.
     public var isSecondHalf: Bool
 
     public init(
-        from: Place = Place(), to: Place = Place(), placeholder: ItemID? = nil, over: ItemID? = nil,
+        from: Place = Place(), to: Place = Place(), placeholder: ItemID? = nil, replacedDocument: ItemID? = nil,
         isSecondHalf: Bool = false
     ) {
         self.from = from
         self.to = to
         self.placeholder = placeholder
-        self.over = over
+        self.replacedDocument = replacedDocument
         self.isSecondHalf = isSecondHalf
     }
 }

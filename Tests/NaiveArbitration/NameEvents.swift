@@ -284,7 +284,7 @@ extension NaiveAccessSession {
 
     mutating func note(_ nameEvent: NaiveNameEvent) {
         nameEvents.append(nameEvent)
-        if case .moved(let move) = nameEvent, move.isToInside, move.move.over == nil {
+        if case .moved(let move) = nameEvent, move.isToInside, move.move.replacedDocument == nil {
             movedTo = NaiveName(move.move.to, move.item)
         }
     }

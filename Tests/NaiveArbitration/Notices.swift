@@ -310,7 +310,7 @@ extension NaiveArbiter {
             return [NaiveName(place, item)]
         case .moved(let move):
             return [
-                NaiveName(move.move.from, move.item), NaiveName(move.move.to, move.move.over ?? move.item),
+                NaiveName(move.move.from, move.item), NaiveName(move.move.to, move.move.replacedDocument ?? move.item),
             ]
         }
     }
@@ -338,7 +338,7 @@ extension NaiveArbiter {
             if left.count == all.count { continue }
             change(accessSession.id) { $0.keep(left) }
             guard case .moved(let move) = nameEvent, !move.isOfDirectory, move.isToInside,
-                move.move.over == nil,
+                move.move.replacedDocument == nil,
                 let from = all.first(where: { $0.name == NaiveName(move.move.from, move.item) }),
                 let now = from.now, now == move.item || !move.move.isSecondHalf, let cause = from.latest
             else { continue }

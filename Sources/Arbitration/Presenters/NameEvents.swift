@@ -139,7 +139,7 @@ struct NameEventLog: Sendable {
     mutating func move(
         _ item: ItemID, _ move: Move, _ arrival: NameEvents.Arrival, isFromInside: Bool, isToInside: Bool
     ) {
-        let (from, to) = (NameKey(item, at: move.from), NameKey(move.over ?? item, at: move.to))
+        let (from, to) = (NameKey(item, at: move.from), NameKey(move.replacedDocument ?? item, at: move.to))
         var carried = NameEvents.CarriedState()
         if isFromInside || index[from] != nil {
             update(from, at: move.from, isInside: isFromInside, held: item) {
@@ -153,10 +153,10 @@ struct NameEventLog: Sendable {
         let replacing = Cause(arrival.cause.party, .write(.forReplacing))
         if !isFromInside { carried.changed = replacing }
         if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
-        if let over = move.over {
+        if let document = move.replacedDocument {
             guard isToInside else { return }
-            update(to, at: move.to, held: over) { entry in
-                if entry.now != over { entry.arrive(over, arrival, NameEvents.CarriedState()) }
+            update(to, at: move.to, held: document) { entry in
+                if entry.now != document { entry.arrive(document, arrival, NameEvents.CarriedState()) }
                 entry.change(replacing)
             }
             return

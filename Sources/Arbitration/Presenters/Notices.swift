@@ -94,7 +94,7 @@ extension Arbiter {
         noteMissed(below: before.union(after), by: cause.party)
         let arrival: NameEvents.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var itemEvent = ItemEvent(
-            cause, [NameKey(item, at: move.from), NameKey(move.over ?? item, at: move.to)])
+            cause, [NameKey(item, at: move.from), NameKey(move.replacedDocument ?? item, at: move.to)])
         // N7: later notices use the new path.
         itemEvent.isToldAtOnce = arrival.isOfDirectory
         if move.isSecondHalf { itemEvent.mover = item }
@@ -106,7 +106,7 @@ extension Arbiter {
             }
         }
         for directory in before.union(after).sorted() {
-            let isKept = after.contains(directory) && !arrival.isOfDirectory && move.over == nil
+            let isKept = after.contains(directory) && !arrival.isOfDirectory && move.replacedDocument == nil
             itemEvent.moved = isKept ? (item, move) : nil
             tell(presenters(above: directory), itemEvent, under: claim, &effects) { accessSession, _ in
                 accessSession.nameEvents.move(

@@ -130,7 +130,7 @@ extension CoordinatedFilesystem {
         }
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
-            over: document, isSecondHalf: isSecondHalf)
+            replacedDocument: document, isSecondHalf: isSecondHalf)
         // Presenters of the directory do not know a helper file's name, so the file is reported as new.
         if from.isPrivate, !node.state.withLock({ $0.isTracked }) { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {

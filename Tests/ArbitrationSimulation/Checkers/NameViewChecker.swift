@@ -145,16 +145,16 @@ struct NameViewChecker: Checker {
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ model: WorldModel
     ) {
         let from = learn(item, move.from, held: item, model)
-        let (taken, next) = (guessed, ModelName(move.to, move.over ?? item))
+        let (taken, next) = (guessed, ModelName(move.to, move.replacedDocument ?? item))
         guessed = names[next] == nil ? next : nil
-        let to = learn(move.over ?? item, move.to, held: move.over, model)
+        let to = learn(move.replacedDocument ?? item, move.to, held: move.replacedDocument, model)
         // Second half of an exchange: an item had the name that the first half took.
         if from == taken, move.isSecondHalf { believe(from, model) }
         if !move.isSecondHalf, let known = names[from], let known, known != item {
             aliases[item] = aliases[known] ?? known
         }
         if !move.isSecondHalf || names[from] == .some(item) { names[from] = .some(nil) }
-        names[to] = .some(move.over ?? item)
+        names[to] = .some(move.replacedDocument ?? item)
         last = (from, to, model.number)
         if homes[item] != nil { homes[item] = move.to }
         let own: (inout Self, PresenterID) -> Void = { checker, id in
@@ -170,7 +170,7 @@ struct NameViewChecker: Checker {
             // Changes by other programs are still to be told.
             let last = checker.nameViews[id]?.contents.removeValue(forKey: from)
             checker.nameViews[id]?.contents[to] = nil
-            if move.over == nil, checker.homes[item] == nil, let last {
+            if move.replacedDocument == nil, checker.homes[item] == nil, let last {
                 checker.touch(id, [to], model, contents: last)
             }
             if checker.nameViews[id]?.untold[from] != nil { checker.touch(id, [to], model) }
@@ -178,7 +178,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: party, claim, model, at: [from, to], own) {
             touch(id, [from, to], model)
             let written = nameViews[id]?.contents.removeValue(forKey: from)
-            let changed = move.over == nil ? written : model.number
+            let changed = move.replacedDocument == nil ? written : model.number
             if homes[item] == nil, isInside(to, id, model) { nameViews[id]?.contents[to] = changed }
         }
     }

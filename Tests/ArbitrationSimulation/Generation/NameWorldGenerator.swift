@@ -228,7 +228,7 @@ package struct NameWorldGenerator: Sendable {
         guard let from, let incoming = names[from] else { return }
         names[from] = nil
         tell(.replaced(document: document, incoming: incoming, orphan: fresh()))
-        tell(.moved(incoming, Move(from: from, to: to, over: document), by: party, under: nil))
+        tell(.moved(incoming, Move(from: from, to: to, replacedDocument: document), by: party, under: nil))
         if chance.isLucky(50) { write(to, by: party) }
     }
 

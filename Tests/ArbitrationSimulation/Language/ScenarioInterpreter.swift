@@ -144,7 +144,7 @@ package struct ScenarioInterpreter {
         }
         var move = Move(from: try words.place(after: "from"), to: try words.place(after: "to"))
         if try words.follows("leaving") { move.placeholder = try words.item() }
-        if try words.follows("over") { move.over = try words.item() }
+        if try words.follows("over") { move.replacedDocument = try words.item() }
         move.isSecondHalf = try words.follows("exchanged")
         let (claim, party) = try author(&words)
         return .moved(item, move, by: party, under: claim)
