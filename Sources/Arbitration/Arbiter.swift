@@ -37,7 +37,7 @@ public struct Arbiter: Sendable {
     /// Waiting claims by the claims within which they were made (D1).
     var nestedWaiters: [ClaimID: [ClaimID]] = [:]
     /// Live claims by the questions that they were made to answer (D1).
-    var answering: [QuestionID: [ClaimID]] = [:]
+    var answeringClaims: [QuestionID: [ClaimID]] = [:]
     /// Waiting claims on which holders depend or have depended (D2).
     var dependencyTargets: Set<ClaimID> = []
     /// Waiting claims that must be identified only because of presenters.

@@ -44,7 +44,9 @@ extension Arbiter {
     ///
     /// The latest aware write of the item itself comes first. Otherwise it is the latest of all, if all have one purpose: a
     /// program may save through another file, made beside the first.
-    public func write(around party: Party, of item: ItemID, at place: Place) -> (claim: ClaimID, by: Party)? {
+    public func enclosingWrite(
+        of party: Party, on item: ItemID, at place: Place
+    ) -> (claim: ClaimID, by: Party)? {
         if aware.isEmpty || party.purpose != nil { return nil }
         var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
         var isOnePurpose = true
@@ -170,7 +172,7 @@ extension Arbiter {
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
-            && watchers.isEmpty && nestedWaiters.isEmpty && answering.isEmpty && subtreeLocks.isEmpty
+            && watchers.isEmpty && nestedWaiters.isEmpty && answeringClaims.isEmpty && subtreeLocks.isEmpty
             && aware.isEmpty
             && batches.isEmpty
     }
@@ -181,7 +183,7 @@ extension Arbiter {
             claims.count + lockQueues.count + waits.count + watchers.count + contentions.count + parties.count
         let indexes =
             partyNumbers.count + holderFamilies.count + waiterFamilies.count + nestedWaiters.count
-            + answering.count
+            + answeringClaims.count
             + waitersToIdentify.count + dependencyTargets.count + aware.count + batches.count
         let ofPresenters =
             registry.records.count + registry.presented.count + registry.byDirectory.count
@@ -240,7 +242,7 @@ extension Arbiter {
 
     /// The waiting claims that were made to answer a question (D1).
     public func answerers(of question: QuestionID) -> [ClaimID] {
-        (answering[question] ?? []).filter { waits[$0] != nil }.sorted()
+        (answeringClaims[question] ?? []).filter { waits[$0] != nil }.sorted()
     }
 
     /// What a claim waited for that the last event refused.

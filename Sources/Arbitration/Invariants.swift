@@ -75,7 +75,7 @@ extension Arbiter {
         assert(aware == Set(claims.values.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
         let inner = claims.values.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
         assert(inner == nestedWaiters.values.reduce(0) { $0 + $1.count }, "I4: nested")
-        checkDisputes()
+        checkSubtreeLocks()
         assert(cycleSchedule.due != nil || firstCycle() == nil, "I6: a cycle is left")
         if tree.count > Self.checkedClaims || registry.records.count > Self.checkedClaims {
             return checkDesk()
@@ -88,13 +88,13 @@ extension Arbiter {
     }
 
     /// S4.
-    private func checkDisputes() {
+    private func checkSubtreeLocks() {
         var counted: [ItemID: Int] = [:]
         for claim in claims.values {
             claim.forEachRequiredLock { lock in
                 if lock.resource.isContents, lock.isWrite { counted[lock.resource.item, default: 0] += 1 }
                 let isIdle = lock.resource.isContents && subtreeLocks[lock.resource.item] == nil
-                assert(!isIdle, "I4: locks of contents without a subtree lock")
+                assert(!isIdle, "I4: required locks in contents without a subtree lock")
             }
         }
         assert(counted == subtreeLocks.mapValues(\.claims), "I4: subtree locks")

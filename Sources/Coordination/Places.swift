@@ -62,7 +62,8 @@ public struct Move: Hashable, Sendable {
     public var isSecondHalf: Bool
 
     public init(
-        from: Place = Place(), to: Place = Place(), placeholder: ItemID? = nil, replacedDocument: ItemID? = nil,
+        from: Place = Place(), to: Place = Place(), placeholder: ItemID? = nil,
+        replacedDocument: ItemID? = nil,
         isSecondHalf: Bool = false
     ) {
         self.from = from

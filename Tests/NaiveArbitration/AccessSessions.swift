@@ -140,8 +140,8 @@ extension NaiveArbiter {
         holdingBack heldBack: [NaiveName] = []
     ) -> [Notice] {
         var notices: [Notice] = []
-        let news = accessSession.outcomes.news.filter { !heldBack.contains($0.name) }
-        let isGone = accessSession.gone != nil || news.contains { $0.item == presenter.item && $0.isEnd }
+        let notices = accessSession.outcomes.notices.filter { !heldBack.contains($0.name) }
+        let isGone = accessSession.gone != nil || notices.contains { $0.item == presenter.item && $0.isEnd }
         if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
         }
@@ -150,7 +150,7 @@ extension NaiveArbiter {
             !accessSession.isRefused && !accessSession.isForfeited
             && accessSession.asked.contains { $0.request == .accommodateDeletion }
         var standIn: Cause?
-        let items = itemNotices(news, accessSession, presenter, isAccommodated, &standIn)
+        let items = itemNotices(notices, accessSession, presenter, isAccommodated, &standIn)
         let changed =
             accessSession.gone == nil
             ? accessSession.changed ?? standIn : isAccommodated ? nil : accessSession.gone
@@ -167,12 +167,12 @@ extension NaiveArbiter {
 
     /// N6: a package that does not implement the exact notice is told that it changed.
     func itemNotices(
-        _ news: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
+        _ notices: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
         _ isAccommodated: Bool,
         _ standIn: inout Cause?
     ) -> [Notice] {
         var notices: [Notice] = []
-        for one in news {
+        for one in notices {
             if one.item == presenter.item, one.isEnd, isAccommodated { continue }
             if presenter.implements(one.kind) {
                 let subitem = Notice.Subitem(one.item, at: one.place, from: one.former)

@@ -219,7 +219,7 @@ struct NaiveNotice: Sendable {
 
 extension NaiveNameStates {
     /// N8: compares the items before the session with the present ones.
-    var news: [NaiveNotice] {
+    var notices: [NaiveNotice] {
         let formers = formers
         var (directories, others): ([NaiveNotice], [NaiveNotice]) = ([], [])
         for index in all.indices {

@@ -46,8 +46,8 @@ extension NaiveArbiter {
             if shown == item, !isPlain(item) {
                 note(.changed, to: presenter, cause, claim, isOngoing: isOngoing)
             } else if shown == item || ancestors(of: item, at: place).contains(shown) && isTold(presenter) {
-                let news = NaiveItemEvent.below(.changed(item, place, cause))
-                note(news, to: presenter, cause, claim, isOngoing: isOngoing)
+                let itemEvent = NaiveItemEvent.below(.changed(item, place, cause))
+                note(itemEvent, to: presenter, cause, claim, isOngoing: isOngoing)
             }
         }
     }
@@ -112,8 +112,8 @@ extension NaiveArbiter {
             guard let shown = presenter.item else { continue }
             if shown == item {
                 guard presenter.place.isSameName(as: place), !presenter.isMuted else { continue }
-                let news: NaiveItemEvent = isPlain(item) ? .below(.deleted(item, place, cause)) : .gone
-                note(news, to: presenter, cause, claim)
+                let itemEvent: NaiveItemEvent = isPlain(item) ? .below(.deleted(item, place, cause)) : .gone
+                note(itemEvent, to: presenter, cause, claim)
             } else if ancestors(of: item, at: place).contains(shown), isTold(presenter) {
                 note(.below(.deleted(item, place, cause)), to: presenter, cause, claim)
             }
@@ -131,7 +131,7 @@ extension NaiveArbiter {
         }
         for presenter in presenters {
             for accessSession in accessSessions where accessSession.presenter == presenter.id {
-                let told = accessSession.outcomes.news.filter { one in
+                let told = accessSession.outcomes.notices.filter { one in
                     let isConcerned =
                         isInside(self, one.name.directory) || isInside(self, one.former?.directory)
                     return isConcerned && one.name != taken
@@ -151,7 +151,7 @@ extension NaiveArbiter {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil
         else { return }
         tell(
-            accessSession.outcomes.news.filter { names.contains($0.name) }, inMidstOf: accessSession,
+            accessSession.outcomes.notices.filter { names.contains($0.name) }, inMidstOf: accessSession,
             presenter)
     }
 
@@ -261,7 +261,7 @@ extension NaiveArbiter {
     }
 
     mutating func note(
-        _ news: NaiveItemEvent, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
+        _ itemEvent: NaiveItemEvent, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
         isOngoing: Bool = false
     ) {
         // P24.
@@ -274,10 +274,10 @@ extension NaiveArbiter {
         {
             presenters[index].isOutdated = !isOwn
         }
-        if isOwn { return know(news, presenter) }
-        let names = names(of: news)
+        if isOwn { return know(itemEvent, presenter) }
+        let names = names(of: itemEvent)
         var isDirectoryMoved = false
-        if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
+        if case .below(.moved(let move)) = itemEvent { isDirectoryMoved = move.isOfDirectory }
         endOthers(of: presenter.id, besides: cause.party) { accessSession in
             !isDirectoryMoved
                 && (accessSession.hasAskedToRelinquish || accessSession.hasItemEvents
@@ -287,14 +287,14 @@ extension NaiveArbiter {
         tellFirst(names, besides: id, to: presenter, isForgotten: isDirectoryMoved)
         change(id) { accessSession in
             accessSession.cause = cause
-            switch news {
+            switch itemEvent {
             case .moved(let item, let move): accessSession.noteMove(item, move, cause)
             case .changed: accessSession.changed = cause
             case .gone: accessSession.gone = cause
             case .below(let nameEvent): accessSession.note(nameEvent)
             }
         }
-        tellAtOnce(id, presenter, news)
+        tellAtOnce(id, presenter, itemEvent)
         // N12.
         if isOngoing { reportWritten(names, id, presenter) }
         if members(of: id).isEmpty, accessSessions.contains(where: { $0.id == id && !isOwing($0) }) {
@@ -302,28 +302,29 @@ extension NaiveArbiter {
         }
     }
 
-    private func names(of news: NaiveItemEvent) -> [NaiveName] {
-        guard case .below(let nameEvent) = news else { return [] }
+    private func names(of itemEvent: NaiveItemEvent) -> [NaiveName] {
+        guard case .below(let nameEvent) = itemEvent else { return [] }
         switch nameEvent {
         case .changed(let item, let place, _), .made(let item, let place, _),
             .deleted(let item, let place, _):
             return [NaiveName(place, item)]
         case .moved(let move):
             return [
-                NaiveName(move.move.from, move.item), NaiveName(move.move.to, move.move.replacedDocument ?? move.item),
+                NaiveName(move.move.from, move.item),
+                NaiveName(move.move.to, move.move.replacedDocument ?? move.item),
             ]
         }
     }
 
     /// N5: a presenter is told nothing of names that it changed itself, except for contents that it may not know.
-    private mutating func know(_ news: NaiveItemEvent, _ presenter: NaivePresenter) {
-        guard case .below(let nameEvent) = news else { return }
+    private mutating func know(_ itemEvent: NaiveItemEvent, _ presenter: NaivePresenter) {
+        guard case .below(let nameEvent) = itemEvent else { return }
         switch nameEvent {
         case .changed: return
         case .made(let item, _, _), .deleted(let item, _, _): if item == presenter.item { return }
         case .moved: break
         }
-        let names = names(of: news)
+        let names = names(of: itemEvent)
         for accessSession in accessSessions where accessSession.presenter == presenter.id {
             let all = accessSession.outcomes.all
             let left = all.filter { outcome in
@@ -382,10 +383,10 @@ extension NaiveArbiter {
 
     /// N7, N8: tells the move of a directory, or changes of many names, at once.
     private mutating func tellAtOnce(
-        _ id: AccessSessionID, _ presenter: NaivePresenter, _ news: NaiveItemEvent
+        _ id: AccessSessionID, _ presenter: NaivePresenter, _ itemEvent: NaiveItemEvent
     ) {
         var isDirectoryMoved = false
-        if case .below(.moved(let move)) = news { isDirectoryMoved = move.isOfDirectory }
+        if case .below(.moved(let move)) = itemEvent { isDirectoryMoved = move.isOfDirectory }
         // With very many presenters, each session may hold fewer names.
         let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let accessSession = accessSessions.first(where: { $0.id == id }),

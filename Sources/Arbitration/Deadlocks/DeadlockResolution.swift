@@ -19,7 +19,7 @@ extension Arbiter {
         let roots = mayBeCycles ? (isAll ? dependencyTargets : roots(of: round)) : []
         if isAll, roots.isEmpty { cycleSchedule.backlog = CycleSearchBacklog() }
         guard !roots.isEmpty else { return cycleSchedule.isSearching = false }
-        let (cycles, isComplete) = hunt(from: roots, isAll: isAll)
+        let (cycles, isComplete) = findCycles(from: roots, isAll: isAll)
         guard let cycle = cycles.first else {
             cycleSchedule.isSearching = false
             return isComplete ? () : deferSearch()
@@ -31,15 +31,15 @@ extension Arbiter {
     }
 
     /// Returns the cycles that were found, and whether the search was complete.
-    private mutating func hunt(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
+    private mutating func findCycles(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
         let graph = WaitForGraphView(self, most: limits.steps - cycleSchedule.steps)
         // D5: a search from a few claims does not change where the search from all continues.
-        var hunt = CycleScheduler(on: graph, after: isAll ? cycleSchedule.backlog : CycleSearchBacklog())
-        hunt.search(from: roots)
+        var scheduler = CycleScheduler(on: graph, after: isAll ? cycleSchedule.backlog : CycleSearchBacklog())
+        scheduler.search(from: roots)
         cycleSchedule.steps += graph.steps
         workCounter.add(graph.steps)
-        if isAll { cycleSchedule.backlog = hunt.backlog }
-        return (hunt.cycles, hunt.isComplete)
+        if isAll { cycleSchedule.backlog = scheduler.backlog }
+        return (scheduler.cycles, scheduler.isComplete)
     }
 
     /// D5: Resolves the other cycles of an incomplete search now.
@@ -67,7 +67,7 @@ extension Arbiter {
 
     /// D2: Whether claims wait for anything but queues; queues lead only to earlier claims.
     private var mayBeCycles: Bool {
-        !answering.isEmpty || !nestedWaiters.isEmpty || !dependencyTargets.isEmpty
+        !answeringClaims.isEmpty || !nestedWaiters.isEmpty || !dependencyTargets.isEmpty
     }
 
     /// The claims at which a search through the candidates must begin.
@@ -206,9 +206,9 @@ extension Arbiter {
 
     /// D1: waiting claims that were made to answer a claim's open questions, or made within such a claim.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
-        if answering.isEmpty || registry.consultations[claim.id] == nil { return [] }
+        if answeringClaims.isEmpty || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []
-        for id in openQuestions(for: claim.id).flatMap({ answering[$0.id] ?? [] }) {
+        for id in openQuestions(for: claim.id).flatMap({ answeringClaims[$0.id] ?? [] }) {
             guard let answerer = claims[id], answerer.isIdentified else { continue }
             if !answerer.isHeld { found.append((id, nil)) }
             // Its program may do other work meanwhile, so nothing else depends on the answer.
@@ -220,7 +220,7 @@ extension Arbiter {
     }
 
     /// The waiting claims on which a held claim depends, in the order of their numbers.
-    public func waited(by holder: ClaimID) -> [ClaimID] {
+    public func dependencies(of holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
         var found = Set(nestedWaiters[holder] ?? [])
         if let party = parties[holder] { waiterFamilies.forEachCounterpart(of: party) { found.insert($0) } }

@@ -39,7 +39,7 @@ struct BlockingAnalysis {
         return found
     }
 
-    mutating func hold(up waiter: Claim, in arbiter: Arbiter) -> Bool {
+    mutating func blocks(_ waiter: Claim, in arbiter: Arbiter) -> Bool {
         guard let party else { return false }
         if let known = known[waiter.id] { return known }
         if holds(party, up: waiter, arbiter) { return note(waiter, true) }

@@ -175,7 +175,7 @@ extension Arbiter {
         if isOverlong(resource) {
             return waiter.nature == .nameChange || !programHoldsExclusively(claim, of: resource)
         }
-        return !blockingAnalysis.hold(up: waiter, in: self)
+        return !blockingAnalysis.blocks(waiter, in: self)
     }
 
     /// Whether a holder that meets a claim blocks it, by its hold or by X4.

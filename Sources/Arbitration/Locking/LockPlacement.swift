@@ -37,27 +37,27 @@ extension Arbiter {
 
     /// S4: whether a claim below a directory requires its contents to read.
     private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
-        guard let dispute = subtreeLocks[directory] else { return false }
+        guard let subtreeLock = subtreeLocks[directory] else { return false }
         // Every claim made after a change of names gets the lock.
-        return dispute.isComplete || claim.nature == .aware || claims[claim.id] == nil
+        return subtreeLock.isComplete || claim.nature == .aware || claims[claim.id] == nil
             || claim.isWriting(.contents(of: directory)) != nil
     }
 
     /// S4: Enters the claims that this claim will meet in contents, before its first check for blockers.
-    mutating func dispute(_ claim: Claim) {
+    mutating func lockSubtrees(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
-            if lock.isWrite, lock.resource.isContents { dispute(lock.resource.item, by: claim) }
+            if lock.isWrite, lock.resource.isContents { lockSubtree(lock.resource.item, by: claim) }
         }
     }
 
-    private mutating func dispute(_ directory: ItemID, by claim: Claim) {
-        var dispute = subtreeLocks[directory] ?? SubtreeLock()
-        let isFirst = dispute.claims == 0
-        dispute.claims += 1
+    private mutating func lockSubtree(_ directory: ItemID, by claim: Claim) {
+        var subtreeLock = subtreeLocks[directory] ?? SubtreeLock()
+        let isFirst = subtreeLock.claims == 0
+        subtreeLock.claims += 1
         let isNameChange = claim.nature == .nameChange
-        let mustEnterAll = !isNameChange && !dispute.isComplete
-        if mustEnterAll { dispute.isComplete = true }
-        subtreeLocks[directory] = dispute
+        let mustEnterAll = !isNameChange && !subtreeLock.isComplete
+        if mustEnterAll { subtreeLock.isComplete = true }
+        subtreeLocks[directory] = subtreeLock
         guard mustEnterAll || isFirst else { return }
         // In any order, because a lock queue sorts.
         let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
@@ -88,10 +88,11 @@ extension Arbiter {
     }
 
     private mutating func releaseSubtreeLocks(over directory: ItemID) {
-        guard var dispute = subtreeLocks[directory] else { return }
-        dispute.claims -= 1
-        subtreeLocks[directory] = dispute.claims > 0 ? dispute : nil
-        guard dispute.claims == 0, let lockQueue = lockQueues.removeValue(forKey: .contents(of: directory))
+        guard var subtreeLock = subtreeLocks[directory] else { return }
+        subtreeLock.claims -= 1
+        subtreeLocks[directory] = subtreeLock.claims > 0 ? subtreeLock : nil
+        guard subtreeLock.claims == 0,
+            let lockQueue = lockQueues.removeValue(forKey: .contents(of: directory))
         else {
             return
         }
@@ -149,7 +150,7 @@ extension Arbiter {
         }
         // The locks on contents that stay required must not be released meanwhile.
         claim.setRequiredLocks(wanted)
-        dispute(claim)
+        lockSubtrees(claim)
         let crowdedBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
         leave(former)
         releaseSubtreeLocks(former)

@@ -88,7 +88,7 @@ extension AccessSession {
     }
 
     /// P3: Adds a question unless it was asked. P22: relinquishing to a writer includes readers.
-    mutating func pendingQuestion(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
+    mutating func enqueue(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
         // P7.
         if hasForfeited { return }
         let hasLetWritersIn = includes(QuestionKind(request: .relinquishToWriter))

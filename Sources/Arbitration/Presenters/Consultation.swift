@@ -111,7 +111,7 @@ extension Arbiter {
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
         if let entry = registry.accessSessions.index(forKey: accessSession) {
             for (questionKind, access) in questionKinds {
-                registry.accessSessions.values[entry].pendingQuestion(
+                registry.accessSessions.values[entry].enqueue(
                     questionKind, Cause(party, access), by: claim.id)
             }
             // The first purpose makes the session its own: it shares no relinquishment with others.

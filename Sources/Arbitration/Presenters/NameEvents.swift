@@ -382,7 +382,7 @@ extension Arbiter {
 
     /// N3, N9: Tells moves first, then changes, then subitems.
     func tell(
-        of accessSession: AccessSession, _ news: [NameNotice], _ record: PresenterRecord,
+        of accessSession: AccessSession, _ notices: [NameNotice], _ record: PresenterRecord,
         _ effects: inout [Effect]
     ) {
         let tell = { (kind: PresenterNotice, cause: Cause?) -> [Effect] in
@@ -395,21 +395,21 @@ extension Arbiter {
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
         // N6: the deletion of a plain directory is one of the events in it.
         let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
-        let isGone = news.contains(where: isEnd)
+        let isGone = notices.contains(where: isEnd)
         if accessSession.deleted == nil, !isGone {
             effects += tell(.didMove, accessSession.moved)
-            effects += tell(.didChange, accessSession.changed ?? fallBack(news, record))
+            effects += tell(.didChange, accessSession.changed ?? fallBack(notices, record))
         } else if !hasAgreed {
             effects += tell(.didChange, accessSession.deleted)
         }
-        tellNames(news.filter { !hasAgreed || !isEnd($0) }, of: accessSession, record, &effects)
+        tellNames(notices.filter { !hasAgreed || !isEnd($0) }, of: accessSession, record, &effects)
     }
 
     private func tellNames(
-        _ news: [NameNotice], of accessSession: AccessSession, _ record: PresenterRecord,
+        _ notices: [NameNotice], of accessSession: AccessSession, _ record: PresenterRecord,
         _ effects: inout [Effect]
     ) {
-        for notice in news where record.presenter.messages.contains(PresenterMessages(notice.kind)) {
+        for notice in notices where record.presenter.messages.contains(PresenterMessages(notice.kind)) {
             effects.append(
                 .tell(
                     Notice(
@@ -431,11 +431,11 @@ extension Arbiter {
         }
         for id in record.accessSessions {
             guard let accessSession = registry.accessSessions[id] else { continue }
-            let news = accessSession.nameEvents.notices.filter {
+            let notices = accessSession.nameEvents.notices.filter {
                 $0.name != taken && (isInside($0.name.directory) || isInside($0.subitem.former?.directory))
             }
             let names = accessSession.nameEvents.entries.map(\.name).filter { isInside($0.directory) }
-            if !news.isEmpty { tell(news, inMidstOf: accessSession, record, &effects) }
+            if !notices.isEmpty { tell(notices, inMidstOf: accessSession, record, &effects) }
             registry.accessSessions[id]?.nameEvents.forget(names)
         }
     }
@@ -455,23 +455,23 @@ extension Arbiter {
 
     /// Tells the events of some names, and before them those of the item itself (N3), but not its deletion.
     private mutating func tell(
-        _ news: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
+        _ notices: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
         _ effects: inout [Effect]
     ) {
-        let told = news.flatMap { notice in
+        let told = notices.flatMap { notice in
             [notice.name] + (notice.subitem.former.map { [NameKey(notice.subitem.item, at: $0)] } ?? [])
         }
         registry.accessSessions[accessSession.id]?.nameEvents.forget(told)
         guard accessSession.deleted == nil else {
-            return tellNames(news, of: accessSession, record, &effects)
+            return tellNames(notices, of: accessSession, record, &effects)
         }
-        tell(of: accessSession, news, record, &effects)
+        tell(of: accessSession, notices, record, &effects)
         registry.accessSessions[accessSession.id]?.discardItemEvents()
     }
 
     /// N6: the cause of a `didChange` for a package's presenter that implements no notice of subitems.
-    private func fallBack(_ news: [NameNotice], _ record: PresenterRecord) -> Cause? {
-        guard !news.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
-        return news.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
+    private func fallBack(_ notices: [NameNotice], _ record: PresenterRecord) -> Cause? {
+        guard !notices.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
+        return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause
     }
 }

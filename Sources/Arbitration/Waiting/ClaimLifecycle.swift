@@ -8,13 +8,13 @@ extension Arbiter {
         precondition(previous == nil, "a claim is made once")
         if claim.nature == .aware { aware.insert(claim.id) }
         if claim.nature == .batch { batches.insert(claim.id) }
-        if let question = claim.answering { answering[question, default: []].append(claim.id) }
+        if let question = claim.answering { answeringClaims[question, default: []].append(claim.id) }
     }
 
     mutating func claim(_ request: ClaimRequest, _ effects: inout [Effect]) {
         var claim = Claim(request)
         claim.setRequiredLocks(requiredLocks(of: claim))
-        dispute(claim)
+        lockSubtrees(claim)
         if let watched = findBlocker(of: claim) {
             add(claim)
             enter(claim)
@@ -100,8 +100,8 @@ extension Arbiter {
         if claim.nature == .aware { aware.remove(claim.id) }
         if claim.nature == .batch { batches.remove(claim.id) }
         if let question = claim.answering {
-            answering[question]?.removeAll { $0 == claim.id }
-            if answering[question]?.isEmpty ?? false { answering[question] = nil }
+            answeringClaims[question]?.removeAll { $0 == claim.id }
+            if answeringClaims[question]?.isEmpty ?? false { answeringClaims[question] = nil }
         }
         claims.removeValue(forKey: claim.id)
         stopWaiting(claim)

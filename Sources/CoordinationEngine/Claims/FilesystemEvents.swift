@@ -133,7 +133,7 @@ extension Engine {
         _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
     ) -> (Party, ClaimID?) {
         guard hasAwareClients, party.process != nil else { return (party, claim) }
-        let around = state.withLock { $0.arbiter.write(around: party, of: item, at: place) }
+        let around = state.withLock { $0.arbiter.enclosingWrite(of: party, on: item, at: place) }
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 

@@ -135,7 +135,9 @@ extension Engine.State {
         }
         explanation.links.append(
             .holder(waiting: .claimant(claimant), .claimant(other.claimant), overlap))
-        guard let hung = arbiter.waited(by: blocker).first, let waiting = claims[hung] else { return nil }
+        guard let hung = arbiter.dependencies(of: blocker).first, let waiting = claims[hung] else {
+            return nil
+        }
         explanation.links.append(
             .dependency(.claimant(other.claimant), on: .claimant(waiting.claimant)))
         return hung

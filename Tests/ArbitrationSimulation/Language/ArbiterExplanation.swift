@@ -18,7 +18,7 @@ extension Arbiter {
             next = blocker(of: waiting)
             guard let holder = next else { break }
             lines.append("\(waiting) waits for \(holder) on \(describe(conflict(of: waiting, with: holder)))")
-            if let inner = waited(by: holder).first {
+            if let inner = dependencies(of: holder).first {
                 lines.append("\(holder) waits for \(inner) to end first")
                 next = inner
             }

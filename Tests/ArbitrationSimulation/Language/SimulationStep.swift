@@ -137,7 +137,8 @@ package enum CommandWriter {
             return "lost \(item)\(text(of: place, after: "in")) by \(text(of: party))"
         case .moved(let item, let move, let party, let claim):
             return "moved \(item)" + text(of: move.from, after: "from") + text(of: move.to, after: "to")
-                + (move.placeholder.map { " leaving \($0)" } ?? "") + (move.replacedDocument.map { " over \($0)" } ?? "")
+                + (move.placeholder.map { " leaving \($0)" } ?? "")
+                + (move.replacedDocument.map { " over \($0)" } ?? "")
                 + (move.isSecondHalf ? " exchanged" : "") + author(party, claim)
         default: return ""
         }

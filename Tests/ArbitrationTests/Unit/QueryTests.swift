@@ -30,7 +30,7 @@ struct QueryTests {
         harness.tell(.placed(root, DirectoryInfo(in: nil)))
         harness.tell(.placed(folder, DirectoryInfo(in: root)))
         func around(_ party: Party, _ item: ItemID, in directory: ItemID) -> ClaimID? {
-            harness.arbiter.write(around: party, of: item, at: Place(in: directory))?.claim
+            harness.arbiter.enclosingWrite(of: party, on: item, at: Place(in: directory))?.claim
         }
         func begin(_ claim: UInt64, _ item: ItemID, _ access: Access, purpose: String, in directory: ItemID) {
             var party = editor
@@ -74,7 +74,7 @@ struct QueryTests {
         let aware = Party.process(50, purpose: "a")
         for number in UInt64(1)...12 {
             harness.claim(number, .write(.updating), number, by: aware, as: .aware)
-            let found = harness.arbiter.write(around: editor, of: ItemID(99), at: Place())
+            let found = harness.arbiter.enclosingWrite(of: editor, on: ItemID(99), at: Place())
             #expect(found?.claim == ClaimID(number))
         }
     }
@@ -93,10 +93,10 @@ struct QueryTests {
             harness.tell(.claimed(ClaimRequest(ClaimID(claim), .aware, part, nil)))
             harness.tell(.identified(ClaimID(claim), party))
         }
-        let found = harness.arbiter.write(around: editor, of: ItemID(9), at: Place(in: package))
+        let found = harness.arbiter.enclosingWrite(of: editor, on: ItemID(9), at: Place(in: package))
         #expect(found?.claim == ClaimID(1))
         #expect(found?.by.purpose == Purpose("a"))
-        #expect(harness.arbiter.write(around: editor, of: ItemID(9), at: Place(in: root)) == nil)
+        #expect(harness.arbiter.enclosingWrite(of: editor, on: ItemID(9), at: Place(in: root)) == nil)
     }
 
     /// Rule Y8: a suspended writer is superseded once an unrelated program writes the same item, and not before.
@@ -316,13 +316,13 @@ struct QueryTests {
         save.answering = question
         harness.tell(.claimed(save))
         #expect(harness.arbiter.answerers(of: question) == [ClaimID(3)])
-        #expect(harness.arbiter.waited(by: ClaimID(1)).isEmpty)
-        #expect(harness.arbiter.waited(by: ClaimID(3)).isEmpty)
+        #expect(harness.arbiter.dependencies(of: ClaimID(1)).isEmpty)
+        #expect(harness.arbiter.dependencies(of: ClaimID(3)).isEmpty)
         harness.tell(.identified(ClaimID(3), .process(50, purpose: "b")))
         var nested = ClaimRequest(ClaimID(4), .aware, ClaimRequest.Part(ItemID(2), .read()))
         nested.within = [ClaimID(1)]
         harness.tell(.claimed(nested))
-        #expect(harness.arbiter.waited(by: ClaimID(1)).isEmpty)
+        #expect(harness.arbiter.dependencies(of: ClaimID(1)).isEmpty)
         harness.tell(.identified(ClaimID(4), .process(71, purpose: "c")))
         #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
     }

@@ -17,7 +17,8 @@ extension CoordinatedFilesystem {
         let part = ClaimRequest.Part(
             node.item, AccessTable.resizing(to: change.size ?? 0), at: places.place(of: node))
         let request = ClaimedRequest(
-            kind, ClaimRequest(engine.makeClaimID(), .handleless, part), by: caller.thread, processes: processes)
+            kind, ClaimRequest(engine.makeClaimID(), .handleless, part), by: caller.thread,
+            processes: processes)
         coordinate(request, after: takeRetriedRequest(kind, by: caller), reply: reply) {
             [self] request, grant, reply in
             applyResize(change, on: node, request, grant, reply: reply)
