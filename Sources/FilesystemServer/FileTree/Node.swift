@@ -6,25 +6,6 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The identity of a file in the file system below.
-///
-/// The time of birth tells a reused inode number from its former file: ext4 reuses numbers at once. A file reached through
-/// another mount is a different file: that mount may be read-only, and a directory there has other parents.
-struct FileKey: Hashable, Sendable {
-    let device: UInt64
-    let inode: UInt64
-    let mount: UInt64
-    /// Last, because it ends in the middle of a word: the next property of a node fills the rest.
-    let born: FileStatus.Time
-
-    init(_ status: FileStatus) {
-        device = status.device
-        inode = status.inode
-        mount = status.mount
-        born = status.born
-    }
-}
-
 /// Which side moves a file's data.
 enum DataRoute: Sendable {
     /// The kernel, directly to the file below.
@@ -97,33 +78,6 @@ final class Node: DescriptorOwner {
         /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor still needs it: its
         /// backing keeps the file in existence.
         var mayLoseBacking: Bool { isOrphan ? descriptor != nil : isBackingOutdated }
-    }
-
-    /// The state that all nodes of a mount share.
-    final class Context: Sendable {
-        let budget: DescriptorBudget
-        let connection: Connection
-        let forgottenDirectories: ForgottenDirectories
-        let submounts: Submounts
-        /// Whether stores to a mapping of a file change the file's times.
-        let timesShowStores: Bool
-        /// Whether the source's file system waits for no network or other process.
-        let isLocal: Bool
-        let threads: WorkerPools
-        let renames = ActiveRenames()
-
-        init(
-            budget: DescriptorBudget, connection: Connection, forgottenDirectories: ForgottenDirectories,
-            submounts: Submounts, source: FilesystemStatus, threads: WorkerPools
-        ) {
-            self.budget = budget
-            self.connection = connection
-            self.forgottenDirectories = forgottenDirectories
-            self.submounts = submounts
-            timesShowStores = FileTimes.detectMappedStores(on: source)
-            isLocal = source.isLocal
-            self.threads = threads
-        }
     }
 
     let id: NodeID

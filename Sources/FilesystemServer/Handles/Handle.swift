@@ -3,42 +3,9 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
-package import LinuxSystem
+import LinuxSystem
 import Synchronization
 import VersionStore
-
-/// The size and times that are compared to detect a change of a file.
-package struct Stamp: Hashable, Sendable {
-    let size: UInt64
-    let modified: FileStatus.Time
-    let changed: FileStatus.Time
-
-    package init(size: UInt64, modified: FileStatus.Time, changed: FileStatus.Time) {
-        self.size = size
-        self.modified = modified
-        self.changed = changed
-    }
-
-    package init(_ status: FileStatus) {
-        self.init(size: status.size, modified: status.modified, changed: status.changed)
-    }
-
-    /// Whether no contents were written in between. New or removed names change only the third value, `changed`.
-    func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
-
-    /// A hash of the stamp. Two different stamps give the same number with a probability of one in 2⁶⁴.
-    var number: UInt64 {
-        var number: UInt64 = 0xCBF2_9CE4_8422_2325
-        for part in [
-            size, UInt64(bitPattern: modified.seconds), UInt64(modified.nanoseconds),
-            UInt64(bitPattern: changed.seconds), UInt64(changed.nanoseconds),
-        ] {
-            number = (number ^ part) &* 0x0000_0100_0000_01B3
-            number ^= number >> 29
-        }
-        return number
-    }
-}
 
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 final class Handle: Claimant {
@@ -245,53 +212,4 @@ final class Handle: Claimant {
     }
 
     func markWritten() { state.withLock { $0.hasWritten = true } }
-}
-
-/// The open handles.
-final class HandleTable: Sendable {
-    private struct State {
-        var handles: [HandleID: Handle] = [:]
-        /// Handles that may write, which are looked up whenever a name is removed.
-        var writers: [NodeID: [Handle]] = [:]
-    }
-
-    private let state = Mutex(State())
-    let dataOrder = DataOrder()
-
-    subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
-    var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
-    var count: Int { state.withLock { $0.handles.count } }
-    var all: [Handle] { state.withLock { Array($0.handles.values) } }
-    func insert(_ handle: Handle) {
-        state.withLock { state in
-            state.handles[handle.id] = handle
-            if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
-        }
-        if handle.needsOrder {
-            handle.readsBefore.store(dataOrder.open(handle.node.id), ordering: .relaxed)
-        }
-        if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
-    }
-    /// The files that are open for writing.
-    var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
-    /// The handles that may write to a node's file.
-    func writers(on node: Node) -> [Handle] {
-        // The number may belong to another file now.
-        state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
-    }
-    /// All handles of a node.
-    func all(on node: Node) -> [Handle] {
-        state.withLock { state in state.handles.values.filter { $0.node === node } }
-    }
-    func remove(_ id: HandleID) -> Handle? {
-        let removed: Handle? = state.withLock { state in
-            guard let handle = state.handles.removeValue(forKey: id) else { return nil }
-            guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return handle }
-            writers.removeAll { $0 === handle }
-            state.writers[handle.node.id] = writers.isEmpty ? nil : writers
-            return handle
-        }
-        if let removed, removed.needsOrder { dataOrder.close(removed.node.id) }
-        return removed
-    }
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import Synchronization
+
+/// The open handles.
+final class HandleTable: Sendable {
+    private struct State {
+        var handles: [HandleID: Handle] = [:]
+        /// Handles that may write, which are looked up whenever a name is removed.
+        var writers: [NodeID: [Handle]] = [:]
+    }
+
+    private let state = Mutex(State())
+    let dataOrder = DataOrder()
+
+    subscript(id: HandleID) -> Handle? { state.withLock { $0.handles[id] } }
+    var isEmpty: Bool { state.withLock { $0.handles.isEmpty } }
+    var count: Int { state.withLock { $0.handles.count } }
+    var all: [Handle] { state.withLock { Array($0.handles.values) } }
+    func insert(_ handle: Handle) {
+        state.withLock { state in
+            state.handles[handle.id] = handle
+            if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
+        }
+        if handle.needsOrder {
+            handle.readsBefore.store(dataOrder.open(handle.node.id), ordering: .relaxed)
+        }
+        if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
+    }
+    /// The files that are open for writing.
+    var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
+    /// The handles that may write to a node's file.
+    func writers(on node: Node) -> [Handle] {
+        // The number may belong to another file now.
+        state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
+    }
+    /// All handles of a node.
+    func all(on node: Node) -> [Handle] {
+        state.withLock { state in state.handles.values.filter { $0.node === node } }
+    }
+    func remove(_ id: HandleID) -> Handle? {
+        let removed: Handle? = state.withLock { state in
+            guard let handle = state.handles.removeValue(forKey: id) else { return nil }
+            guard handle.mayWrite, var writers = state.writers[handle.node.id] else { return handle }
+            writers.removeAll { $0 === handle }
+            state.writers[handle.node.id] = writers.isEmpty ? nil : writers
+            return handle
+        }
+        if let removed, removed.needsOrder { dataOrder.close(removed.node.id) }
+        return removed
+    }
+}
