@@ -107,7 +107,7 @@ extension CoordinatedFilesystem {
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {
             return accessPattern
         }
-        handle.state.withLock { $0.locksFile = true }
+        handle.expectLock()
         return accessPattern.union(.locks)
     }
 
@@ -151,12 +151,11 @@ extension CoordinatedFilesystem {
     }
 
     private func pollLocks(on node: Node) {
-        let unknown = handles.writers(on: node).filter { !$0.state.withLock { $0.isObservedLocker } }
+        let unknown = handles.writers(on: node).filter { !$0.isObservedLocker }
         for handle in unknown.prefix(Self.mostLookers)
         where processes.holdsLock(thread: handle.thread, or: handle.process, on: node) {
-            handle.state.withLock { $0.isObservedLocker = true }
             advisoryLocks.note(handle.identify().program, by: handle)
-            noteLock(of: handle)
+            if handle.noteObservedLock() { tellLock(of: handle) }
             // If it was closed meanwhile, no other call would note the end of its locks.
             if handles[handle.id] == nil { noteEnd(ofLocksBy: handle) }
         }
@@ -170,11 +169,11 @@ extension CoordinatedFilesystem {
     }
 
     private func noteLock(of handle: Handle) {
-        let isNew = handle.state.withLock { state in
-            defer { state.locksFile = true }
-            return !state.locksFile
-        }
-        if isNew, handle.hasClaim { engine.noteLock(of: handle.currentClaim) }
+        if handle.expectLock() { tellLock(of: handle) }
+    }
+
+    private func tellLock(of handle: Handle) {
+        if handle.hasClaim { engine.noteLock(of: handle.currentClaim) }
     }
 
     /// Whether a program is expected to lock a file that others lock.
@@ -182,7 +181,7 @@ extension CoordinatedFilesystem {
     /// - Not expected: it truncates the file, since a later lock would protect nothing.
     /// - Not expected by its name: a shell, which opens files for any other program.
     private func mayBeExpectedToLock(_ handle: Handle) -> Bool {
-        if handle.state.withLock({ $0.locksFile }) { return true }
+        if handle.locksFile { return true }
         if handle.truncates { return false }
         if handle.mayReadAndWrite { return true }
         let program = handle.identify().program
@@ -200,7 +199,7 @@ extension CoordinatedFilesystem {
         let program = opener.identify().program
         let isKnown = processes.programs.isShell(program) || advisoryLocks.isKnown(program, on: node)
         for handle in handles.writers(on: node)
-        where handle.hasClaim && handle.state.withLock({ $0.isObservedLocker }) {
+        where handle.hasClaim && handle.isObservedLocker {
             let isOld = Engine.now.since(handle.opened) >= engine.bounds.idle
             if isKnown || isOld { engine.noteNothingToLose(by: handle.currentClaim) }
         }
@@ -213,6 +212,6 @@ extension Handle {
 
     /// Whether both handles belong to programs that lock the file: then neither waits for the other.
     func locks(like other: Handle) -> Bool {
-        state.withLock { $0.locksFile } && other.state.withLock { $0.locksFile }
+        locksFile && other.locksFile
     }
 }

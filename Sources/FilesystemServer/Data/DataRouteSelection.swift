@@ -151,7 +151,7 @@ extension CoordinatedFilesystem {
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
         // Uses only the append flag of the opener, not the attributes of the file below.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
-        handle.state.withLock { $0.isAppendOnly = isAppending }
+        handle.setAppendOnly(isAppending)
         do throws(Errno) {
             // Does not wait for other programs' leases.
             _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow | O_NONBLOCK)
@@ -164,7 +164,7 @@ extension CoordinatedFilesystem {
     /// Refuses to open an append-only file for reading and writing, so that it cannot be mapped. A file system refuses such
     /// a mapping itself, but the kernel does not check that when it maps the file below.
     func checkMapping(of handle: Handle) throws(Errno) {
-        guard handle.flags & O_ACCMODE == O_RDWR, handle.state.withLock({ $0.isAppendOnly }) else { return }
+        guard handle.flags & O_ACCMODE == O_RDWR, handle.isAppendOnly else { return }
         throw .notPermitted
     }
 
@@ -222,13 +222,13 @@ extension Handle {
 
     /// Whether the kernel may hold stores to a mapping that it has not written yet. That needs data that goes through the
     /// daemon.
-    var mayHoldDirtyPages: Bool { mayBeMapped && state.withLock { $0.movesData } }
+    var mayHoldDirtyPages: Bool { mayBeMapped && movesData }
 
     /// Whether its program changes the file without a request.
-    var writesPassthrough: Bool { mayWrite && !state.withLock { $0.movesData } }
+    var writesPassthrough: Bool { mayWrite && !movesData }
 
     /// Whether a mapping can change the file after the handle was closed: it maps the file below.
-    var mapsPassthrough: Bool { mayBeMapped && !state.withLock { $0.movesData } }
+    var mapsPassthrough: Bool { mayBeMapped && !movesData }
 
     func writeBackStores() {
         if mayHoldDirtyPages { node.writeBackStores() }

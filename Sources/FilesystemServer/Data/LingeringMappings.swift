@@ -27,7 +27,7 @@ extension CoordinatedFilesystem {
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
         if isNew { return true }
         let writers = handles.writers(on: handle.node)
-        guard writers.isEmpty else { return writers.contains { $0.state.withLock { $0.mayOutlive } } }
+        guard writers.isEmpty else { return writers.contains(where: \.mayOutlive) }
         // Another program's file may still be in the middle of its close.
         for _ in 0..<Self.asks {
             if !isWritten(handle.node) { return true }
@@ -41,10 +41,11 @@ extension CoordinatedFilesystem {
     /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
     /// detected.
     func closeUnlessMapped(_ handle: Handle) {
-        guard handle.state.withLock({ $0.mayOutlive }), isAlone(handle) else { return close(handle) }
+        guard handle.mayOutlive, isAlone(handle) else { return close(handle) }
         // Otherwise this process, which may have the file open for fsync, would count as the writer.
         handle.closeFile()
         guard isWritten(handle.node) else { return close(handle) }
+        handle.beginLingering()
         lingeringHandles.add(handle)
         work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
     }

@@ -40,7 +40,7 @@ extension CoordinatedFilesystem {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
             }
-            handle.state.withLock { $0.fillsPageCache = answer != .uncached }
+            handle.noteCaching(fillsPageCache: answer != .uncached)
             handle.awaitsFirstRead.store(answer == .refill, ordering: .relaxed)
             return answer == .reuse
         } catch {
@@ -58,7 +58,7 @@ extension CoordinatedFilesystem {
     private func mayHaveChanged(_ handle: Handle) -> Bool {
         guard handle.node.isMachineLocal, let file = handle.file else { return true }
         do throws(Errno) {
-            let baseline = handle.state.withLock { $0.baseline?.changed }
+            let baseline = handle.baseline?.stamp.changed
             let changed = if let baseline { baseline } else { try file.file.status().changed }
             return changed.seconds >= began
         } catch {
@@ -75,7 +75,7 @@ extension CoordinatedFilesystem {
 
     /// Notes that a handle is closed, or could not be opened.
     func endPageCaching(of handle: Handle) {
-        guard handle.state.withLock({ $0.fillsPageCache }) else { return }
+        guard handle.fillsPageCache else { return }
         pageCachePolicy.close(handle.node)
     }
 }

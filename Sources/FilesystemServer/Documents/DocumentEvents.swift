@@ -95,7 +95,7 @@ extension CoordinatedFilesystem {
         guard engine.hasAwareClients, handle.hasChanged else { return }
         if !handle.hasClaim, writerMonitor.hasTold(handle) { return }
         let claim = handle.hasClaim ? handle.currentClaim : nil
-        let baseline = handle.state.withLock { $0.baseline }
+        let baseline = handle.baseline?.stamp
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
@@ -256,7 +256,7 @@ extension NodeName {
 extension Handle {
     /// Whether other programs find other contents in the file, or another file under its name, than before the open.
     fileprivate var hasChanged: Bool {
-        if truncates || state.withLock({ $0.fillsName }) { return true }
+        if truncates || fillsName { return true }
         return mayWrite && mayHaveWritten
     }
 }

@@ -35,7 +35,7 @@ extension CoordinatedFilesystem {
         guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
         for handle in handles.writers(on: node) where !handle.isClaimed {
             guard AccessTable.opening(handle.flags, of: node.itemClass) == nil else { continue }
-            let claim = handle.state.withLock { $0.renewedClaim.take() }
+            let claim = handle.giveUpLateClaim()
             if let claim { engine.end(claim) }
         }
     }
@@ -58,10 +58,7 @@ extension CoordinatedFilesystem {
         guard engine.tryClaim(request, by: handle) else {
             return markUnclaimedWriter(handle)
         }
-        let isFirst = handle.state.withLock { state in
-            if state.renewedClaim == nil { state.renewedClaim = claim }
-            return state.renewedClaim == claim
-        }
+        let isFirst = handle.claimLate(claim)
         // The handle was claimed or closed meanwhile, so no other code would end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
         // Its thread may be gone when another claim meets it.
@@ -72,20 +69,16 @@ extension CoordinatedFilesystem {
     /// Marks a writer without a claim, because none is granted at once: the file has several writers, presenters or accesses by
     /// the socket. No claim waits for this writer, but its writes from now on are preserved like theirs.
     private func markUnclaimedWriter(_ handle: Handle) {
-        let isNew = handle.state.withLock { state in
-            defer { state.isUnclaimedWriter = true }
-            return !state.isUnclaimedWriter
-        }
-        if isNew { beginAnew(handle) }
+        if handle.becomeBystander() { beginAnew(handle) }
     }
 
     /// Reports the writes of a handle so far, and takes them as the document's contents.
     private func beginAnew(_ handle: Handle) {
-        guard !handle.state.withLock({ $0.writesToOrphan }), let status = handle.node.presentStatus else {
+        guard !handle.writesToOrphan, let status = handle.node.presentStatus else {
             return
         }
         noteChange(by: handle)
         noteBaseline(of: handle, status)
-        handle.state.withLock { $0.hasWritten = false }
+        handle.forgetWrites()
     }
 }

@@ -137,8 +137,8 @@ final class OpenWriterMonitor: Sendable {
 extension CoordinatedFilesystem {
     /// Watches a file that a program has opened to write and that has interested presenters.
     func watch(_ handle: Handle) {
-        let (stamp, isTimeRacy) = handle.state.withLock { ($0.baseline, $0.isBaselineRacy) }
-        if let stamp { watch(handle.node, known: stamp, isDoubtful: isTimeRacy) }
+        guard let baseline = handle.baseline else { return }
+        watch(handle.node, known: baseline.stamp, isDoubtful: baseline.isRacy)
     }
 
     /// Does the same if a presenter came after the handle's file was found.

@@ -132,6 +132,8 @@ final class Node: DescriptorOwner {
     }
 
     var item: ItemID { state.withLock { $0.item } }
+    /// The document that the file is, and whether the file still has a name.
+    var document: (item: ItemID, hasName: Bool) { state.withLock { ($0.item, $0.hasName) } }
     var isRoot: Bool { id == .root }
     /// The kernel wants 0 for the root.
     var generation: UInt32 { isRoot ? 0 : NodeIDEncoding.generation(born: key.born) }

@@ -5,13 +5,6 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The position in a file at which a program was observed.
-struct ObservedPosition {
-    let position: Int64
-    /// The time of the first observation there.
-    let since: Instant
-}
-
 /// Observations of an open file by the engine, while other claims wait for it.
 extension Handle {
     var observationThreads: LazyWorkerPool? {
@@ -42,19 +35,6 @@ extension Handle {
         return Engine.now.since(since) > processes.readerIdle ? .atEnd : seen
     }
 
-    /// Returns the time since when the position was observed to be the same.
-    @discardableResult
-    private func noteObservedPosition(at position: Int64) -> Instant {
-        let now = Engine.now
-        return state.withLock { state in
-            if let observedPosition = state.observedPosition, observedPosition.position == position {
-                return observedPosition.since
-            }
-            state.observedPosition = ObservedPosition(position: position, since: now)
-            return now
-        }
-    }
-
     /// The position of a writer's program in the file; -1 if it cannot be read.
     private var position: Int64 {
         processes.position(ofWriter: thread, or: process, of: node, mode: flags & O_ACCMODE)
@@ -68,8 +48,7 @@ extension Handle {
 
     /// Whether a writer's position has changed since it was clean, or cannot be read.
     var hasMoved: Bool {
-        guard let observedPosition = state.withLock({ $0.observedPosition }), observedPosition.position >= 0
-        else { return true }
+        guard let observedPosition, observedPosition.position >= 0 else { return true }
         return position != observedPosition.position
     }
 
@@ -83,13 +62,11 @@ extension Handle {
             return .dirty(stamp: Engine.now.nanoseconds)
         }
         let stamp = Stamp(status)
-        let (baseline, isTimeRacy, isFirst, hasWritten) = state.withLock {
-            ($0.baseline, $0.isBaselineRacy, $0.renewedClaim == nil, $0.hasWritten)
-        }
+        let (baseline, hasWritten, isReclaimed) = writing
         // The handle's open waits until the contents that it would destroy are preserved.
         guard let baseline else { return .emptied }
-        guard stamp == baseline, !hasWritten else { return .dirty(stamp: stamp.number) }
-        if isFirst, truncates || flags & O_CREAT != 0 { return .emptied }
-        return isTimeRacy || hasUnseenStores ? .dirty(stamp: stamp.number) : .clean
+        guard stamp == baseline.stamp, !hasWritten else { return .dirty(stamp: stamp.number) }
+        if !isReclaimed, truncates || flags & O_CREAT != 0 { return .emptied }
+        return baseline.isRacy || hasUnseenStores ? .dirty(stamp: stamp.number) : .clean
     }
 }

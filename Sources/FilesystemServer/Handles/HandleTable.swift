@@ -22,10 +22,11 @@ final class HandleTable: Sendable {
             state.handles[handle.id] = handle
             if handle.mayWrite { state.writers[handle.node.id, default: []].append(handle) }
         }
-        if handle.needsOrder {
+        let (movesData, hasDescriptor) = handle.enterTable()
+        if handle.mayWrite, movesData {
             handle.readsBefore.store(dataOrder.open(handle.node.id), ordering: .relaxed)
         }
-        if handle.hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
+        if hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
     /// The files that are open for writing.
     var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }

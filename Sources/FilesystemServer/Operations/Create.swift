@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
             let node = nodes.introduce(status, as: name, in: directory)
             let outcome = recogniseCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller)
-            if outcome.isDocument { handle.state.withLock { $0.fillsName = true } }
+            if outcome.isDocument { handle.noteFilledName() }
             let creation = CreateOperation(handle, of: change, isNew: !outcome.isSave, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, outcome.fill, after: nameClaim, isForced: isForced, reply: reply)

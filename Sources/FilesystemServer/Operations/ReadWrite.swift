@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
         let caller = reply.caller
         noteSaveActivity(by: caller.thread)
         // The file position proves nothing: this write may end just there.
-        if handle.state.withLock({ $0.observedPosition != nil }) { handle.markWritten() }
+        handle.noteWriteRequest()
         let copy = Array(bytes)
         let request = DataRequest(
             range.isFromMapping ? .storing : .writing, of: range.bytes, by: caller.thread,
@@ -77,11 +77,7 @@ extension CoordinatedFilesystem {
         guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
             handle.node.state.withLock({ $0.opens > 1 })
         else { return }
-        let isFirst = handle.state.withLock { state in
-            defer { state.hasOverwritten = true }
-            return !state.hasOverwritten
-        }
-        if isFirst { preserver.preserveBesideSuspendedWriter(in: handle.node, by: handle) }
+        if handle.noteOverwrite() { preserver.preserveBesideSuspendedWriter(in: handle.node, by: handle) }
     }
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
@@ -122,11 +118,7 @@ extension CoordinatedFilesystem {
     /// A write error is reported once to each handle, by descriptors that were open then. With passthrough, a handle opens its
     /// descriptor only when needed, and would never receive the error.
     private func oweOthers(_ error: Errno, than handle: Handle) {
-        for other in handles.all(on: handle.node) where other !== handle {
-            other.state.withLock { state in
-                if state.descriptor == nil { state.owedError = error }
-            }
-        }
+        for other in handles.all(on: handle.node) where other !== handle { other.owe(error) }
     }
 
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {

@@ -160,7 +160,7 @@ extension CoordinatedFilesystem {
         preserver.preserveFile(
             node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
         // Not by the handle table, which lacks a handle that is being opened.
-        for writer in writers + others where writer.state.withLock({ $0.isClosed }) {
+        for writer in writers + others where writer.isClosed {
             preserver.releaseFiles(of: writer)
         }
     }

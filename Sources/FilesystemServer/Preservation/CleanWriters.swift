@@ -19,7 +19,7 @@ extension CoordinatedFilesystem {
     /// Whether a writer that yielded clean may have changed its file since. A claim that was just granted has not
     /// changed it.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
-        if writer.state.withLock({ $0.hasWritten }) {
+        if writer.hasWritten {
             preserveProvisionalCopy(beside: writer)
             return true
         }
@@ -55,7 +55,7 @@ extension CoordinatedFilesystem {
 
     /// Whether a writer has changed nothing, though others have.
     func isStillUnchanged(_ writer: Handle) -> Bool {
-        !writer.state.withLock { $0.hasWritten } && writer.observeWriting() != .clean && !writer.hasMoved
+        !writer.hasWritten && writer.observeWriting() != .clean && !writer.hasMoved
     }
 
     /// Makes the file's state after another writer the baseline of these writers, so that their later writes are
@@ -65,10 +65,7 @@ extension CoordinatedFilesystem {
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
         for writer in unchanged {
             noteBaseline(of: writer, status)
-            let former = writer.state.withLock { state in
-                defer { state.left = left }
-                return state.left.take()
-            }
+            let former = writer.replaceProvisionalCopy(with: left)
             withExtendedLifetime(former) {}
         }
     }
@@ -83,7 +80,7 @@ extension CoordinatedFilesystem {
 
     /// Preserves the state that others left in the file, if a writer that had changed nothing may have overwritten it.
     func preserveProvisionalCopy(beside writer: Handle) {
-        guard let left = writer.state.withLock({ $0.left.take() }) else { return }
+        guard let left = writer.takeProvisionalCopy() else { return }
         work(on: writer.node, for: .preserving) { [self] in
             preserver.preserve(left, in: writer.node, by: writer)
         }
@@ -91,10 +88,10 @@ extension CoordinatedFilesystem {
 
     /// Discards the provisional copy of such a writer at its close.
     func discardProvisionalCopy(beside writer: Handle) {
-        guard writer.state.withLock({ $0.left != nil }) else { return }
+        guard writer.hasProvisionalCopy else { return }
         if writer.mayHaveWritten { return preserveProvisionalCopy(beside: writer) }
         // The copy removes its file when it is released, and that must not happen under the lock.
-        let left = writer.state.withLock { $0.left.take() }
+        let left = writer.takeProvisionalCopy()
         withExtendedLifetime(left) {}
     }
 

@@ -247,7 +247,7 @@ final class ContentPreserver: Sendable {
         of node: Node, for writers: [Handle], because cause: PreservationCause, by subject: any JournalSubject
     ) throws(StoreError) {
         // Mark the writers first: those that have closed the file by now left the contents that are copied.
-        for writer in writers { writer.state.withLock { $0.writesToOrphan = true } }
+        for writer in writers { writer.becomeOrphanWriter() }
         try preserveContents(of: node, because: cause, by: subject)
     }
 
@@ -260,10 +260,7 @@ final class ContentPreserver: Sendable {
 
     /// `hasWritten`: nil if the file tells whether the handle has written.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
-        let files = handle.state.withLock { state in
-            defer { state.linkedVersions = [] }
-            return state.linkedVersions
-        }
+        let files = handle.takeLinkedVersions()
         guard !files.isEmpty, let store else { return }
         let stamp = hasWritten == nil ? handle.node.presentStatus.map { Stamp($0) } : nil
         for file in files {
@@ -289,14 +286,14 @@ final class ContentPreserver: Sendable {
 
     /// Notes a writer that has the file of a link open, until it closes it.
     private func noteWriter(_ writer: Handle, of file: LinkedVersion) {
-        writer.state.withLock { $0.linkedVersions.append(file) }
+        writer.add(file)
         store?.noteWriter(of: file.id, Engine.name(of: writer.attribution), by: writer.id.rawValue)
     }
 
     /// Adds a writer that opens a file. Returns false if the store has a link to the file that has no writers any more:
     /// that link needs contents of its own first.
     func join(_ writer: Handle) -> Bool {
-        let known = writer.state.withLock { $0.linkedVersions }
+        let known = writer.linkedVersions
         for file in writer.node.state.withLock({ $0.linkedVersions })
         where !known.contains(where: { $0 === file }) {
             guard file.join() else { return false }

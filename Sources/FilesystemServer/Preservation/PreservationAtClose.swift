@@ -41,11 +41,11 @@ extension CoordinatedFilesystem {
         guard !unchanged.isEmpty || mayBeOverwrittenUnseen(handle) else { return answer() }
         // A version that is being preserved now may suffice, but is not on the disk yet.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
-        guard handle.beginCloseRecord(orElse: again) else { return }
+        guard handle.beginPreservationAtClose(orElse: again) else { return }
         node.threads(for: .processObservation).run { [self] in
             preserveAtClose(by: handle, to: unchanged) {
                 answer()
-                for closer in handle.endCloseRecord() { closer() }
+                for closer in handle.endPreservationAtClose() { closer() }
             }
         }
     }
@@ -57,7 +57,9 @@ extension CoordinatedFilesystem {
         let hasWritten = mayHaveWritten(handle)
         guard let status = node.presentStatus else { return answer() }
         let isSure = !isTimeRacy(status) && !handle.hasUnseenStores
-        guard handle.recordClose(status, isSure: isSure, hasWritten: hasWritten) else { return answer() }
+        guard handle.recordClose(Stamp(status), isSure: isSure, hasWritten: hasWritten) else {
+            return answer()
+        }
         let still = hasWritten || handle.truncates ? unchanged.filter(isStillUnchanged) : []
         work(on: node, for: .preserving) { [self] in
             rebaseline(node, to: still, by: handle)
@@ -70,7 +72,7 @@ extension CoordinatedFilesystem {
     ///
     /// When the handle ends, later contents may be those of a suspended writer.
     func preserveVersion(leftBy handle: Handle, atEnd: Bool = false) {
-        let former = handle.state.withLock { $0.closeRecord?.version }
+        let former = handle.versionAtClose
         let origin: SuspendedWriterVersions.Origin = atEnd && handle.isPreservedAtClose ? .writer : .others
         guard
             let version = preserver.preserveBesideSuspendedWriter(
@@ -78,7 +80,7 @@ extension CoordinatedFilesystem {
         else {
             return
         }
-        handle.state.withLock { $0.closeRecord?.version = version }
+        handle.noteVersionAtClose(version)
     }
 
     private func isOpener(_ thread: Int32, of handle: Handle) -> Bool {
@@ -86,56 +88,7 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// The state of a file when its writer's close(2) was last answered.
-struct CloseRecord {
-    let stamp: Stamp
-    /// Whether the stamp tells each later change.
-    let isSure: Bool
-    /// How often the contents were copied.
-    let count: Int
-    /// The last version of these contents.
-    var version: VersionID?
-}
-
 extension Handle {
-    /// How many closes preserve contents; after that they are preserved when the handle ends.
-    ///
-    /// A shell closes a copy of its descriptor for each command, and the kernel does not say which copy is the last. A
-    /// long log is not copied for each line.
-    private static let mostRecordedCloses = 3
-
     /// Whether close(2) may report errors that no write reported.
     var hasErrorsAtClose: Bool { mayWrite && !node.isMachineLocal }
-
-    /// Whether all contents that it left were preserved at close(2). Later contents are not this writer's.
-    var isPreservedAtClose: Bool {
-        state.withLock { $0.closeRecord.map { $0.count <= Self.mostRecordedCloses } ?? false }
-    }
-
-    /// Returns whether the handle may leave contents that were not preserved at an earlier close(2).
-    fileprivate func recordClose(_ status: FileStatus, isSure: Bool, hasWritten: Bool) -> Bool {
-        let stamp = Stamp(status)
-        return state.withLock { state in
-            let former = state.closeRecord
-            if let former, former.isSure, isSure, former.stamp.hasSameContents(as: stamp) { return false }
-            let count = (former?.count ?? 0) + (hasWritten && status.size > 0 ? 1 : 0)
-            state.closeRecord = CloseRecord(
-                stamp: stamp, isSure: isSure, count: count, version: former?.version)
-            return count <= Self.mostRecordedCloses
-        }
-    }
-
-    /// Returns false if another close(2) of the same handle preserves contents now; `again` then runs after it.
-    fileprivate func beginCloseRecord(orElse again: @escaping @Sendable () -> Void) -> Bool {
-        state.withLock { state in
-            state.closers?.append(again)
-            guard state.closers == nil else { return false }
-            state.closers = []
-            return true
-        }
-    }
-
-    fileprivate func endCloseRecord() -> [@Sendable () -> Void] {
-        state.withLock { $0.closers.take() ?? [] }
-    }
 }

@@ -108,7 +108,7 @@ struct SuspendedWriterVersions: Sendable {
 
         /// A handle may have closed before a version was entered for it.
         func settleClosed() {
-            for handle in found where handle.state.withLock({ $0.isClosed }) { handle.settleVersions() }
+            for handle in found where handle.isClosed { handle.settleVersions() }
         }
     }
 

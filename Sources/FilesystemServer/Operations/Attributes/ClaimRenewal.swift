@@ -49,7 +49,7 @@ extension CoordinatedFilesystem {
         // Contents of others are still there, unless this handle has overwritten them.
         let isUnchanged = handle.observeWriting() == .clean
         if !isUnchanged { preserveProvisionalCopy(beside: handle) }
-        let left = handle.state.withLock { $0.left.take() }
+        let left = handle.takeProvisionalCopy()
         // While only readers preempt this claim, the contents are its own.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || endangers(grant, by: claim) { return .contents(grant.preservationCause) }
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
     ) {
         let former = handle.currentClaim
         let loss = loss(by: handle, claim, grant)
-        handle.state.withLock { $0.renewedClaim = claim }
+        handle.renewClaim(as: claim)
         // The file does not show the write yet.
         handle.markWritten()
         engine.end(former)

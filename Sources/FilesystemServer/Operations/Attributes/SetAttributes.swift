@@ -44,7 +44,7 @@ extension CoordinatedFilesystem {
     /// Whether a handle that was opened only to append was granted beside others and has no renewed claim yet.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
         handle.onlyAppends && handle.node.state.withLock { $0.opens > 1 }
-            && handle.state.withLock { $0.renewedClaim == nil }
+            && !handle.isReclaimed
     }
 
     /// Applies a change, sends the event to presenters, and answers.

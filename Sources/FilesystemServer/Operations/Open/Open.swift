@@ -62,8 +62,7 @@ extension CoordinatedFilesystem {
     ) {
         closeLingering(on: node)
         let caller = reply.caller
-        let handle = makeHandle(on: node, flags: flags, by: caller)
-        if isRetry { handle.state.withLock { $0.isRetry = true } }
+        let handle = makeHandle(on: node, flags: flags, by: caller, isRetry: isRetry)
         guard handle.isClaimed else { return finishOpen(handle, grant: nil, reply: reply) }
         let part = ClaimRequest.Part(handle.item, handle.access, at: places.place(of: node))
         let request = ClaimRequest(handle.claim, .handle, part, accessPattern: accessPattern(of: handle))
@@ -102,14 +101,15 @@ extension CoordinatedFilesystem {
     }
 
     func makeHandle(
-        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by caller: Caller
+        _ claim: ClaimID? = nil, on node: Node, _ item: ItemID? = nil, flags: Int32, by caller: Caller,
+        isRetry: Bool = false
     ) -> Handle {
         Handle(
             claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: caller,
             isClaimed: isCoordinated(node, flags: flags),
             readsAsSaved: !statLedger.isEmpty
                 && readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
-            processes: processes)
+            isRetry: isRetry, processes: processes)
     }
 
     /// Whether opening a file needs a claim.
@@ -188,8 +188,7 @@ extension CoordinatedFilesystem {
     /// Ends a handle that was not opened: ends its claim and removes it from the writers of preserved links.
     private func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
-        let isWriter = handle.state.withLock { !$0.linkedVersions.isEmpty }
-        guard isWriter else { return endClaim(of: handle) }
+        guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
         work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(ofUnopened: handle)
             endClaim(of: handle)
@@ -229,7 +228,7 @@ extension CoordinatedFilesystem {
         // A link of the store may hold a replaced file for its remaining writers. A waiter for the document is not told of them
         // (R1).
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
-        if mayCut, handle.state.withLock({ $0.writesToOrphan }) { return .orphan }
+        if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
         return endangers(grant, by: handle.claim) ? grant.preservationCause : nil
     }
@@ -270,7 +269,7 @@ extension CoordinatedFilesystem {
             case .backing(let backing):
                 isOpen = reply.opened(handle.id, backing: backing, flushing: needsFlush(handle))
             case .daemon:
-                let isMappable = !handle.state.withLock { $0.isAppendOnly }
+                let isMappable = !handle.isAppendOnly
                 let keeps = mayReusePageCache(for: handle)
                 if !keeps { invalidateSizeIfChanged(for: handle) }
                 isOpen = reply.opened(
@@ -287,7 +286,7 @@ extension CoordinatedFilesystem {
             }
         } catch {
             endUnopened(handle)
-            if handle.state.withLock({ $0.isRetry }) {
+            if handle.isRetry {
                 reply.fail(error)
             } else {
                 failWithRetry(reply, error)
@@ -307,9 +306,8 @@ extension CoordinatedFilesystem {
         guard node.hasName, node.isMachineLocal else { return }
         let isGone = status.linkCount == 0
         guard isGone || isRenamedOutOfBand(node) else { return }
-        let isRetry = handle.state.withLock { $0.isRetry }
-        if isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
-            if isGone { handle.state.withLock { $0.writesToOrphan = true } }
+        if handle.isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
+            if isGone { handle.becomeOrphanWriter() }
             return
         }
         node.parent?.noteStaleBelow()
@@ -320,7 +318,7 @@ extension CoordinatedFilesystem {
         _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
     ) throws(Errno) {
         let own = noteOwn(handle.node, .contents)
-        let former = handle.state.withLock { $0.baseline }
+        let former = handle.baseline?.stamp
         try descriptor.descriptor.truncate(to: 0)
         if let former, former.size == 0 { moveTime(of: descriptor, from: former.modified) }
         finishOwnChange(handle.node, own)
@@ -329,10 +327,7 @@ extension CoordinatedFilesystem {
     }
 
     func noteBaseline(of handle: Handle, _ status: FileStatus) {
-        handle.state.withLock { state in
-            state.baseline = Stamp(status)
-            state.isBaselineRacy = isTimeRacy(status)
-        }
+        handle.setBaseline(Baseline(stamp: Stamp(status), isRacy: isTimeRacy(status)))
     }
 
     /// Makes the handle's data reachable, and notes the file's status before it can change.
@@ -360,8 +355,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             if case .backing = route {
                 try checkMapping(of: handle)
-                let mayOutlive = mayOutlive(handle, isNew: isNew)
-                handle.state.withLock { $0.mayOutlive = mayOutlive }
+                handle.noteMapping(mayOutlive: mayOutlive(handle, isNew: isNew))
             }
             if case .daemon = route {
                 let file: OwnedDescriptor
@@ -414,7 +408,7 @@ extension CoordinatedFilesystem {
         handle.closeFile(forGood: true)
         leaveRoute(handle)
         finishOwnChange(handle.node, change)
-        let hasMore = handle.state.withLock { !$0.linkedVersions.isEmpty || $0.writesToOrphan }
+        let hasMore = handle.hasPreservedFile
         guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
             return end(handle)
         }
@@ -423,7 +417,7 @@ extension CoordinatedFilesystem {
         if mayHaveWritten { handle.markWritten() }
         work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(of: handle)
-            if handle.state.withLock({ $0.writesToOrphan }) { preserver.preserveOrphanWrites(by: handle) }
+            if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
             if mayHaveWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle, atEnd: true) }
             end(handle)
             preserver.letGoOfGrown(by: handle)
@@ -441,7 +435,7 @@ extension CoordinatedFilesystem {
                 discardProvisionalCopy(beside: handle)
             }
         }
-        let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.state.withLock { $0.writesToOrphan } }
+        let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.writesToOrphan }
         let left = handles.all.filter { handle in
             (handle.mayWrite || handle.truncates) && (isOrphans(handle) || mayBeOverwrittenUnseen(handle))
         }
@@ -479,7 +473,7 @@ extension Handle {
     ///
     /// Each write says whether it goes to the end of the file; only an append-only file is opened with O_APPEND below.
     var flagsBelow: Int32 {
-        let appending = state.withLock { $0.isAppendOnly } ? O_APPEND : 0
+        let appending = isAppendOnly ? O_APPEND : 0
         return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)
     }
 }

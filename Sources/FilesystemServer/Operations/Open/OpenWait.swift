@@ -84,7 +84,7 @@ extension CoordinatedFilesystem {
                 reply: reply)
         }
         // The store preserves the handle's writes, because no program will find them.
-        handle.state.withLock { $0.writesToOrphan = true }
+        handle.becomeOrphanWriter()
         finishOpen(handle, grant: grant, reply: reply)
     }
 
@@ -203,8 +203,7 @@ extension CoordinatedFilesystem {
             // The file it finds proves nothing: the document may be another file again, and the name another document's.
             return beginOpen(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
-        let isLocking = former.state.withLock { $0.locksFile }
-        if isLocking { handle.state.withLock { $0.locksFile = true } }
+        if former.locksFile { handle.expectLock() }
         engine.replaceClaimant(of: open.claim, by: handle)
         let token = open.token
         reply.tellInterrupts(token)
