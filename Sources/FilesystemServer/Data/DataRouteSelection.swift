@@ -14,12 +14,8 @@ extension CoordinatedFilesystem {
         isNew: Bool, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
-        let known: DataRoute? = node.state.withLock { state in
-            guard state.opens > 0, let route = state.dataRoute else { return nil }
-            return state.enter(handle, by: route)
-        }
         let route: DataRoute
-        if let known {
+        if let known = node.enterRouteInUse(mapping: handle.mayBeMapped) {
             route = known
         } else {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
@@ -37,15 +33,7 @@ extension CoordinatedFilesystem {
     ) throws(Errno) -> DataRoute {
         while true {
             let wanted = try chooseRoute(of: handle.node, through: descriptor, knowing: status, for: reply)
-            let entered: DataRoute? = handle.node.state.withLock { state in
-                // Another thread may have chosen meanwhile: then its choice holds.
-                let route = state.dataRoute ?? wanted
-                if case .backing(let backing) = route, state.usableBacking?.rawValue != backing.rawValue {
-                    return nil
-                }
-                return state.enter(handle, by: route)
-            }
-            if let entered { return entered }
+            if let entered = handle.node.enterRoute(wanted, mapping: handle.mayBeMapped) { return entered }
         }
     }
 
@@ -53,7 +41,7 @@ extension CoordinatedFilesystem {
     /// opens nothing here, and needs no other user's identity.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
-            && node.state.withLock { $0.mayBypass == true && $0.backing != nil && !$0.isBackingOutdated }
+            && node.isKnownPassthrough
     }
 
     /// The data path that status reports show.
@@ -61,7 +49,7 @@ extension CoordinatedFilesystem {
 
     func leaveRoute(_ handle: Handle) {
         let node = handle.node
-        let wasLastMapper = node.state.withLock { $0.leave(handle) }
+        let wasLastMapper = node.leaveRoute(mapping: handle.mayBeMapped)
         routeStatistics.left()
         node.closeBackingIfUnused()
         // Attributes that were cached before the last store to a mapping are no longer valid.
@@ -77,7 +65,7 @@ extension CoordinatedFilesystem {
     /// - While a shared mapping of a passthrough file may exist: its stores change the file's times without a request (D87).
     /// - While the document has unsaved changes (D168).
     func cappedValidity(_ node: Node, _ valid: Validity) -> Validity {
-        if node.state.withLock({ $0.mappers > 0 }) { return .none }
+        if node.hasMappers { return .none }
         return engine.isAnythingUnsaved && engine.isUnsaved(node.item) ? .none : valid
     }
 
@@ -92,7 +80,7 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         guard try isBypassAllowed(for: node, through: descriptor, knowing: status) else { return .daemon }
-        let (known, ownerChanges) = node.state.withLock { ($0.usableBacking, $0.ownerChanges) }
+        let (known, ownerChanges) = node.backingForOpen
         if let known { return .backing(known) }
         let opened: BackingID
         do throws(Errno) {
@@ -110,12 +98,7 @@ extension CoordinatedFilesystem {
             return .daemon
         }
         routeStatistics.note(.passthrough)
-        let (kept, needless): (BackingID, BackingID?) = node.state.withLock { state in
-            if let backing = state.usableBacking { return (backing, opened) }
-            defer { state.backing = opened }
-            state.isBackingOutdated = state.ownerChanges != ownerChanges
-            return (opened, state.backing)
-        }
+        let (kept, needless) = node.offerBacking(opened, ownerChanges: ownerChanges)
         if let needless { connection.closeBacking(needless) }
         return .backing(kept)
     }
@@ -125,10 +108,10 @@ extension CoordinatedFilesystem {
     private func isBypassAllowed(
         for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
     ) throws(Errno) -> Bool {
-        if let known = node.state.withLock({ $0.mayBypass }) { return known }
+        if let known = node.mayBypass { return known }
         let status = if let status { status } else { try descriptor.descriptor.status() }
         let allowed = status.mayBypass ?? !hasCapabilities(descriptor)
-        node.state.withLock { $0.mayBypass = allowed }
+        node.setMayBypass(allowed)
         return allowed
     }
 
@@ -147,7 +130,7 @@ extension CoordinatedFilesystem {
         let (isOnSubmount, now) = (submounts.isOnSubmount(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
         // The mode may have been changed out of band.
-        if status.mayBypass == false { handle.node.state.withLock { $0.mayBypass = false } }
+        if status.mayBypass == false { handle.node.setMayBypass(false) }
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
         // Uses only the append flag of the opener, not the attributes of the file below.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
@@ -197,28 +180,9 @@ extension FileStatus {
     }
 }
 
-extension Node.State {
-    /// Counts a handle that uses the route of all open handles.
-    fileprivate mutating func enter(_ handle: Handle, by route: DataRoute) -> DataRoute {
-        opens += 1
-        dataRoute = route
-        if case .backing = route, handle.mayBeMapped { mappers += 1 }
-        return route
-    }
-
-    /// Uncounts a handle. Returns whether it was the last one that may be mapped.
-    fileprivate mutating func leave(_ handle: Handle) -> Bool {
-        defer { if opens == 0 { dataRoute = nil } }
-        opens -= 1
-        guard case .backing = dataRoute, handle.mayBeMapped else { return false }
-        mappers -= 1
-        return mappers == 0
-    }
-}
-
 extension Handle {
     /// Shared writable mappings need both reading and writing.
-    fileprivate var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
+    var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
 
     /// Whether the kernel may hold stores to a mapping that it has not written yet. That needs data that goes through the
     /// daemon.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import FuseBridge
+import Glibc
 import LinuxSystem
 import Synchronization
 
@@ -8,6 +9,73 @@ import Synchronization
 /// - An open file: by its file handle. If it has no name, the kernel must keep it in existence.
 /// - An open file without a file handle: by its only name. Before the mount removes that name, it opens the descriptor.
 extension Node {
+    /// Returns the node's descriptor, open for as long as the caller holds it.
+    ///
+    /// Throws ESTALE if the node's name now leads to another file.
+    func descriptor() throws(Errno) -> SharedDescriptor {
+        if let cachedDescriptor { return cachedDescriptor }
+        var stale: Node?
+        do throws(Errno) {
+            return try findDescriptor(unless: &stale)
+        } catch {
+            // A rename may have happened between reading the name and opening it. A second lookup finds the new name.
+            guard error == .noEntry || error == .stale else { throw error }
+            return try findDescriptorAfterRenames()
+        }
+    }
+
+    /// Repeats the lookup until no rename through the mount runs: the file below is renamed before its node.
+    private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
+        let end = MonotonicClock.nanoseconds + ActiveRenames.longest
+        var stale: Node?
+        while true {
+            let isLast = renames.isEmpty || MonotonicClock.nanoseconds >= end
+            do throws(Errno) {
+                return try findDescriptor(unless: &stale)
+            } catch {
+                if isLast {
+                    stale?.noteStaleBelow()
+                    throw .stale
+                }
+                sched_yield()
+            }
+        }
+    }
+
+    /// Opens the closed descriptors on the path to it, from the top. Not recursive, since users choose the depth of a tree.
+    ///
+    /// After a failure, `stale` is the directory in which the name no longer leads to the next node.
+    private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
+        var way: [(node: Node, name: NameBytes, directory: Node)] = []
+        var next = self
+        var opened: SharedDescriptor
+        while true {
+            let (cached, fileHandle, parent, name, hasName) = next.ways
+            if let found = cached ?? fileHandle.flatMap({ next.find(by: $0) }) {
+                opened = found
+                break
+            }
+            stale = parent
+            guard let parent, hasName else { throw .stale }
+            way.append((next, name, parent))
+            next = parent
+        }
+        while let (node, name, directory) = way.popLast() {
+            stale = directory
+            opened = try node.open(name, in: opened)
+        }
+        return opened
+    }
+
+    private func open(_ name: NameBytes, in directory: SharedDescriptor) throws(Errno) -> SharedDescriptor {
+        let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
+        let status = try opened.status()
+        guard FileKey(status) == key else { throw .stale }
+        // The open that probably follows need not ask for the status again.
+        if let mayBypass = status.mayBypass { noteMayBypass(mayBypass) }
+        return cache(SharedDescriptor(opened, of: budget))
+    }
+
     /// Opens the node by a handle. Nil if the handle does not lead to it; its name still may.
     func find(by fileHandle: PersistentFileHandle) -> SharedDescriptor? {
         do throws(Errno) {
@@ -19,36 +87,23 @@ extension Node {
         }
     }
 
-    var hasFileHandle: Bool { state.withLock { $0.fileHandle != nil } }
-
-    /// Stores a file handle. Requests by node number then still work without a valid name.
-    func noteFileHandle(_ fileHandle: PersistentFileHandle?) {
-        state.withLock { if $0.fileHandle == nil { $0.fileHandle = fileHandle } }
-    }
+    var hasFileHandle: Bool { fileHandle != nil }
 
     var closingThreads: LazyWorkerPool? { isDistant ? threads(for: .work) : nil }
 
     func dropDescriptor() -> Bool {
         guard !isRoot else { return false }
-        let (descriptor, isInUse) = state.withLock { ($0.descriptor, $0.pins > 0 || $0.isOrphan) }
+        let (descriptor, isInUse) = descriptorInUse
         let isAlone = isInUse ? descriptor.map { prepareReturn(through: $0) } ?? false : false
-        let dropped: SharedDescriptor?? = state.withLock { state in
-            guard state.canReopen(isAlone: isAlone) else { return nil }
-            return .some(state.descriptor.take())
-        }
-        return dropped != nil
+        return dropDescriptor(isAlone: isAlone)
     }
 
     /// Notes how to find a file in use again. Returns whether it has only one name.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
-        let fileHandle = state.withLock { $0.fileHandle } ?? budget.fileHandle(of: descriptor, known: key)
-        let (isOrphan, backing) = state.withLock { state in
-            state.fileHandle = fileHandle
-            return (state.isOrphan, state.backing)
-        }
+        let needsBacking = prepareDrop(fileHandle ?? budget.fileHandle(of: descriptor, known: key))
         do throws(Errno) {
             // A handle leads to a file without names only while the file is open. A backing file of the kernel suffices.
-            if isOrphan, fileHandle != nil, backing == nil {
+            if needsBacking {
                 retainBacking(try connection.retainBacking(descriptor.descriptor))
             }
             return try descriptor.descriptor.status().linkCount <= 1
@@ -56,27 +111,5 @@ extension Node {
             // The descriptor stays open.
             return false
         }
-    }
-
-    /// Makes the kernel hold the file below, without a descriptor of the daemon, until it forgets the inode or opens the
-    /// file again.
-    private func retainBacking(_ opened: BackingID) {
-        let needless: BackingID? = state.withLock { state in
-            guard state.backing == nil else { return opened }
-            state.backing = opened
-            state.isBackingOutdated = true
-            return nil
-        }
-        if let needless { connection.closeBacking(needless) }
-    }
-}
-
-extension Node.State {
-    /// Whether the file can be found again without its descriptor. `isAlone` means that it has no other name.
-    fileprivate func canReopen(isAlone: Bool) -> Bool {
-        if pins == 0, !isOrphan { return true }
-        if isOrphan { return fileHandle != nil && backing != nil }
-        // If the mount removes the last name, it opens the descriptor first.
-        return fileHandle != nil || (hasName && isAlone)
     }
 }

@@ -16,7 +16,7 @@ extension CoordinatedFilesystem {
         defer { found.release() }
         guard found.item != document.item else { return }
         guard case .node(let node) = documents.place(of: found.item) else { throw .missing }
-        let (newName, parent) = node.state.withLock { ($0.name, $0.parent) }
+        let (newName, parent, _) = node.location
         guard let parent, let former = documents.redirect(document.item, to: node) else { throw .notMoved }
         let move = Move(
             from: places.place(former.name, in: former.directory), to: places.place(newName, in: parent))

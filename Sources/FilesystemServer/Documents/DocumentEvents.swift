@@ -30,7 +30,7 @@ extension CoordinatedFilesystem {
             return
         }
         // Presenters of a directory know the file by its name there. It may be renamed meanwhile.
-        let isTracked = node.state.withLock { $0.isTracked }
+        let isTracked = node.isTracked
         var told: [Place] = []
         for _ in 0..<Self.mostAttempts {
             let names = places.toldNames(of: node).filter { isTracked || !$0.isPrivate }.map {
@@ -65,7 +65,7 @@ extension CoordinatedFilesystem {
 
     /// The place of a file with its present name; a presenter that is told may ask for it after a rename.
     func place(of node: Node) -> Place {
-        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+        let (name, parent, _) = node.location
         return parent.map { places.place(name, in: $0) } ?? Place()
     }
 
@@ -123,7 +123,7 @@ extension CoordinatedFilesystem {
         publishDeferredDeletion(at: to)
         let item = node.item
         guard engine.hasAwareClients, !from.isPrivate || !to.isPrivate else {
-            let isPlaced = node.state.withLock { $0.registeredItem != nil }
+            let isPlaced = node.isPlaced
             guard isPlaced || (node.kind != S_IFDIR && from.directory !== to.directory) else { return }
             let move = Move(from: places.place(in: from.directory), to: places.place(in: to.directory))
             return engine.noteMove(of: item, move, by: .nobody) { places.endRename(of: node) }
@@ -132,7 +132,7 @@ extension CoordinatedFilesystem {
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
             replacedDocument: document, isSecondHalf: isSecondHalf)
         // Presenters of the directory do not know a helper file's name, so the file is reported as new.
-        if from.isPrivate, !node.state.withLock({ $0.isTracked }) { move.from = Place() }
+        if from.isPrivate, !node.isTracked { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
             // By then the document of the vacated name is tracked by its later users.
@@ -166,7 +166,7 @@ extension CoordinatedFilesystem {
         defer { watchWriters(of: node) }
         // A further name of a document concerns none of the presenters that present it by another name.
         let isOther =
-            node.state.withLock { $0.isTracked } && !node.isCalled(change.name, in: change.directory)
+            node.isTracked && !node.isCalled(change.name, in: change.directory)
         let (item, place) = (
             isOther ? makeItem() : node.item, places.place(change.name, in: change.directory)
         )
@@ -221,7 +221,7 @@ extension CoordinatedFilesystem {
 
     /// Updates the snapshot after a change of names, so that it is not reported as a change of contents.
     func noteNames(of node: Node) {
-        guard node.kind == S_IFREG, engine.hasAwareClients, node.state.withLock({ $0.isTracked }) else {
+        guard node.kind == S_IFREG, engine.hasAwareClients, node.isTracked else {
             return
         }
         do throws(Errno) {

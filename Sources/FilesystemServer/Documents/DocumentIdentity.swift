@@ -96,7 +96,7 @@ extension CoordinatedFilesystem {
             engine.isPresented(backup.item)
         else { return false }
         let document = backup.item
-        let (backupName, parent) = backup.state.withLock { ($0.name, $0.parent) }
+        let (backupName, parent, _) = backup.location
         guard let parent else { return false }
         preserveBackupWrites(
             to: backup, since: moved, by: NameSubject(name, in: directory, thread: caller.thread))
@@ -182,7 +182,7 @@ extension CoordinatedFilesystem {
     }
 
     private func namedPlace(of node: Node) -> Place {
-        let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
+        let (name, parent, _) = node.location
         return parent.map { places.place(name, in: $0) } ?? Place()
     }
 

@@ -97,7 +97,7 @@ extension CoordinatedFilesystem: DocumentSource {
     /// Corrects the name of a node that was moved out of band, or that is known by another of its names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
-            status.linkCount > 1 && !status.isDirectory && !node.state.withLock { $0.isTracked }
+            status.linkCount > 1 && !status.isDirectory && !node.isTracked
         if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
             // The cached descriptor finds the document after an out-of-band move, even if files cannot be opened by

@@ -242,7 +242,7 @@ package final class DocumentTable: Sendable {
                 other.state.withLock { $0.successor = file }
                 file.state.withLock { $0.finders += 1 }
                 // Both may have been at this node.
-                node.state.withLock { $0.isTracked = true }
+                node.setTracked(true)
             } else if let other {
                 other.state.withLock { $0.item = item }
                 state.files[item] = other
@@ -295,14 +295,14 @@ package final class DocumentTable: Sendable {
             state.awaited[name]?.removeAll { $0 === file }
             if state.awaited[name]?.isEmpty == true { state.awaited[name] = nil }
         }
-        if case .node(let node) = place { node.state.withLock { $0.isTracked = false } }
+        if case .node(let node) = place { node.setTracked(false) }
         return file.state.withLock { $0.letGo() }
     }
 
     private func settleDown(_ file: TrackedFile, in state: inout State) {
         let place = file.state.withLock { $0.place }
         if let name = place.awaited { state.awaited[name, default: []].append(file) }
-        if case .node(let node) = place { node.state.withLock { $0.isTracked = true } }
+        if case .node(let node) = place { node.setTracked(true) }
         hold(file)
     }
 

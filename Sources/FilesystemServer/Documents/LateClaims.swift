@@ -14,7 +14,7 @@ extension CoordinatedFilesystem {
     /// file, so the claims are granted at once and follow the file to its document (R2). The caller calls it again
     /// afterwards, for opens that raced with the rename.
     func claimForWriters(of node: Node, named change: NameChange) {
-        guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
+        guard node.kind == S_IFREG, node.isOpen else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
         for handle in handles.writers(on: node) where !handle.hasClaim {
             if AccessTable.opening(handle.flags, of: itemClass) != nil { claim(for: handle) }
@@ -32,7 +32,7 @@ extension CoordinatedFilesystem {
 
     /// Ends the claims again, because the name was not given.
     func giveUpClaims(of node: Node) {
-        guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
+        guard node.kind == S_IFREG, node.isOpen else { return }
         for handle in handles.writers(on: node) where !handle.isClaimed {
             guard AccessTable.opening(handle.flags, of: node.itemClass) == nil else { continue }
             let claim = handle.giveUpLateClaim()
@@ -43,7 +43,7 @@ extension CoordinatedFilesystem {
     /// Updates the baselines after a change of names, which changes the last of the file's times but no contents.
     /// Writers that have written nothing stay unchanged.
     func refreshBaselines(of node: Node) {
-        guard node.kind == S_IFREG, node.state.withLock({ $0.opens > 0 }) else { return }
+        guard node.kind == S_IFREG, node.isOpen else { return }
         let writers = handles.writers(on: node)
         guard !writers.isEmpty, let status = node.presentStatus else { return }
         for writer in writers { writer.noteNameChange(Stamp(status)) }

@@ -60,12 +60,12 @@ final class PlaceRegistry: Sendable {
 
     /// The number by which the engine knows a directory.
     private func ensure(_ directory: Node) -> ItemID {
-        let (registeredItem, item) = directory.state.withLock { ($0.registeredItem, $0.item) }
+        let (registeredItem, item) = directory.registration
         if registeredItem == item { return item }
         forgottenDirectories.forgetEach { engine.forget($0) }
         // From the top and without recursion, because a tree's owner chooses its depth.
         for above in unplaced(above: directory).reversed() {
-            enter(above, as: above.state.withLock { $0.item })
+            enter(above, as: above.item)
         }
         enter(directory, as: item)
         return item
@@ -75,7 +75,7 @@ final class PlaceRegistry: Sendable {
     private func unplaced(above directory: Node) -> [Node] {
         var found: [Node] = []
         while let parent = (found.last ?? directory).parent {
-            if parent.state.withLock({ $0.registeredItem == $0.item }) { break }
+            if parent.isRegistered { break }
             found.append(parent)
         }
         return found
@@ -83,27 +83,19 @@ final class PlaceRegistry: Sendable {
 
     private func enter(_ directory: Node, as item: ItemID) {
         while true {
-            let (parent, changes) = directory.state.withLock { ($0.parent, $0.packageChanges) }
-            let above = parent.map { parent in parent.state.withLock { $0.item } }
+            let (parent, changes) = directory.packageState
+            let above = parent?.item
             forgottenDirectories.noteKnown(item)
             engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
             // A rename in between, or a change to a package, found no placed directory to correct.
-            let isTrue = directory.state.withLock { state in
-                state.registeredItem = item
-                return state.parent === parent && state.packageChanges == changes
-            }
-            if isTrue { return }
+            if directory.confirmRegistration(as: item, in: parent, after: changes) { return }
         }
     }
 
     /// A directory may have become a package, or be none any longer.
     func reconsider(_ directory: Node) {
         guard directory.kind == S_IFDIR else { return }
-        let registeredItem = directory.state.withLock { state in
-            state.packageChanges &+= 1
-            return state.registeredItem
-        }
-        if let registeredItem { enter(directory, as: registeredItem) }
+        if let registeredItem = directory.notePackageChange() { enter(directory, as: registeredItem) }
     }
 }
 
@@ -171,7 +163,7 @@ private final class UnreportedRenames: Sendable {
         var names = [name]
         var next = directory
         while !next.isRoot {
-            let (name, parent) = next.state.withLock { ($0.name, $0.parent) }
+            let (name, parent, _) = next.location
             let known = former[next.id]
             guard let above = known?.directory ?? parent else { break }
             names.append(known?.name ?? name)

@@ -12,7 +12,7 @@ extension CoordinatedFilesystem {
 
     /// Whether any program other than the saver may use the document; a fast check before all others.
     func mayConcernOthers(_ node: Node) -> Bool {
-        engine.hasAwareClients || node.state.withLock { $0.opens > 0 }
+        engine.hasAwareClients || node.isOpen
             || expectedRetries.hasWaitingOpen(node.item)
     }
 

@@ -14,7 +14,7 @@ extension Node {
     /// Detects whether the file is a database, and remembers it if so. Called only on contention.
     func detectDatabase() -> Bool {
         guard hasDatabaseHeader || isInCluster else { return false }
-        state.withLock { $0.itemClass = .database }
+        noteDatabase()
         return true
     }
 
@@ -22,7 +22,7 @@ extension Node {
     var isDatabaseOrLog: Bool {
         switch itemClass {
         case .log: true
-        case .database: !ItemClass.isDatabaseCompanion(state.withLock { $0.name }.bytes)
+        case .database: !ItemClass.isDatabaseCompanion(location.name.bytes)
         case .document, .private, .background: false
         }
     }

@@ -1,83 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
-import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
-
-/// Which side moves a file's data.
-enum DataRoute: Sendable {
-    /// The kernel, directly to the file below.
-    case backing(BackingID)
-    /// This process.
-    case daemon
-}
+import VersionStore
 
 /// One file of the mirrored tree, as long as the kernel knows it.
 ///
 /// It is reached by parent and name, and by a descriptor as long as the budget allows. Children keep their parent alive.
-/// **Lock rule.** The mutex covers the state. Under it, no system call is made and no other node's mutex is taken.
+/// Its life and its invariants are those of its parts:
+///
+/// | part | of it |
+/// |---|---|
+/// | ``NodeNames`` | named, nameless |
+/// | ``NodeReach`` | known, orphan, forgotten |
+/// | ``NodeDataUse`` | closed, open |
+///
+/// An orphan has no name. A forgotten node may still be open for a moment: the last FORGET comes after the last RELEASE,
+/// but the daemon may end the handle later.
+///
+/// **Lock rule.** The mutex covers the state. Under it, no system call is made, no other node's mutex is taken, and
+/// nothing that may be the last reference to a node or to a descriptor is released.
 final class Node: DescriptorOwner {
-    /// The order of the properties leaves few gaps, since there may be millions of nodes.
-    struct State {
-        var parent: Node?
-        var name: NameBytes
+    /// The item that the file is to the engine.
+    ///
+    /// 1. No two nodes are the same item: ``NodeTable`` changes it, under a lock of its own.
+    /// 2. The engine knows the directory as `registered`; if that is not the item, it is registered again when needed.
+    private struct Identity {
         /// The document that this file is. It changes when another file takes its place in a safe save.
         var item: ItemID
-        var descriptor: SharedDescriptor?
-        /// Finds the file without a name. Set once the descriptor of a file in use had to be closed.
-        var fileHandle: PersistentFileHandle?
         /// The number by which the engine knows the directory; nil until it does.
-        var registeredItem: ItemID?
-        /// Links of the store to the file.
-        var linkedVersions: [LinkedVersion] = []
-        /// Versions preserved since the file has suspended writers.
-        var besides = SuspendedWriterVersions()
-        /// The number of open handles. They must reach the file even if its name changes.
-        var pins: Int32 = 0
-        var opens: Int32 = 0
-        /// The number of open handles through which a shared mapping may change the file unnoticed.
-        var mappers: Int32 = 0
+        var registered: ItemID?
         /// How often it may have become a package, or ceased to be one.
         var packageChanges: UInt32 = 0
-        /// Held until the kernel forgets the inode, or until no open remains and ``mayLoseBacking`` is true.
-        var backing: BackingID?
-        /// The file below was opened as a user that is no longer the file's owner: as the daemon, or before a chown.
-        var isBackingOutdated = false
-        /// How often the file's owner was changed through the mount.
-        var ownerChanges: UInt32 = 0
-        /// In force while `opens` is not 0: the kernel refuses handles of one inode in two modes.
-        var dataRoute: DataRoute?
-        /// How many of the directory's files were opened since it was last listed with their attributes, up to a limit.
-        var opensBelow: UInt16 = 0
-        var hasName = true
-        /// A program follows the document under its known name, whatever other names it has.
-        var isTracked = false
-        /// Its last name is gone: without the descriptor, the file may be unreachable.
-        var isOrphan = false
-        /// The kernel has forgotten the inode.
-        var isForgotten = false
-        /// Whether the kernel may move the data at all; nil until that was checked.
-        var mayBypass: Bool?
-        var itemClass: ItemClass?
-        /// For a directory: when one of its names was last lost.
+    }
+
+    /// What the store has of the file.
+    private struct Preservation {
+        /// Links of the store to the file. A link leaves when it is dropped, or has contents of its own.
+        var linkedVersions: [LinkedVersion] = []
+        /// Versions preserved since the file has suspended writers; empty without such writers.
+        var besides = SuspendedWriterVersions()
+    }
+
+    /// What only a directory has.
+    private struct Directory {
+        /// When one of its names was last lost.
         var staleness = Staleness()
-        /// Names besides the known one, as far as the kernel has looked them up.
-        var otherNames: [NodeName] = []
+        /// How many of its files were opened since it was last listed with their attributes, up to a limit.
+        var opensBelow: UInt16 = 0
+    }
 
-        init(parent: Node?, name: NameBytes, item: ItemID) {
-            self.parent = parent
-            self.name = name
-            self.item = item
-        }
-
-        /// The backing file for the next open. An outdated one is used only while other opens use it.
-        var usableBacking: BackingID? { isBackingOutdated && opens == 0 ? nil : backing }
-
-        /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor still needs it: its
-        /// backing keeps the file in existence.
-        var mayLoseBacking: Bool { isOrphan ? descriptor != nil : isBackingOutdated }
+    /// The order of the properties leaves few gaps, since there may be millions of nodes.
+    private struct State {
+        var preservation = Preservation()
+        var names: NodeNames
+        var identity: Identity
+        var reach = NodeReach()
+        var data = NodeDataUse()
+        var directory = Directory()
     }
 
     let id: NodeID
@@ -85,14 +66,15 @@ final class Node: DescriptorOwner {
     /// The type bits of the mode, which never change.
     let kind: UInt32
     private let context: Context
-    let state: Mutex<State>
+    private let state: Mutex<State>
 
     init(_ id: NodeID, _ status: FileStatus, parent: Node?, name: NameBytes, context: Context) {
         self.id = id
         self.key = FileKey(status)
         self.kind = status.kind
         self.context = context
-        state = Mutex(State(parent: parent, name: name, item: ItemID(id.rawValue)))
+        state = Mutex(
+            State(names: NodeNames(name, in: parent), identity: Identity(item: ItemID(id.rawValue))))
     }
 
     var budget: DescriptorBudget { context.budget }
@@ -121,130 +103,185 @@ final class Node: DescriptorOwner {
 
     // The last FORGET comes after the last RELEASE, so no open uses the backing file any more.
     deinit {
-        let (backing, registeredItem) = state.withLock { ($0.backing, $0.registeredItem) }
+        let (backing, registered) = state.withLock { ($0.data.backingID, $0.identity.registered) }
         if let backing { connection.closeBacking(backing) }
-        if let registeredItem { context.forgottenDirectories.add(registeredItem) }
+        if let registered { context.forgottenDirectories.add(registered) }
         // Releases each parent that only its child kept alive, without recursion.
-        var parent = state.withLock { $0.parent.take() }
-        while isKnownUniquelyReferenced(&parent) {
-            parent = parent?.state.withLock { $0.parent.take() }
-        }
+        var parent = takeParent()
+        while isKnownUniquelyReferenced(&parent) { parent = parent?.takeParent() }
     }
 
-    var item: ItemID { state.withLock { $0.item } }
-    /// The document that the file is, and whether the file still has a name.
-    var document: (item: ItemID, hasName: Bool) { state.withLock { ($0.item, $0.hasName) } }
+    private func takeParent() -> Node? { state.withLock { $0.names.takeParent() } }
+
     var isRoot: Bool { id == .root }
     /// The kernel wants 0 for the root.
     var generation: UInt32 { isRoot ? 0 : NodeIDEncoding.generation(born: key.born) }
-
-    /// The path from the source's root to this file.
-    var path: [UInt8] {
-        var parts: [[UInt8]] = []
-        var next: Node? = self
-        while let node = next, !node.isRoot {
-            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-            parts.append(name.bytes)
-            next = parent
-        }
-        return Array(parts.reversed().joined(separator: [UInt8(ascii: "/")]))
-    }
-
-    /// Returns the node's descriptor, open for as long as the caller holds it.
-    ///
-    /// Throws ESTALE if the node's name now leads to another file.
-    func descriptor() throws(Errno) -> SharedDescriptor {
-        if let cached = state.withLock({ $0.descriptor }) { return cached }
-        var stale: Node?
-        do throws(Errno) {
-            return try findDescriptor(unless: &stale)
-        } catch {
-            // A rename may have happened between reading the name and opening it. A second lookup finds the new name.
-            guard error == .noEntry || error == .stale else { throw error }
-            return try findDescriptorAfterRenames()
-        }
-    }
-
-    /// Repeats the lookup until no rename through the mount runs: the file below is renamed before its node.
-    private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
-        let end = MonotonicClock.nanoseconds + ActiveRenames.longest
-        var stale: Node?
-        while true {
-            let isLast = context.renames.isEmpty || MonotonicClock.nanoseconds >= end
-            do throws(Errno) {
-                return try findDescriptor(unless: &stale)
-            } catch {
-                if isLast {
-                    stale?.noteStaleBelow()
-                    throw .stale
-                }
-                sched_yield()
-            }
-        }
-    }
-
     var renames: ActiveRenames { context.renames }
-    /// Notes that the directory has lost a name.
-    func noteStaleBelow() { state.withLock { $0.staleness.note(at: MonotonicClock.nanoseconds) } }
-    /// Whether the directory lost a name a moment ago.
-    var isStaleBelow: Bool { state.withLock { $0.staleness.isRecent(at: MonotonicClock.nanoseconds) } }
 
-    /// Opens the closed descriptors on the path to it, from the top. Not recursive, since users choose the depth of a tree.
-    ///
-    /// After a failure, `stale` is the directory in which the name no longer leads to the next node.
-    private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
-        var way: [(node: Node, name: NameBytes, directory: Node)] = []
-        var next = self
-        var opened: SharedDescriptor
-        while true {
-            let (cached, fileHandle, parent, name, hasName) = next.state.withLock {
-                ($0.descriptor, $0.fileHandle, $0.parent, $0.name, $0.hasName)
-            }
-            if let found = cached ?? fileHandle.flatMap({ next.find(by: $0) }) {
-                opened = found
-                break
-            }
-            stale = parent
-            guard let parent, hasName else { throw .stale }
-            way.append((next, name, parent))
-            next = parent
-        }
-        while let (node, name, directory) = way.popLast() {
-            stale = directory
-            opened = try node.open(name, in: opened)
-        }
-        return opened
+    /// Makes the kernel ask for the attributes again.
+    func invalidateAttributes() { connection.invalidateAttributes(of: id) }
+}
+
+// Its names, see ``NodeNames``.
+extension Node {
+    /// The known name and its directory, or the last known ones.
+    var location: (name: NameBytes, parent: Node?, hasName: Bool) {
+        state.withLock { ($0.names.name, $0.names.parent, $0.names.hasName) }
+    }
+    var hasName: Bool { state.withLock { $0.names.hasName } }
+    var parent: Node? { state.withLock { $0.names.parent } }
+    /// All known names, the main one first.
+    var names: [NodeName] { state.withLock { $0.names.all } }
+    var otherNames: [NodeName] { state.withLock { $0.names.others } }
+
+    /// Whether it is known by this name.
+    func isCalled(_ name: NameBytes, in directory: Node) -> Bool {
+        state.withLock { $0.names.isCalled(name, in: directory) }
+    }
+    /// Whether this is the known name, or was it last.
+    func wasLastCalled(_ name: NameBytes, in directory: Node) -> Bool {
+        state.withLock { $0.names.wasLastCalled(name, in: directory) }
+    }
+    /// Whether both were last seen under the same name.
+    func hasName(of other: Node) -> Bool {
+        let (name, parent, _) = location
+        let (otherName, otherParent, _) = other.location
+        return otherParent === parent && otherName == name
+    }
+    /// Whether this is one of its names, as far as they are known.
+    func has(_ name: NameBytes, in directory: Node) -> Bool {
+        state.withLock { $0.names.has(name, in: directory) }
+    }
+    /// Whether any known name matches, or the last known one did.
+    func wasKnown(by matches: (NameBytes, Node) -> Bool) -> Bool {
+        state.withLock { $0.names.wasKnown(by: matches) }
     }
 
-    private func open(_ name: NameBytes, in directory: SharedDescriptor) throws(Errno) -> SharedDescriptor {
-        let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
-        let status = try opened.status()
-        guard FileKey(status) == key else { throw .stale }
-        // The open that probably follows need not ask for the status again.
-        if let mayBypass = status.mayBypass { state.withLock { $0.mayBypass = $0.mayBypass ?? mayBypass } }
-        return cache(SharedDescriptor(opened, of: budget))
+    /// Sets the name by which the file is known. One of several links does not change the item class, except that the file
+    /// is no helper file then (``retainsName(insteadOf:in:)``).
+    func setName(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
+        let known = isOneOfSeveral ? itemClass : nil
+        let former = state.withLock { state in
+            state.names.set(name, in: parent, isOneOfSeveral: isOneOfSeveral, known: known)
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Adds another name of the file.
+    func noteOtherName(_ name: NameBytes, in directory: Node) {
+        state.withLock { $0.names.noteOther(name, in: directory) }
+    }
+
+    /// Removes a name that is not the known one.
+    func lostOtherName(_ name: NameBytes, in directory: Node) {
+        let lost = state.withLock { $0.names.loseOther(name, in: directory) }
+        withExtendedLifetime(lost) {}
+    }
+
+    /// After the known name is gone, another name becomes the known one, if there is any.
+    func takeOtherName() {
+        let former = state.withLock { $0.names.takeOther() }
+        withExtendedLifetime(former) {}
+    }
+
+    /// Notes that its last known name is gone or belongs to another file.
+    func clearName() { state.withLock { $0.names.clear() } }
+
+    /// Whether a program follows the document under its known name, whatever other names it has.
+    var isTracked: Bool { state.withLock { $0.names.isTracked } }
+    /// Called under the lock of `DocumentTable`.
+    func setTracked(_ isTracked: Bool) { state.withLock { $0.names.isTracked = isTracked } }
+
+    /// The class that follows from its name.
+    var itemClass: ItemClass {
+        if let known = state.withLock({ $0.names.itemClass }) { return known }
+        let (name, parent, _) = location
+        let found = Self.itemClass(of: name, in: parent)
+        state.withLock { $0.names.note(found, of: name, in: parent) }
+        return found
+    }
+    /// Has the class follow from the name again.
+    func resetClass() { state.withLock { $0.names.itemClass = nil } }
+    /// The contents show that the file is a database, whatever its name says.
+    func noteDatabase() { state.withLock { $0.names.itemClass = .database } }
+}
+
+// The item that it is to the engine.
+extension Node {
+    var item: ItemID { state.withLock { $0.identity.item } }
+    /// The document that the file is, and whether the file still has a name.
+    var document: (item: ItemID, hasName: Bool) { state.withLock { ($0.identity.item, $0.names.hasName) } }
+    /// Returns the former item. Called by ``NodeTable``, under the lock of its renumbered items.
+    @discardableResult
+    func exchangeItem(for item: ItemID) -> ItemID {
+        state.withLock { state in
+            defer { state.identity.item = item }
+            return state.identity.item
+        }
+    }
+
+    /// The number by which the engine knows the directory, and the item that it is now.
+    var registration: (registered: ItemID?, item: ItemID) {
+        state.withLock { ($0.identity.registered, $0.identity.item) }
+    }
+    /// Whether the engine knows the directory, perhaps as its former item.
+    var isPlaced: Bool { registration.registered != nil }
+    /// Whether the engine knows the directory as its present item.
+    var isRegistered: Bool { state.withLock { $0.identity.registered == $0.identity.item } }
+
+    /// What the engine is told of the directory.
+    var packageState: (parent: Node?, changes: UInt32) {
+        state.withLock { ($0.names.parent, $0.identity.packageChanges) }
+    }
+    /// The engine was told of the directory. Returns whether what it was told is still true.
+    func confirmRegistration(as item: ItemID, in parent: Node?, after changes: UInt32) -> Bool {
+        state.withLock { state in
+            state.identity.registered = item
+            return state.names.parent === parent && state.identity.packageChanges == changes
+        }
+    }
+    /// The directory may have become a package, or be none any longer. Returns the number by which the engine knows it.
+    func notePackageChange() -> ItemID? {
+        state.withLock { state in
+            state.identity.packageChanges &+= 1
+            return state.identity.registered
+        }
+    }
+}
+
+// How its file is reached, see ``NodeReach``.
+extension Node {
+    var cachedDescriptor: SharedDescriptor? { state.withLock { $0.reach.descriptor } }
+    var hasDescriptor: Bool { cachedDescriptor != nil }
+    var fileHandle: PersistentFileHandle? { state.withLock { $0.reach.fileHandle } }
+
+    /// The ways to reach the file, read at once.
+    var ways:
+        (
+            cached: SharedDescriptor?, fileHandle: PersistentFileHandle?, parent: Node?, name: NameBytes,
+            hasName: Bool
+        )
+    {
+        state.withLock { state in
+            (
+                state.reach.descriptor, state.reach.fileHandle, state.names.parent, state.names.name,
+                state.names.hasName
+            )
+        }
     }
 
     /// Stores a descriptor, unless another thread was faster. Returns the stored one.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
-        let (kept, isNew) = state.withLock { state in
-            if let cached = state.descriptor { return (cached, false) }
-            // The budget could not find a forgotten node in order to close the descriptor.
-            if state.isForgotten, state.pins == 0 { return (descriptor, false) }
-            state.descriptor = descriptor
-            return (descriptor, true)
-        }
+        let (kept, isNew) = state.withLock { $0.reach.cache(descriptor) }
         if isNew { budget.cached(.node(id)) }
         return kept
     }
 
-    var hasDescriptor: Bool { state.withLock { $0.descriptor != nil } }
-
     /// Keeps the file reachable until ``unpin()``, and opens its descriptor.
     func pin() throws(Errno) -> SharedDescriptor {
         let cached = state.withLock { state in
-            state.pins += 1
-            return state.descriptor
+            state.reach.pin()
+            return state.reach.descriptor
         }
         if let cached { return cached }
         do throws(Errno) {
@@ -256,10 +293,7 @@ final class Node: DescriptorOwner {
     }
 
     func unpin() {
-        let dropped: SharedDescriptor? = state.withLock { state in
-            state.pins -= 1
-            return state.pins == 0 && state.isForgotten ? state.descriptor.take() : nil
-        }
+        let dropped = state.withLock { $0.reach.unpin() }
         withExtendedLifetime(dropped) {}
     }
 
@@ -267,7 +301,7 @@ final class Node: DescriptorOwner {
     /// open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
         // Set first, or the descriptor could be closed again before it is protected.
-        state.withLock { $0.isOrphan = true }
+        state.withLock { $0.reach.becomeOrphan() }
         do throws(Errno) {
             _ = try descriptor()
         } catch {
@@ -277,226 +311,150 @@ final class Node: DescriptorOwner {
     }
 
     /// Undoes ``keepAsOrphan()``: the last name was not removed.
-    func cancelOrphan() { state.withLock { $0.isOrphan = false } }
+    func cancelOrphan() { state.withLock { $0.reach.cancelOrphan() } }
 
     /// Closes the descriptor after the kernel forgot the inode. Current users hold it until they are done.
     func releaseAfterForget() {
-        let dropped: SharedDescriptor? = state.withLock { state in
-            (state.isOrphan, state.isForgotten) = (false, true)
-            return state.pins == 0 ? state.descriptor.take() : nil
-        }
+        let dropped = state.withLock { $0.reach.forget() }
         withExtendedLifetime(dropped) {}
         closeBackingIfUnused()
     }
 
-    /// Makes the kernel ask for the attributes again.
-    func invalidateAttributes() { connection.invalidateAttributes(of: id) }
+    /// Stores a file handle. Requests by node number then still work without a valid name.
+    func noteFileHandle(_ fileHandle: PersistentFileHandle?) {
+        state.withLock { $0.reach.noteFileHandle(fileHandle) }
+    }
+
+    /// The descriptor, and whether an open handle or the kernel needs the file even without a name.
+    var descriptorInUse: (descriptor: SharedDescriptor?, isInUse: Bool) {
+        state.withLock { ($0.reach.descriptor, $0.reach.isInUse) }
+    }
+
+    /// Stores a file handle before the descriptor is dropped. Returns whether the file also needs a backing file.
+    func prepareDrop(_ fileHandle: PersistentFileHandle?) -> Bool {
+        state.withLock { state in
+            state.reach.setFileHandle(fileHandle)
+            return state.reach.isOrphan && fileHandle != nil && state.data.backingID == nil
+        }
+    }
+
+    /// Drops the descriptor if the file can be found again. `isAlone` means that it has no other name. Returns whether it
+    /// was dropped.
+    func dropDescriptor(isAlone: Bool) -> Bool {
+        let dropped: SharedDescriptor?? = state.withLock { state in
+            let hasOnlyName = state.names.hasName && isAlone
+            guard state.reach.canReopen(hasOnlyName: hasOnlyName, hasBacking: state.data.backingID != nil)
+            else { return nil }
+            return .some(state.reach.takeDescriptor())
+        }
+        return dropped != nil
+    }
+}
+
+// The use of its data, see ``NodeDataUse``.
+extension Node {
+    var isOpen: Bool { state.withLock { $0.data.opens > 0 } }
+    /// Whether it has more open handles than these.
+    func isOpen(besides count: Int32) -> Bool { state.withLock { $0.data.opens > count } }
+    /// Whether a shared mapping may change the file unnoticed.
+    var hasMappers: Bool { state.withLock { $0.data.hasMappers } }
+    var dataRoute: DataRoute? { state.withLock { $0.data.route } }
+    var isKnownPassthrough: Bool { state.withLock { $0.data.isKnownPassthrough } }
+
+    func enterRouteInUse(mapping: Bool) -> DataRoute? {
+        state.withLock { $0.data.enterInUse(mapping: mapping) }
+    }
+    func enterRoute(_ wanted: DataRoute, mapping: Bool) -> DataRoute? {
+        state.withLock { $0.data.enter(wanted, mapping: mapping) }
+    }
+    func leaveRoute(mapping: Bool) -> Bool { state.withLock { $0.data.leave(mapping: mapping) } }
+
+    var mayBypass: Bool? { state.withLock { $0.data.mayBypass } }
+    func setMayBypass(_ mayBypass: Bool?) { state.withLock { $0.data.mayBypass = mayBypass } }
+    /// Notes what the file's status says, unless more is known.
+    func noteMayBypass(_ mayBypass: Bool) {
+        state.withLock { $0.data.mayBypass = $0.data.mayBypass ?? mayBypass }
+    }
+
+    /// The backing file for the next open, and how often the owner was changed.
+    var backingForOpen: (usable: BackingID?, ownerChanges: UInt32) {
+        state.withLock { ($0.data.usableBacking, $0.data.ownerChanges) }
+    }
+    func offerBacking(
+        _ opened: BackingID, ownerChanges: UInt32
+    ) -> (kept: BackingID, needless: BackingID?) {
+        state.withLock { $0.data.offer(opened, ownerChanges: ownerChanges) }
+    }
+
+    /// Makes the kernel hold the file below, without a descriptor of the daemon, until it forgets the inode or opens the
+    /// file again.
+    func retainBacking(_ opened: BackingID) {
+        let needless = state.withLock { $0.data.retain(opened) }
+        if let needless { connection.closeBacking(needless) }
+    }
 
     /// Closes the backing file once no open uses it. It would keep the file's blocks and possibly the node.
     func closeBackingIfUnused() {
-        let backing: BackingID? = state.withLock { state in
-            guard state.opens == 0, state.isForgotten || state.mayLoseBacking else { return nil }
-            state.isBackingOutdated = false
-            return state.backing.take()
-        }
+        let backing = state.withLock { $0.data.takeUnusedBacking(of: $0.reach) }
         if let backing { connection.closeBacking(backing) }
     }
 
     /// Marks the backing file as outdated after a change of owner. The kernel opens it again, as the new owner, after the
     /// last close.
     func noteOwnerChange() {
-        state.withLock { state in
-            state.ownerChanges &+= 1
-            if state.backing != nil { state.isBackingOutdated = true }
-        }
+        state.withLock { $0.data.noteOwnerChange() }
         closeBackingIfUnused()
     }
-
-    /// Sets the name by which the file is known. One of several links does not change the item class, except that the file
-    /// is no helper file then (``retainsName(insteadOf:in:)``).
-    func setName(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
-        let known = isOneOfSeveral ? itemClass : nil
-        let former: Node? = state.withLock { state in
-            guard state.parent !== parent || state.name != name || !state.hasName else { return nil }
-            if state.name != name || state.parent == nil { state.itemClass = known == .private ? nil : known }
-            if isOneOfSeveral { state.noteFormerName(nowCalled: name, in: parent) }
-            state.name = name
-            state.hasName = true
-            return state.parent.replace(with: parent)
-        }
-        withExtendedLifetime(former) {}
-    }
-
-    /// Adds another name of the file.
-    func noteOtherName(_ name: NameBytes, in directory: Node) {
-        state.withLock { state in
-            guard !state.hasName || state.parent !== directory || state.name != name else { return }
-            state.add(NodeName(name: name, directory: directory))
-        }
-    }
-
-    /// Removes a name that is not the known one.
-    func lostOtherName(_ name: NameBytes, in directory: Node) {
-        let lost: [NodeName] = state.withLock { state in
-            guard !state.otherNames.isEmpty else { return [] }
-            let lost = state.otherNames.filter { $0.directory === directory && $0.name == name }
-            state.otherNames.removeAll { $0.directory === directory && $0.name == name }
-            return lost
-        }
-        withExtendedLifetime(lost) {}
-    }
-
-    /// After the known name is gone, another name becomes the known one, if there is any.
-    func takeOtherName() {
-        let former: Node? = state.withLock { state in
-            guard !state.hasName, let other = state.otherNames.popLast() else { return nil }
-            (state.name, state.hasName) = (other.name, true)
-            return state.parent.replace(with: other.directory)
-        }
-        withExtendedLifetime(former) {}
-    }
-
-    /// Whether this is one of its names, as far as they are known.
-    func has(_ name: NameBytes, in directory: Node) -> Bool {
-        state.withLock { state in
-            if state.hasName, state.parent === directory, state.name == name { return true }
-            return state.otherNames.contains { $0.directory === directory && $0.name == name }
-        }
-    }
-
-    /// All known names, the main one first.
-    var names: [NodeName] {
-        state.withLock { state in
-            guard state.hasName, let parent = state.parent else { return state.otherNames }
-            return [NodeName(name: state.name, directory: parent)] + state.otherNames
-        }
-    }
-
-    var otherNames: [NodeName] { state.withLock { $0.otherNames } }
-
-    /// Notes that its last known name is gone or belongs to another file.
-    func clearName() { state.withLock { $0.hasName = false } }
-
-    var hasName: Bool { state.withLock { $0.hasName } }
-    var parent: Node? { state.withLock { $0.parent } }
-
-    /// Whether it is known by this name.
-    func isCalled(_ name: NameBytes, in directory: Node) -> Bool {
-        state.withLock { $0.hasName && $0.parent === directory && $0.name == name }
-    }
-
-    /// Whether a file with several links keeps its known name when a lookup finds it under another one.
-    ///
-    /// A tracked document keeps the name under which a program follows it. Otherwise another link must not change the item
-    /// class (D127): the link of a backup makes no helper file of a document, and no link makes a document of a log or a
-    /// database.
-    func retainsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
-        if state.withLock({ $0.isTracked }) || isCalled(name, in: directory) { return true }
-        let (hasName, parent, own) = state.withLock { ($0.hasName, $0.parent, $0.name) }
-        let known = itemClass
-        guard hasName, let parent, known != .private, known != Self.itemClass(of: name, in: directory) else {
-            return false
-        }
-        // The known name may have been removed out of band.
-        do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
-    }
-
-    /// Whether it lies below a directory, at any depth, or is that directory.
-    func isBelow(_ directory: Node) -> Bool {
-        var next: Node? = self
-        while let node = next {
-            if node === directory { return true }
-            next = node.isRoot ? nil : node.parent
-        }
-        return false
-    }
-
-    /// Whether both were last seen under the same name.
-    func hasName(of other: Node) -> Bool {
-        let (parent, name) = state.withLock { ($0.parent, $0.name) }
-        return other.state.withLock { $0.parent === parent && $0.name == name }
-    }
-
-    /// The present status of the file, or nil if it cannot be read.
-    var presentStatus: FileStatus? {
-        do throws(Errno) { return try descriptor().descriptor.status() } catch { return nil }
-    }
-
-    /// The class that follows from its name.
-    var itemClass: ItemClass {
-        if let known = state.withLock({ $0.itemClass }) { return known }
-        let (name, parent) = state.withLock { ($0.name, $0.parent) }
-        let found = Self.itemClass(of: name, in: parent)
-        state.withLock { state in
-            // It may have been renamed meanwhile.
-            if state.name == name, state.parent === parent { state.itemClass = found }
-        }
-        return found
-    }
-
-    /// The class that follows from a name in a directory.
-    static func itemClass(of name: NameBytes, in parent: Node?) -> ItemClass {
-        ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
-    }
-
-    private static let gitDirectory = NameBytes(Array(".git".utf8))
-
-    private static func isInGitDirectory(_ directory: Node?) -> Bool {
-        var next = directory
-        while let node = next, !node.isRoot {
-            let (name, parent) = node.state.withLock { ($0.name, $0.parent) }
-            if name == gitDirectory { return true }
-            next = parent
-        }
-        return false
-    }
 }
 
-/// One of several names of a file.
-struct NodeName: Sendable {
-    let name: NameBytes
-    let directory: Node
-}
-
-extension Node.State {
-    /// The most other names of a file that are remembered, and so reported when the file changes.
-    private static let mostNames = 16
-
-    fileprivate mutating func add(_ other: NodeName) {
-        let isKnown = otherNames.contains { $0.directory === other.directory && $0.name == other.name }
-        if !isKnown, otherNames.count < Self.mostNames { otherNames.append(other) }
-    }
-
-    fileprivate mutating func noteFormerName(nowCalled name: NameBytes, in directory: Node) {
-        otherNames.removeAll { $0.directory === directory && $0.name == name }
-        if hasName, let parent { add(NodeName(name: self.name, directory: parent)) }
-    }
-}
-
+// What the store has of the file.
 extension Node {
-    /// Whether a directory is empty, so that it can be removed.
-    var isEmptyDirectory: Bool {
-        do throws(Errno) {
-            let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
-            var stream = try DirectoryStream(reading: opened)
-            var isEmpty = true
-            try stream.forEach(from: 0) { name, _, _, _ in
-                isEmpty = name.isSelfOrParent
-                return isEmpty
-            }
-            return isEmpty
-        } catch {
-            // The removal itself will report the error.
-            return false
+    var linkedVersions: [LinkedVersion] { state.withLock { $0.preservation.linkedVersions } }
+    /// How many links of the store the file has, and whether it has a name.
+    var linkCount: (links: UInt64, hasName: Bool) {
+        state.withLock { (UInt64($0.preservation.linkedVersions.count), $0.names.hasName) }
+    }
+    func add(_ version: LinkedVersion) { state.withLock { $0.preservation.linkedVersions.append(version) } }
+    func remove(_ version: LinkedVersion) {
+        state.withLock { state in state.preservation.linkedVersions.removeAll { $0 === version } }
+    }
+
+    // See ``SuspendedWriterVersions``.
+    func lastVersion(for writers: [HandleID]) -> SuspendedWriterVersions.Version? {
+        state.withLock { $0.preservation.besides.last(for: writers) }
+    }
+    func insertVersion(
+        _ version: SuspendedWriterVersions.Version, insteadOf former: VersionID?,
+        from origin: SuspendedWriterVersions.Origin, for writers: [HandleID]
+    ) -> [VersionID] {
+        state.withLock { state in
+            state.preservation.besides.insert(version, insteadOf: former, from: origin, for: writers)
+        }
+    }
+    func renewVersion(
+        _ id: VersionID, from origin: SuspendedWriterVersions.Origin, for writers: [HandleID]
+    ) -> [VersionID] {
+        state.withLock { $0.preservation.besides.renew(id, from: origin, for: writers) }
+    }
+    func closeVersions(of writer: HandleID) {
+        state.withLock { state in
+            if !state.preservation.besides.isEmpty { state.preservation.besides.close(writer) }
         }
     }
 }
 
-extension Optional where Wrapped: AnyObject {
-    /// Replaces the value and returns the former one, so that the caller decides where it is released.
-    fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
-        let former = self
-        self = value
-        return former
+// What only a directory has.
+extension Node {
+    /// Notes that the directory has lost a name.
+    func noteStaleBelow() { state.withLock { $0.directory.staleness.note(at: MonotonicClock.nanoseconds) } }
+    /// Whether the directory lost a name a moment ago.
+    var isStaleBelow: Bool {
+        state.withLock { $0.directory.staleness.isRecent(at: MonotonicClock.nanoseconds) }
     }
+
+    var opensBelow: UInt16 { state.withLock { $0.directory.opensBelow } }
+    func noteOpenBelow() {
+        state.withLock { if $0.directory.opensBelow < .max { $0.directory.opensBelow += 1 } }
+    }
+    func noteListed() { state.withLock { $0.directory.opensBelow = 0 } }
 }

@@ -94,10 +94,7 @@ final class NodeTable: Sendable {
     /// Makes a node another item.
     func renumber(_ node: Node, as item: ItemID) {
         renumbered.withLock { renumbered in
-            let former = node.state.withLock { state in
-                defer { state.item = item }
-                return state.item
-            }
+            let former = node.exchangeItem(for: item)
             if renumbered[former] == node.id { renumbered[former] = nil }
             if item.rawValue != node.id.rawValue { renumbered[item] = node.id }
         }
@@ -262,7 +259,7 @@ final class NodeTable: Sendable {
                 return
             }
             let spare = ItemID(NodeIDEncoding.end + spareItems.add(1, ordering: .relaxed).oldValue)
-            node.state.withLock { $0.item = spare }
+            node.exchangeItem(for: spare)
             renumbered[spare] = node.id
         }
     }

@@ -23,7 +23,7 @@ enum PackageDetection {
 
     static func isPackage(_ directory: Node) -> Bool {
         guard !directory.isRoot else { return false }
-        return hasExtension(directory.state.withLock { $0.name }) || isMarked(directory)
+        return hasExtension(directory.location.name) || isMarked(directory)
     }
 
     /// Whether a directory of this name is a package even without a mark.

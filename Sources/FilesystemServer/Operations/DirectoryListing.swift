@@ -178,17 +178,15 @@ final class ListingTable: Sendable {
 extension Node {
     /// Counts an open: the kernel will ask for the file's attributes again, because reading and writing change its times.
     func noteOpened() {
-        parent?.state.withLock { if $0.opensBelow < .max { $0.opensBelow += 1 } }
+        parent?.noteOpenBelow()
     }
 
     /// Whether listing a directory that takes `size` bytes should return attributes, too. That is so if more than a few of its
     /// files, and about a sixteenth, were opened since (D88).
     fileprivate func hasWornAttributes(size: UInt64) -> Bool {
-        let opens = UInt64(state.withLock { $0.opensBelow })
+        let opens = UInt64(opensBelow)
         return opens >= 8 && opens * 512 >= size
     }
-
-    fileprivate func noteListed() { state.withLock { $0.opensBelow = 0 } }
 }
 
 extension CoordinatedFilesystem {

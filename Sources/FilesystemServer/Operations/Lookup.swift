@@ -169,7 +169,7 @@ extension CoordinatedFilesystem {
             // A file system that does not count subdirectories reports 1 link.
             if preserver.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
         } else if status.isRegularFile, preserver.hasStore {
-            let (links, hasName) = node.state.withLock { (UInt64($0.linkedVersions.count), $0.hasName) }
+            let (links, hasName) = node.linkCount
             // The store may just have given a link contents of its own.
             let least = min(status.linkCount, hasName ? 1 : 0)
             status.linkCount = max(least, status.linkCount - min(links, status.linkCount))

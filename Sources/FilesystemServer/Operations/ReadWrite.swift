@@ -75,7 +75,7 @@ extension CoordinatedFilesystem {
     /// granted beside others because it only appends, but its program may end that by fcntl(2).
     private func preserveAppended(before range: FileRange, by handle: Handle) {
         guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
-            handle.node.state.withLock({ $0.opens > 1 })
+            handle.node.isOpen(besides: 1)
         else { return }
         if handle.noteOverwrite() { preserver.preserveBesideSuspendedWriter(in: handle.node, by: handle) }
     }

@@ -70,7 +70,7 @@ extension CoordinatedFilesystem {
         // Swap, lock and backup files are not documents, and no presenter is asked about them. But a backup may be the former
         // document, to which a program still writes.
         if change.isPrivate {
-            return node.itemClass != .database && node.state.withLock { $0.opens > 0 }
+            return node.itemClass != .database && node.isOpen
         }
         let isPresented = engine.isPresented(node.item)
         if node.itemClass == .database { return isPresented }
@@ -141,7 +141,7 @@ extension CoordinatedFilesystem {
     /// Writers without coordination (``Handle/writesUncoordinated``), if the file is about to lose its last name. The programs
     /// of PostgreSQL are left out, since they remove each other's files.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
-        guard node.state.withLock({ $0.opens > 0 }) else { return [] }
+        guard node.isOpen else { return [] }
         let writers = handles.writers(on: node).filter(\.writesUncoordinated)
         guard !writers.isEmpty, !node.isInCluster else { return [] }
         do throws(Errno) {
@@ -270,7 +270,7 @@ extension CoordinatedFilesystem {
 
     /// Removes a name from a node.
     func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
-        let isCalledSo = node.state.withLock { $0.parent === directory && $0.name == name }
+        let isCalledSo = node.wasLastCalled(name, in: directory)
         if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
         if isCalledSo, !wasLast { node.takeOtherName() }
         if wasLast { nodes.retire(node) }

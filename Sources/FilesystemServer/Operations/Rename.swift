@@ -145,7 +145,7 @@ extension CoordinatedFilesystem {
 
     /// Whether a document is tracked by another of its names: its presenters know it by that name.
     private func isTracked(_ node: Node, _ status: FileStatus, elsewhereThan place: NameChange) -> Bool {
-        status.linkCount > 1 && !status.isDirectory && node.state.withLock { $0.isTracked }
+        status.linkCount > 1 && !status.isDirectory && node.isTracked
             && !node.isCalled(place.name, in: place.directory)
     }
 
@@ -397,7 +397,7 @@ extension CoordinatedFilesystem {
     func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
         node.setName(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
         _ = sourceWatcher?.takeFormerName(of: node)
-        if !isOneOfSeveral { node.state.withLock { $0.itemClass = nil } }
+        if !isOneOfSeveral { node.resetClass() }
         places.reconsider(node)
     }
 

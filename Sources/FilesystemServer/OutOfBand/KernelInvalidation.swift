@@ -88,7 +88,7 @@ extension CoordinatedFilesystem {
     /// The kernel trusts names and attributes for only a second (D76). It drops a file's contents when the file is opened.
     func invalidateAll() {
         connection.invalidateAttributes(of: .root)
-        for node in nodes.all where !node.isOnSubmount && node.state.withLock({ $0.opens > 0 }) {
+        for node in nodes.all where !node.isOnSubmount && node.isOpen {
             connection.invalidateContents(of: node.id)
         }
     }

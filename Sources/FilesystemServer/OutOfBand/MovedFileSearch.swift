@@ -70,7 +70,7 @@ extension CoordinatedFilesystem {
         by formerNames: [DocumentTable.EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
     ) -> Bool {
         guard let id = formerNames[dirtyName.key], let node = nodes[id] else { return false }
-        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (name, parent, hasName) = node.location
         guard hasName, let parent, !parent.isOnSubmount else { return false }
         let now = OutOfBandChanges.DirtyName(directory: parent, name: name, mask: [])
         guard let status = status(of: now), FileKey(status) == node.key else { return false }

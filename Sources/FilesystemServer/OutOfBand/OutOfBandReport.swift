@@ -38,7 +38,7 @@ extension CoordinatedFilesystem {
         for dirtyName in missing { names.leave(dirtyName.key, of: documents) }
         for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
             // Changes of followed documents were already reported.
-            if seen.hasOverflowed, written.node.state.withLock({ $0.isTracked }) { continue }
+            if seen.hasOverflowed, written.node.isTracked { continue }
             noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
@@ -106,7 +106,7 @@ extension CoordinatedFilesystem {
 
     /// The name by which a node was known, if the node is not there any more.
     func formerName(of node: Node, now dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
-        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (name, parent, hasName) = node.location
         let (formerName, directory) =
             sourceWatcher?.takeFormerName(of: node) ?? (name, hasName ? parent : nil)
         guard let directory, !directory.isOnSubmount else { return nil }
@@ -156,7 +156,7 @@ extension CoordinatedFilesystem {
 
     /// Reports a document that is gone, by itself or with a directory above it.
     private func lose(_ node: Node) {
-        let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (name, parent, hasName) = node.location
         guard hasName, let parent else { return }
         removeName(node, name, in: parent, wasLast: false)
         if node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: parent) }
@@ -192,7 +192,7 @@ struct TrackedNames {
             }
             var next: Node? = place.anchor
             while let node = next, !node.isRoot {
-                let (name, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+                let (name, parent, hasName) = node.location
                 next = parent
                 guard hasName, let parent else { continue }
                 let follower = Follower(node: node, document: document, anchor: place.anchor)
@@ -227,7 +227,7 @@ struct TrackedNames {
         for follower in followers[name] ?? [] where follower.document == nil {
             var next: Node? = follower.anchor
             while let directory = next {
-                let (name, parent) = directory.state.withLock { ($0.name, $0.parent) }
+                let (name, parent, _) = directory.location
                 if let parent { documents.noteDirectoryLost(directory, called: name, in: parent) }
                 next = directory === follower.node ? nil : parent
             }
@@ -246,7 +246,7 @@ struct TrackedNames {
         let documents = followers.values.joined().filter { $0.isItself && !$0.node.isOnSubmount }
         return awaited
             + documents.compactMap { follower in
-                let (name, parent) = follower.node.state.withLock { ($0.name, $0.parent) }
+                let (name, parent, _) = follower.node.location
                 return parent.map {
                     OutOfBandChanges.DirtyName(
                         directory: $0, name: name, mask: [.appeared, .vanished, .written], isSupposed: true)
@@ -258,7 +258,7 @@ struct TrackedNames {
 extension Node {
     /// Whether it is still known by this name; another thread may have found a new one since.
     fileprivate func isKnown(by name: DocumentTable.EntryName) -> Bool {
-        let (own, parent, hasName) = state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (own, parent, hasName) = location
         return hasName && parent.map { DocumentTable.EntryName(own, in: $0) == name } ?? false
     }
 }

@@ -256,9 +256,6 @@ extension CoordinatedFilesystem {
 
 extension Node {
     fileprivate func isKnown(byOneOf names: [NodeID: Set<[UInt8]>]) -> Bool {
-        state.withLock { state in
-            if let parent = state.parent, names[parent.id]?.contains(state.name.bytes) == true { return true }
-            return state.otherNames.contains { names[$0.directory.id]?.contains($0.name.bytes) == true }
-        }
+        wasKnown { name, directory in names[directory.id]?.contains(name.bytes) == true }
     }
 }

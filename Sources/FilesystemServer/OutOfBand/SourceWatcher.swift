@@ -114,7 +114,7 @@ final class SourceWatcher: Sendable {
     /// Remembers the former name of a file that a lookup found under a new name. The lookup may precede the event of the move.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node) {
         guard !node.isCalled(name, in: directory) else { return }
-        let (formerName, parent, hasName) = node.state.withLock { ($0.name, $0.parent, $0.hasName) }
+        let (formerName, parent, hasName) = node.location
         guard hasName, let parent else { return }
         let former = FormerName(name: formerName, directory: parent, noted: Engine.now)
         let forgotten: [NodeID: FormerName] = state.withLock { state in

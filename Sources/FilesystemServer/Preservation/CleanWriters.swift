@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
 
     /// The writers of a file that yielded clean, except one that is about to close the file or to change it.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
-        guard node.state.withLock({ $0.opens > (handle == nil ? 0 : 1) }) else { return [] }
+        guard node.isOpen(besides: handle == nil ? 0 : 1) else { return [] }
         return handles.writers(on: node).filter { writer in
             writer !== handle && hasYieldedClean(writer) && !(handle?.locks(like: writer) ?? false)
         }
@@ -113,7 +113,7 @@ extension CoordinatedFilesystem {
     /// All openers of a file use the same data route. If there are more writers than the grant lists, one of them may
     /// have stored data.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
-        if case .backing = node.state.withLock({ $0.dataRoute }) { return false }
+        if case .backing = node.dataRoute { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }
     }
 

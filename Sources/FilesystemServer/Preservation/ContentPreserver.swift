@@ -222,7 +222,7 @@ final class ContentPreserver: Sendable {
             note(id, cause, of: node, by: subject)
             let stamp = Self.settledStamp(of: descriptor)
             let file = LinkedVersion(id, as: stamp, writers: writers.count, mustStay: mustStay)
-            node.state.withLock { $0.linkedVersions.append(file) }
+            node.add(file)
             for writer in writers { noteWriter(writer, of: file) }
         } catch {
             engine.logAction(
@@ -274,7 +274,7 @@ final class ContentPreserver: Sendable {
     }
 
     private func drop(_ file: LinkedVersion, of handle: Handle) {
-        handle.node.state.withLock { state in state.linkedVersions.removeAll { $0 === file } }
+        handle.node.remove(file)
         do throws(StoreError) {
             try store?.drop(file.id, reason: "nothing was written to it")
             engine.journal.note(.dropped, at: Engine.now, by: handle, "\(file.id)")
@@ -294,7 +294,7 @@ final class ContentPreserver: Sendable {
     /// that link needs contents of its own first.
     func join(_ writer: Handle) -> Bool {
         let known = writer.linkedVersions
-        for file in writer.node.state.withLock({ $0.linkedVersions })
+        for file in writer.node.linkedVersions
         where !known.contains(where: { $0 === file }) {
             guard file.join() else { return false }
             noteWriter(writer, of: file)
@@ -311,7 +311,7 @@ final class ContentPreserver: Sendable {
         for file in node.linksWithoutWriters {
             do throws(StoreError) {
                 try file.detach { () throws(StoreError) in try detach(file.id) }
-                node.state.withLock { state in state.linkedVersions.removeAll { $0 === file } }
+                node.remove(file)
             } catch {
                 let attribution = Attribution { node.path }
                 engine.logAction(
@@ -319,7 +319,7 @@ final class ContentPreserver: Sendable {
                 )
                 // This will not change, and no program is refused its file for ever.
                 guard error.isForGood else { throw error }
-                node.state.withLock { state in state.linkedVersions.removeAll { $0 === file } }
+                node.remove(file)
             }
         }
     }

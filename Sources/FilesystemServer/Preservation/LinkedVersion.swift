@@ -78,10 +78,10 @@ final class LinkedVersion: Sendable {
 
 extension Node {
     /// Links of the store to the file that have no writers any more.
-    var linksWithoutWriters: [LinkedVersion] { state.withLock { $0.linkedVersions }.filter(\.isSettled) }
+    var linksWithoutWriters: [LinkedVersion] { linkedVersions.filter(\.isSettled) }
 
     var hasLinksWithoutWriters: Bool {
-        let links = state.withLock { $0.linkedVersions }
+        let links = linkedVersions
         return !links.isEmpty && links.contains(where: \.isSettled)
     }
 }

@@ -22,7 +22,7 @@ extension CoordinatedFilesystem {
 
     private func isBesideWriters(_ handle: Handle) -> Bool {
         let node = handle.node
-        guard node.state.withLock({ $0.opens > 1 }) else { return false }
+        guard node.isOpen(besides: 1) else { return false }
         return handles.writers(on: node).contains { $0 !== handle }
     }
 
@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
         atCloseOf handle: Handle, by thread: Int32, then answer: @escaping @Sendable () -> Void
     ) {
         let node = handle.node
-        guard handle.hasClaim, node.state.withLock({ $0.opens > 1 }), isOpener(thread, of: handle) else {
+        guard handle.hasClaim, node.isOpen(besides: 1), isOpener(thread, of: handle) else {
             return answer()
         }
         let unchanged = unchangedWriters(of: node, besides: handle)

@@ -177,7 +177,7 @@ extension ContentPreserver {
         of node: Node, for writers: SuspendedWriterVersions.SuspendedWriters
     ) throws(StoreError) -> VersionID? {
         guard let store, !writers.handles.isEmpty,
-            let last = node.state.withLock({ $0.besides.last(for: writers.handles) }), last.path == node.path
+            let last = node.lastVersion(for: writers.handles), last.path == node.path
         else { return nil }
         let descriptor = try Self.descriptor(of: node)
         guard try last.rights == Self.rights(of: descriptor), store.holds(last.id, descriptor.descriptor)
@@ -199,9 +199,7 @@ extension ContentPreserver {
         do throws(StoreError) {
             let rights = try Self.rights(of: try Self.descriptor(of: node))
             let version = SuspendedWriterVersions.Version(id: id, path: node.path, rights: rights)
-            gone = node.state.withLock {
-                $0.besides.insert(version, insteadOf: former, from: origin, for: writers.handles)
-            }
+            gone = node.insertVersion(version, insteadOf: former, from: origin, for: writers.handles)
             writers.settleClosed()
         } catch {
             // The version stays without an entry.
@@ -217,7 +215,7 @@ extension ContentPreserver {
     ) -> Bool {
         guard let store, store.renewIfRecent(id) else { return false }
         let moment = store.moment()
-        let gone = node.state.withLock { $0.besides.renew(id, from: origin, for: writers.handles) }
+        let gone = node.renewVersion(id, from: origin, for: writers.handles)
         writers.settleClosed()
         dropVersions(of: gone, chosenAt: moment, for: writers)
         // Another step may have chosen to drop it before. From here on that step leaves it.
@@ -246,8 +244,6 @@ extension Handle {
     /// The versions that were preserved for this handle as a suspended writer stay from now on.
     func settleVersions() {
         guard mayWrite else { return }
-        node.state.withLock { state in
-            if !state.besides.isEmpty { state.besides.close(id) }
-        }
+        node.closeVersions(of: id)
     }
 }

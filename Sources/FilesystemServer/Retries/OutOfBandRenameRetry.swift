@@ -15,7 +15,7 @@ extension CoordinatedFilesystem {
         guard sourceWatcher != nil else { return false }
         var next = node
         while true {
-            let (parent, name) = next.state.withLock { ($0.parent, $0.name) }
+            let (name, parent, _) = next.location
             guard let parent else { return false }
             guard next.isFound(as: name, in: parent) else { return true }
             next = parent
@@ -54,7 +54,7 @@ extension CoordinatedFilesystem {
     func retryIfRenamedOutOfBand(
         _ caller: Caller, fromFile node: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
-        guard !isFinal, node.kind == S_IFREG, node.state.withLock({ $0.opens == 0 }) else { return reply }
+        guard !isFinal, node.kind == S_IFREG, !node.isOpen else { return reply }
         return retryIfRenamedOutOfBand(caller, from: node, reply)
     }
 

@@ -43,7 +43,7 @@ extension CoordinatedFilesystem {
 
     /// Whether a handle that was opened only to append was granted beside others and has no renewed claim yet.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
-        handle.onlyAppends && handle.node.state.withLock { $0.opens > 1 }
+        handle.onlyAppends && handle.node.isOpen(besides: 1)
             && !handle.isReclaimed
     }
 
@@ -108,20 +108,20 @@ extension CoordinatedFilesystem {
 
     /// Tools that preserve the times of a file set them back after they have written it.
     private func noteWrites(to node: Node, before change: AttributeChange) {
-        guard case .set(let time) = change.modified, node.state.withLock({ $0.opens > 0 }) else { return }
+        guard case .set(let time) = change.modified, node.isOpen else { return }
         for handle in handles.writers(on: node) { handle.noteTimeChange(time) }
     }
 
     /// Opens descriptors again before rights change: open handles stay usable then, but an unprivileged daemon may be unable to
     /// open the file later.
     func reopenDescriptors(of node: Node) throws(Errno) {
-        guard geteuid() != 0, node.state.withLock({ $0.opens > 0 }) else { return }
+        guard geteuid() != 0, node.isOpen else { return }
         for handle in handles.all(on: node) { try handle.reopenDescriptor() }
     }
 
     /// Drops the cached decision about passthrough, since the privileges of the file have changed.
     func reconsiderBypass(of node: Node) {
-        node.state.withLock { $0.mayBypass = nil }
+        node.setMayBypass(nil)
     }
 }
 

@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
 
     /// The file that has the node's former name now, if the node lost its name during this open.
     private func successor(of node: Node) -> Node? {
-        let (directory, name, hasName) = node.state.withLock { ($0.parent, $0.name, $0.hasName) }
+        let (name, directory, hasName) = node.location
         guard !hasName, let directory else { return nil }
         do throws(Errno) {
             return nodes[FileKey(try directory.status(of: name))]
@@ -77,7 +77,7 @@ extension CoordinatedFilesystem {
         _ handle: Handle, _ grant: Grant, isRetry: Bool, reply: consuming Reply
     ) {
         let node = handle.node
-        let (item, hasName) = node.state.withLock { ($0.item, $0.hasName) }
+        let (item, hasName) = node.document
         if !hasName, engine.hasAwareClients, !isRetry, handle.thread > 0,
             !ProcessInspection.isKernelThread(handle.thread), let successor = successor(of: node)
         {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import LinuxSystem
+
+/// Where a node is in the tree.
+extension Node {
+    /// The path from the source's root to this file.
+    var path: [UInt8] {
+        var parts: [[UInt8]] = []
+        var next: Node? = self
+        while let node = next, !node.isRoot {
+            let (name, parent, _) = node.location
+            parts.append(name.bytes)
+            next = parent
+        }
+        return Array(parts.reversed().joined(separator: [UInt8(ascii: "/")]))
+    }
+
+    /// Whether it lies below a directory, at any depth, or is that directory.
+    func isBelow(_ directory: Node) -> Bool {
+        var next: Node? = self
+        while let node = next {
+            if node === directory { return true }
+            next = node.isRoot ? nil : node.parent
+        }
+        return false
+    }
+
+    /// The present status of the file, or nil if it cannot be read.
+    var presentStatus: FileStatus? {
+        do throws(Errno) { return try descriptor().descriptor.status() } catch { return nil }
+    }
+
+    /// Whether a directory is empty, so that it can be removed.
+    var isEmptyDirectory: Bool {
+        do throws(Errno) {
+            let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
+            var stream = try DirectoryStream(reading: opened)
+            var isEmpty = true
+            try stream.forEach(from: 0) { name, _, _, _ in
+                isEmpty = name.isSelfOrParent
+                return isEmpty
+            }
+            return isEmpty
+        } catch {
+            // The removal itself will report the error.
+            return false
+        }
+    }
+}
