@@ -162,7 +162,7 @@ extension CoordinatedFilesystem {
         guard advisoryLocks.contains(node) else { return }
         for handle in handles.all(on: node) where mayBeExpectedToLock(handle) { noteLock(of: handle) }
         for open in expectedRetries.opens(waitingFor: node.item) {
-            let handle = open.state.withLock { $0.handle }
+            let handle = open.handle
             guard handle.node === node else { continue }
             if mayBeExpectedToLock(handle) { noteLock(of: handle) } else { letPass(handle) }
         }

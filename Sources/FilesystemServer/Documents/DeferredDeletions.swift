@@ -111,9 +111,7 @@ extension CoordinatedFilesystem {
             !documents.isTracked(node.item), !engine.isPresented(node.item), !isInPackage(directory)
         else { return .before }
         let number = NodeNumber(directory.id.rawValue)
-        let isOneOfMany = saves.recentRemovals.withLock {
-            $0.areMany(by: thread, from: number, at: Engine.now)
-        }
+        let isOneOfMany = saves.areManyDepartures(by: thread, from: number, at: Engine.now)
         let place = places.place(change.name, in: directory)
         let party = processes.currentParty(ofThread: thread)
         guard !isOneOfMany, engine.mustAskPresentersAbove(aboutDeletionOf: node.item, at: place, by: party),

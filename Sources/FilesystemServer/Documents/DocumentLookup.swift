@@ -111,9 +111,8 @@ extension CoordinatedFilesystem: DocumentSource {
 
     /// Tracks a document that does not exist yet, or is missing in the middle of a save.
     private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
-        let pendingSave = saves.state.withLock {
-            $0.pendingSaves.pendingSave(of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
-        }
+        let pendingSave = saves.pendingSave(
+            of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
         let former = pendingSave.flatMap { nodes[NodeID($0.oldNode.rawValue)] }
         let file = documents.track(
             pendingSave?.document ?? makeItem(), at: .names([name], in: directory, former: former))

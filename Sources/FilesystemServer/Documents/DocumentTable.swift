@@ -55,7 +55,7 @@ package final class DocumentTable: Sendable {
         change { state, _ in
             let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
             if let known {
-                known.state.withLock { $0.finders += 1 }
+                known.addFinder()
                 return known
             }
             let file = TrackedFile(item, at: place, in: self)
@@ -69,17 +69,14 @@ package final class DocumentTable: Sendable {
     func follow(_ item: ItemID) -> TrackedFile? {
         state.withLock { state in
             guard let file = state.files[item] else { return nil }
-            file.state.withLock { $0.finders += 1 }
+            file.addFinder()
             return file
         }
     }
 
     func release(_ file: TrackedFile) {
         let successor: TrackedFile? = change { state, released in
-            let (isLast, item, successor): (Bool, ItemID, TrackedFile?) = file.state.withLock {
-                $0.finders -= 1
-                return ($0.finders == 0, $0.item, $0.successor)
-            }
+            let (isLast, item, successor) = file.removeFinder()
             guard isLast else { return nil }
             if let successor { return successor }
             state.files[item] = nil
@@ -102,13 +99,13 @@ package final class DocumentTable: Sendable {
     /// The place of a tracked document.
     func place(of item: ItemID) -> TrackedFile.Location? {
         guard !isEmpty else { return nil }
-        return state.withLock { $0.files[item] }?.state.withLock { $0.place }
+        return state.withLock { $0.files[item] }?.location
     }
 
     /// The snapshot of a document at the last event for its presenters.
     func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
         guard !isEmpty else { return nil }
-        return state.withLock { $0.files[item]?.state.withLock { $0.snapshot } }
+        return state.withLock { $0.files[item]?.snapshot }
     }
 
     /// Notes that the presenters of a document are told of all changes up to this snapshot.
@@ -136,14 +133,14 @@ package final class DocumentTable: Sendable {
         guard !isEmpty else { return }
         state.withLock { state in
             guard let file = state.files[item] else { return }
-            file.state.withLock { body(&$0.snapshot) }
+            file.changeSnapshot(body)
         }
     }
 
     /// The places of all tracked documents.
     var allPlaces: [TrackedFile.Location] {
         guard !isEmpty else { return [] }
-        return state.withLock { Array($0.files.values) }.map { $0.state.withLock { $0.place } }
+        return state.withLock { Array($0.files.values) }.map(\.location)
     }
 
     /// A document has lost its file, and waits for another file under its name.
@@ -160,7 +157,7 @@ package final class DocumentTable: Sendable {
     func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
         change { state, released in
             guard let file = state.files[item],
-                case .names(let names, let directory, _) = file.state.withLock({ $0.place }),
+                case .names(let names, let directory, _) = file.location,
                 let name = names.last, names.count == 1
             else { return nil }
             released += move(file, to: .node(node), in: &state)
@@ -175,14 +172,14 @@ package final class DocumentTable: Sendable {
         return change { state, released in
             guard let file = state.waiter(for: EntryName(name, in: directory)) else { return nil }
             released += move(file, to: .node(node), in: &state)
-            return file.state.withLock { $0.item }
+            return file.ownItem
         }
     }
 
     /// Moves a document that waits for a file to a node. Returns false if it waits no longer.
     func resolveAwaited(_ item: ItemID, at node: Node) -> Bool {
         change { state, released in
-            guard let file = state.files[item], file.state.withLock({ $0.place }).awaited != nil else {
+            guard let file = state.files[item], file.location.awaited != nil else {
                 return false
             }
             released += move(file, to: .node(node), in: &state)
@@ -194,7 +191,7 @@ package final class DocumentTable: Sendable {
     func forgetFormer(of item: ItemID) {
         change { state, released in
             guard let file = state.files[item],
-                case .names(let names, let directory, .some) = file.state.withLock({ $0.place })
+                case .names(let names, let directory, .some) = file.location
             else { return }
             released += move(file, to: .names(names, in: directory, former: nil), in: &state)
         }
@@ -205,7 +202,7 @@ package final class DocumentTable: Sendable {
         guard !awaitsNothing else { return }
         change { state, released in
             for file in state.awaited.values.joined() {
-                guard case .names(let names, let place, let former) = file.state.withLock({ $0.place }),
+                guard case .names(let names, let place, let former) = file.location,
                     place === directory
                 else { continue }
                 released += move(file, to: .names([name] + names, in: parent, former: former), in: &state)
@@ -219,7 +216,7 @@ package final class DocumentTable: Sendable {
         return change { state, released in
             var next: Set<NameBytes> = []
             for file in state.awaited[EntryName(name, in: parent)] ?? [] {
-                guard case .names(let names, _, let former) = file.state.withLock({ $0.place }),
+                guard case .names(let names, _, let former) = file.location,
                     names.count > 1
                 else { continue }
                 let rest = Array(names.dropFirst())
@@ -239,12 +236,12 @@ package final class DocumentTable: Sendable {
                 released += move(file, to: .node(node), in: &state)
                 guard let other else { return }
                 released += leave(other, in: &state)
-                other.state.withLock { $0.successor = file }
-                file.state.withLock { $0.finders += 1 }
+                other.becomeAlias(of: file)
+                file.addFinder()
                 // Both may have been at this node.
                 node.setTracked(true)
             } else if let other {
-                other.state.withLock { $0.item = item }
+                other.becomeItem(item)
                 state.files[item] = other
                 released += move(other, to: .node(node), in: &state)
             }
@@ -257,12 +254,12 @@ package final class DocumentTable: Sendable {
         change { state, released in
             let files: [TrackedFile]
             if node.kind == S_IFDIR {
-                files = state.files.values.filter { $0.state.withLock { $0.place }.anchor.isBelow(node) }
+                files = state.files.values.filter { $0.location.anchor.isBelow(node) }
             } else {
                 files = state.files[node.item].map { [$0] } ?? []
             }
             for file in files {
-                released += file.state.withLock { $0.letGo() }
+                released += file.takeRetainedNodes()
                 hold(file)
             }
         }
@@ -283,24 +280,24 @@ package final class DocumentTable: Sendable {
 
     private func move(_ file: TrackedFile, to place: TrackedFile.Location, in state: inout State) -> [Node] {
         let released = leave(file, in: &state)
-        file.state.withLock { $0.place = place }
+        file.move(to: place)
         settleDown(file, in: &state)
         return released
     }
 
     /// Takes a file from its place; returns the nodes that need not be held any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
-        let place = file.state.withLock { $0.place }
+        let place = file.location
         if let name = place.awaited {
             state.awaited[name]?.removeAll { $0 === file }
             if state.awaited[name]?.isEmpty == true { state.awaited[name] = nil }
         }
         if case .node(let node) = place { node.setTracked(false) }
-        return file.state.withLock { $0.letGo() }
+        return file.takeRetainedNodes()
     }
 
     private func settleDown(_ file: TrackedFile, in state: inout State) {
-        let place = file.state.withLock { $0.place }
+        let place = file.location
         if let name = place.awaited { state.awaited[name, default: []].append(file) }
         if case .node(let node) = place { node.setTracked(true) }
         hold(file)
@@ -308,7 +305,7 @@ package final class DocumentTable: Sendable {
 
     /// Holds the nodes from a file's place to the root.
     private func hold(_ file: TrackedFile) {
-        let place = file.state.withLock { $0.place }
+        let place = file.location
         var retainedNodes: [Node] = []
         if let former = place.former, nodes.retain(former) { retainedNodes.append(former) }
         var next: Node? = place.anchor
@@ -316,20 +313,13 @@ package final class DocumentTable: Sendable {
             if nodes.retain(node) { retainedNodes.append(node) }
             next = node.parent
         }
-        file.state.withLock { $0.retainedNodes = retainedNodes }
+        file.setRetainedNodes(retainedNodes)
     }
 }
 
 extension DocumentTable.State {
     /// The document that waits for this as its last name, if there is one.
     fileprivate func waiter(for name: DocumentTable.EntryName) -> TrackedFile? {
-        awaited[name]?.first { $0.state.withLock { $0.place }.isAtLast }
-    }
-}
-
-extension TrackedFile.State {
-    fileprivate mutating func letGo() -> [Node] {
-        defer { retainedNodes = [] }
-        return retainedNodes
+        awaited[name]?.first { $0.location.isAtLast }
     }
 }

@@ -32,7 +32,7 @@ extension CoordinatedFilesystem {
         connection.invalidateAttributes(of: directory.id)
         // The pending save may have closed since the check; no other code would then answer the lookup.
         let isStillOpen =
-            saves.state.withLock { $0.pendingSaves.isOpen(pendingSave) } && isSavePending(pendingSave)
+            saves.isOpen(pendingSave) && isSavePending(pendingSave)
         if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }
@@ -160,7 +160,7 @@ extension CoordinatedFilesystem {
 
     private func isMovedDocument(_ node: Node) -> Bool {
         let number = NodeNumber(node.id.rawValue)
-        return node.kind == S_IFREG && saves.state.withLock { $0.moved.contains(number) }
+        return node.kind == S_IFREG && saves.isMoved(number)
     }
 
     private func leaveMoved(_ node: Node, for saver: SavingProcess?) {
@@ -180,7 +180,7 @@ extension CoordinatedFilesystem {
             engine.end(pendingSave.claim)
         }
         let directory = NodeID(pendingSave.directory.rawValue)
-        saves.state.withLock { _ = $0.listed.removeValue(forKey: pendingSave.claim) }
+        saves.forgetListings(waitingFor: pendingSave.claim)
         for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
             completeLookupWait(serial, by: thread, in: directory)
         }
@@ -194,14 +194,12 @@ extension CoordinatedFilesystem {
         let (thread, directory) = (change.caller.thread, change.directory.id)
         let number = NodeNumber(directory.rawValue)
         let now = Engine.now
-        saves.recentRemovals.withLock { $0.noteRemoved(change.name.bytes, from: number, by: thread, at: now) }
+        saves.noteRemoved(change.name.bytes, from: number, by: thread, at: now)
         // The classes of the names are checked only where a program may wait.
         guard !saves.hasNoPendingSaves,
-            saves.recentRemovals.withLock({ $0.areMany(by: thread, from: number, at: now) })
+            saves.areManyDepartures(by: thread, from: number, at: now)
         else { return }
-        let given = saves.state.withLock { state in
-            state.pendingSaves.pendingSaves(in: number, for: nil).filter { $0.thread == thread }
-        }
+        let given = saves.pendingSaves(in: number).filter { $0.thread == thread }
         for pendingSave in given {
             for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
                 completeLookupWait(serial, by: thread, in: directory)
@@ -212,9 +210,7 @@ extension CoordinatedFilesystem {
 
     /// Notes that a thread has filled a name.
     func noteArrival(of name: NameBytes, in directory: Node, by thread: Int32) {
-        saves.recentRemovals.withLock {
-            $0.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
-        }
+        saves.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
     }
 
     /// Closes a pending save without access to distant files on the timers' thread, which all deadlines share.
@@ -241,17 +237,12 @@ extension CoordinatedFilesystem {
 
     /// Starts to watch the pending saves, unless they are watched already.
     private func watchPendingSaves() {
-        let isFirst = saves.state.withLock { state in
-            defer { state.isWatched = true }
-            return !state.isWatched
-        }
-        if isFirst { scheduleWatch() }
+        if saves.beginWatching() { scheduleWatch() }
     }
 
     private func scheduleWatch() {
         engine.timers.schedule(at: (Engine.now + Self.watchInterval).nanoseconds) { [self] in
-            let savers = saves.state.withLock { $0.pendingSaves.savers + $0.moved.savers }
-            let gone = savers.filter { !processes.isAlive($0.process) }
+            let gone = saves.savers.filter { !processes.isAlive($0.process) }
             let (closed, isDone): ([PendingSave], Bool) = saves.change { state in
                 let closed =
                     state.pendingSaves.takeExpired(at: Engine.now)

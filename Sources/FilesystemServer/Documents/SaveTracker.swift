@@ -25,8 +25,8 @@ final class SaveTracker: Sendable {
         }
     }
 
-    let state: Mutex<State>
-    let recentRemovals = Mutex(RecentRemovals())
+    private let state: Mutex<State>
+    private let recentRemovals = Mutex(RecentRemovals())
     private let stepsBegun = Atomic<UInt64>(0)
     private let pendingSaveCount = Atomic<Int>(0)
 
@@ -101,11 +101,97 @@ final class SaveTracker: Sendable {
             }
         }
     }
+}
+
+// The pending saves.
+extension SaveTracker {
+    /// The pending save of a name; nil for its saver, which sees the name as missing.
+    func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?) -> PendingSave? {
+        state.withLock { $0.pendingSaves.pendingSave(of: name, in: directory, for: saver) }
+    }
+
+    /// The pending saves in a directory of documents that others use, the oldest first.
+    func pendingSaves(in directory: NodeNumber) -> [PendingSave] {
+        state.withLock { $0.pendingSaves.pendingSaves(in: directory, for: nil) }
+    }
+
+    func isOpen(_ pendingSave: PendingSave) -> Bool { state.withLock { $0.pendingSaves.isOpen(pendingSave) } }
+
+    /// Whether a name is missing in the middle of a save of a document that others use, or is being vacated.
+    func isVacated(_ name: [UInt8], in directory: NodeNumber) -> Bool {
+        state.withLock { state in
+            state.steps[directory] != nil
+                || state.pendingSaves.pendingSave(of: name, in: directory, for: nil)?.audience == .users
+        }
+    }
+
+    /// Whether a listing still waits for one of these pending saves, or for a name that is being vacated.
+    func mustWait(for pendingSaves: [PendingSave], in directory: NodeNumber) -> Bool {
+        let (isVacating, open) = state.withLock { state in
+            (state.steps[directory] != nil, pendingSaves.filter { state.pendingSaves.isOpen($0) })
+        }
+        return isVacating || open.contains { !areManyDepartures(by: $0) }
+    }
+
+    /// The pending save with this claim has ended.
+    func forgetListings(waitingFor claim: ClaimID) {
+        state.withLock { _ = $0.listed.removeValue(forKey: claim) }
+    }
+
+    /// Whether a document with this file was moved a moment ago.
+    func isMoved(_ node: NodeNumber) -> Bool { state.withLock { $0.moved.contains(node) } }
+
+    /// Whether a file goes back to its name of a moment ago.
+    func isReturn(of node: NodeNumber, to name: [UInt8], in directory: NodeNumber) -> Bool {
+        state.withLock { $0.moved.isReturn(of: node, to: name, in: directory) }
+    }
+
+    /// The savers of pending saves and moved documents, which are watched for their exit.
+    var savers: [SavingProcess] { state.withLock { $0.pendingSaves.savers + $0.moved.savers } }
+
+    /// Returns whether the caller has to watch the pending saves, which no other thread does.
+    func beginWatching() -> Bool {
+        state.withLock { state in
+            defer { state.isWatched = true }
+            return !state.isWatched
+        }
+    }
+}
+
+// The detector of saves.
+extension SaveTracker {
+    /// Whether a program has made a helper file a short time ago.
+    var knowsHelperFiles: Bool { state.withLock { $0.saveDetector.count > 0 } }
+
+    /// Whether any step of a save is remembered.
+    var remembersSteps: Bool {
+        state.withLock { $0.saveDetector.count > 0 || !$0.pendingSaves.isEmpty || !$0.moved.isEmpty }
+    }
+
+    /// The processes that have made helper files of a document, and are relatives of its saver.
+    func makers(
+        ofHelperFilesOf name: [UInt8], in directory: NodeNumber, for saver: SavingProcess
+    ) -> Set<ProcessID> {
+        state.withLock { $0.saveDetector.makers(ofHelperFilesOf: name, in: directory, for: saver) }
+    }
+}
+
+// The names that threads leave empty.
+extension SaveTracker {
+    func noteRemoved(_ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant) {
+        recentRemovals.withLock { $0.noteRemoved(name, from: directory, by: thread, at: now) }
+    }
+
+    func noteFilled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
+        recentRemovals.withLock { $0.noteFilled(name, in: directory, by: thread) }
+    }
 
     /// Whether a thread leaves so many names empty that none of them is in the middle of a save.
+    func areManyDepartures(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
+        recentRemovals.withLock { $0.areMany(by: thread, from: directory, at: now) }
+    }
+
     func areManyDepartures(by pendingSave: PendingSave) -> Bool {
-        recentRemovals.withLock {
-            $0.areMany(by: pendingSave.thread, from: pendingSave.directory, at: Engine.now)
-        }
+        areManyDepartures(by: pendingSave.thread, from: pendingSave.directory, at: Engine.now)
     }
 }

@@ -31,9 +31,9 @@ final class TrackedFile: TrackedDocument {
         }
     }
 
-    struct State {
+    private struct State {
         var item: ItemID
-        var place: Location
+        var location: Location
         /// The state at the last event or when tracking began; nil before the first observation.
         var snapshot: FileSnapshot?
         /// The number of finders, aliases included.
@@ -44,11 +44,11 @@ final class TrackedFile: TrackedDocument {
         var successor: TrackedFile?
     }
 
-    let state: Mutex<State>
+    private let state: Mutex<State>
     private let documents: DocumentTable
 
     init(_ item: ItemID, at place: Location, in documents: DocumentTable) {
-        state = Mutex(State(item: item, place: place))
+        state = Mutex(State(item: item, location: place))
         self.documents = documents
     }
 
@@ -58,12 +58,12 @@ final class TrackedFile: TrackedDocument {
     }
 
     var path: [UInt8] {
-        let (place, successor) = state.withLock { ($0.place, $0.successor) }
+        let (place, successor) = state.withLock { ($0.location, $0.successor) }
         return successor?.path ?? place.path
     }
 
     var place: Coordination.Place {
-        let (place, successor) = state.withLock { ($0.place, $0.successor) }
+        let (place, successor) = state.withLock { ($0.location, $0.successor) }
         if let successor { return successor.place }
         return switch place {
         case .node(let node): documents.places.place(of: node)
@@ -75,10 +75,41 @@ final class TrackedFile: TrackedDocument {
     func release() { documents.release(self) }
 
     func invalidateAttributes() {
-        let (place, successor) = state.withLock { ($0.place, $0.successor) }
+        let (place, successor) = state.withLock { ($0.location, $0.successor) }
         if let successor { return successor.invalidateAttributes() }
         // A file that appears under an awaited name is observed then.
         if case .node(let node) = place { node.invalidateAttributes() }
+    }
+}
+
+// Called by ``DocumentTable``, under its lock.
+extension TrackedFile {
+    var location: Location { state.withLock { $0.location } }
+    func move(to location: Location) { state.withLock { $0.location = location } }
+
+    /// Its own item, even after it has become an alias.
+    var ownItem: ItemID { state.withLock { $0.item } }
+    func becomeItem(_ item: ItemID) { state.withLock { $0.item = item } }
+    func becomeAlias(of successor: TrackedFile) { state.withLock { $0.successor = successor } }
+
+    func addFinder() { state.withLock { $0.finders += 1 } }
+    func removeFinder() -> (isLast: Bool, item: ItemID, successor: TrackedFile?) {
+        state.withLock { state in
+            state.finders -= 1
+            return (state.finders == 0, state.item, state.successor)
+        }
+    }
+
+    var snapshot: FileSnapshot? { state.withLock { $0.snapshot } }
+    func changeSnapshot(_ body: (inout FileSnapshot?) -> Void) { state.withLock { body(&$0.snapshot) } }
+
+    func setRetainedNodes(_ nodes: [Node]) { state.withLock { $0.retainedNodes = nodes } }
+    /// Returns the nodes that need not be held any more.
+    func takeRetainedNodes() -> [Node] {
+        state.withLock { state in
+            defer { state.retainedNodes = [] }
+            return state.retainedNodes
+        }
     }
 }
 

@@ -284,12 +284,7 @@ extension CoordinatedFilesystem {
 
     private func isVacated(_ name: borrowing FileName, in directory: Node) -> Bool {
         guard !saves.hasNoPendingSaves else { return false }
-        let bytes = name.copy().bytes
-        return saves.state.withLock { state in
-            let number = NodeNumber(directory.id.rawValue)
-            return state.steps[number] != nil
-                || state.pendingSaves.pendingSave(of: bytes, in: number, for: nil)?.audience == .users
-        }
+        return saves.isVacated(name.copy().bytes, in: NodeNumber(directory.id.rawValue))
     }
 
     func closeDirectory(_ handle: HandleID, reply: consuming Reply) {

@@ -68,13 +68,9 @@ extension CoordinatedFilesystem {
     func resumeListings(_ directory: NodeID) {
         guard !pendingListings.isEmpty else { return }
         for listing in pendingListings[directory] {
-            let isWaiting = saves.state.withLock { state in
-                state.steps[NodeNumber(directory.rawValue)] != nil
-                    || listing.pendingSaves.contains {
-                        state.pendingSaves.isOpen($0) && !saves.areManyDepartures(by: $0)
-                    }
+            if !saves.mustWait(for: listing.pendingSaves, in: NodeNumber(directory.rawValue)) {
+                resumeListing(listing)
             }
-            if !isWaiting { resumeListing(listing) }
         }
     }
 

@@ -225,7 +225,7 @@ extension CoordinatedFilesystem {
         let consultation = consultation(aboutRemoving: node, status, change, by: program)
         let mayBeSave =
             isPresented || processes.programs.unlinksToCreate(program) || consultation == .afterwards
-            || saves.state.withLock { $0.saveDetector.count > 0 }
+            || saves.knowsHelperFiles
         guard mayBeSave, let saver = processes.saver(ofThread: thread) else { return nil }
         noteEndedMakers(besides: saver, of: change)
         let mayBeSaved =
@@ -248,9 +248,7 @@ extension CoordinatedFilesystem {
     /// the save. Only relatives of the saver are checked.
     func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
         let directory = NodeNumber(change.directory.id.rawValue)
-        let makers = saves.state.withLock {
-            $0.saveDetector.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
-        }
+        let makers = saves.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
         let ended = makers.filter { !processes.isAlive($0) }
         guard !ended.isEmpty else { return }
         saves.change { state in for process in ended { state.saveDetector.noteExited(process) } }

@@ -280,10 +280,8 @@ extension CoordinatedFilesystem {
     private func savedDocument(by move: RenameOperation, _ saver: SavingProcess?) -> ItemID? {
         guard !saves.hasNoPendingSaves, move.status.isRegularFile else { return nil }
         let change = move.to
-        let pendingSave = saves.state.withLock {
-            $0.pendingSaves.pendingSave(
-                of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
-        }
+        let pendingSave = saves.pendingSave(
+            of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
         return pendingSave.flatMap { $0.evidence != .move && $0.isSaved(by: saver) ? $0.document : nil }
     }
 
@@ -291,9 +289,7 @@ extension CoordinatedFilesystem {
     private func noteUse(of move: RenameOperation, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
-        let isReturn = saves.state.withLock {
-            $0.moved.isReturn(of: number, to: move.to.name.bytes, in: place)
-        }
+        let isReturn = saves.isReturn(of: number, to: move.to.name.bytes, in: place)
         if !isReturn || move.isExchange { noteUse(of: move.node, by: thread) }
         noteUse(of: move.target, by: thread)
     }
@@ -411,9 +407,7 @@ extension CoordinatedFilesystem {
         // The caller may fill a name with this file that it vacated before.
         guard mayConcernOthers(node) || !saves.hasNoPendingSaves else { return nil }
         let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
-        let isRemembered = saves.state.withLock {
-            $0.saveDetector.count > 0 || !$0.pendingSaves.isEmpty || !$0.moved.isEmpty
-        }
+        let isRemembered = saves.remembersSteps
         let mayBeSaved = mayBeSaved(move, by: thread)
         let isAnswering = isAnswering(thread, about: node)
         guard isBackup || isRemembered || isAnswering || mayBeSaved,

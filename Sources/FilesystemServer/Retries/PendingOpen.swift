@@ -7,20 +7,49 @@ import Synchronization
 
 /// An open that could not be granted at once.
 ///
-///     waiting ──granted──▶ finishing
-///        │  ╲──refused──▶ answered EBUSY
-///        ├──interrupted──▶ away, position held ──same open within 100 ms──▶ waiting
+///     parked ──granted──▶ decided, finishing
+///        │  ╲──refused──▶ decided, answered EBUSY
+///        ├──interrupted──▶ away, position held ──same open within 100 ms──▶ parked
 ///        │                      ╲──100 ms──▶ gone
 ///     finishing ──replaced meanwhile: ESTALE──▶ away, claim ended ──retry within 1 s──▶ a new open
 ///
-/// While an interrupted thread is away, its claim still waits or is held.
+/// | transition | function |
+/// |---|---|
+/// | to parked | ``park(_:)``, ``resume(_:with:)`` |
+/// | to decided | ``decide(_:)`` |
+/// | interrupted | ``takeReply()``, ``leave()`` |
+/// | ESTALE | ``becomeRetry()``, ``leave()`` |
+///
+/// 1. A decided open has no request that waits; its decision never changes.
+/// 2. While an interrupted thread is away, its claim still waits or is held.
+/// 3. Each reply is taken once: by the decision, or by the end of the wait.
 final class PendingOpen: RetriableOpen {
-    struct State {
-        /// The request that waits; nil while the thread is away.
-        var reply: Parked<Reply>?
+    private enum Wait {
+        /// Undecided, without a request: it is not parked yet, or its interrupted thread is away.
+        case away
+        /// Undecided: the request waits.
+        case parked(Parked<Reply>)
+        case decided(Engine.Decision)
+
+        var decision: Engine.Decision? {
+            guard case .decided(let decision) = self else { return nil }
+            return decision
+        }
+
+        mutating func park(_ reply: Parked<Reply>) { if decision == nil { self = .parked(reply) } }
+
+        mutating func takeReply() -> Parked<Reply>? {
+            guard case .parked(let reply) = self else { return nil }
+            self = .away
+            return reply
+        }
+    }
+
+    private struct State {
+        var wait = Wait.away
         var handle: Handle
-        var decision: Engine.Decision?
-        var isRetry = false
+        /// The kernel's only retry is used up, or expected.
+        var isRetry: Bool
         /// Grows whenever the thread goes or comes, so that an old deadline has no effect.
         var visit = 0
     }
@@ -32,7 +61,7 @@ final class PendingOpen: RetriableOpen {
     let token: UInt
     /// How often its request has claimed the file it found.
     let fileClaims: Int
-    let state: Mutex<State>
+    private let state: Mutex<State>
 
     /// `isRetry` says that an earlier open of the same name used up the kernel's only retry.
     init(_ handle: Handle, by user: UInt32, token: UInt, isRetry: Bool, fileClaims: Int = 0) {
@@ -44,6 +73,54 @@ final class PendingOpen: RetriableOpen {
         self.token = token
         state = Mutex(State(handle: handle, isRetry: isRetry))
     }
+
+    var handle: Handle { state.withLock { $0.handle } }
+    var isRetry: Bool { state.withLock { $0.isRetry } }
+    var decision: Engine.Decision? { state.withLock { $0.wait.decision } }
+
+    /// The request waits from now on.
+    func park(_ reply: Parked<Reply>) { state.withLock { $0.wait.park(reply) } }
+
+    /// The engine has decided. Returns the reply of the request that waits.
+    func decide(_ decision: Engine.Decision) -> Parked<Reply>? {
+        state.withLock { state in
+            defer { state.wait = .decided(decision) }
+            return state.wait.takeReply()
+        }
+    }
+
+    /// The wait has ended without a decision. Returns the reply of the request that waits.
+    func takeReply() -> Parked<Reply>? { state.withLock { $0.wait.takeReply() } }
+
+    /// The thread has come back with another handle. The request waits again, unless the open is decided by now.
+    func resume(_ handle: Handle, with reply: Parked<Reply>) -> Engine.Decision? {
+        state.withLock { state in
+            state.visit += 1
+            state.handle = handle
+            state.wait.park(reply)
+            return state.wait.decision
+        }
+    }
+
+    /// The answer is ESTALE. Returns the directory in which the kernel looks the name up again.
+    func becomeRetry() -> Node? {
+        let handle = state.withLock { state in
+            state.isRetry = true
+            return state.handle
+        }
+        return handle.node.parent
+    }
+
+    /// The thread goes. Returns the number of this absence.
+    func leave() -> Int {
+        state.withLock { state in
+            state.visit += 1
+            return state.visit
+        }
+    }
+
+    /// Whether the thread is still away, by the number of its absence.
+    func isAway(since visit: Int) -> Bool { state.withLock { $0.visit == visit } }
 }
 
 /// The properties that identify an open that waits or is retried.

@@ -133,7 +133,7 @@ extension CoordinatedFilesystem {
         }
         reply.tellInterrupts(token)
         let parked = Parked(reply)
-        open.state.withLock { $0.reply = parked }
+        open.park(parked)
         parkOpen(open)
         scheduleLockPoll(on: handle.node)
         engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }

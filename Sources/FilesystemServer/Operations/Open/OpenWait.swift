@@ -35,7 +35,7 @@ extension CoordinatedFilesystem {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
         guard let more = crowdLines.withLock({ $0.note(open.user, at: Engine.now) }) else { return }
-        let handle = open.state.withLock { $0.handle }
+        let handle = open.handle
         engine.workers.run { [engine] in
             engine.logAction(
                 "went ahead: too many opens of user \(open.user) wait already\(more)", handle.attribution)
@@ -44,12 +44,8 @@ extension CoordinatedFilesystem {
 
     /// Receives the engine's decision, once per claim, whether or not the thread waits.
     func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
-        let reply: Parked<Reply>? = open.state.withLock { state in
-            state.decision = decision
-            return state.reply.take()
-        }
-        guard let reply = reply?.take() else { return }
-        let handle = open.state.withLock { $0.handle }
+        guard let reply = open.decide(decision)?.take() else { return }
+        let handle = open.handle
         resumeRequest(handle.node, reply, mayBlock: handle.truncates || !isPassthrough(handle.node)) {
             [self] reply in conclude(open, decision, reply: reply)
         }
@@ -68,7 +64,7 @@ extension CoordinatedFilesystem {
 
     /// Opens the file, unless another file took its name while the open waited.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
-        let (handle, isRetry) = open.state.withLock { ($0.handle, $0.isRetry) }
+        let (handle, isRetry) = (open.handle, open.isRetry)
         guard handle.isReplaced else { return finishOpen(handle, grant: grant, reply: reply) }
         noteStale(open, handle)
         // The kernel retries only once, and its own threads do not retry.
@@ -91,7 +87,7 @@ extension CoordinatedFilesystem {
     /// Whether an open has been granted and is about to be answered. Its answer is ESTALE if its file is not the document any
     /// more by then.
     func mayRequestRetry(_ open: PendingOpen) -> Bool {
-        open.thread != 0 && !open.state.withLock { $0.isRetry } && engine.isGranted(open.claim)
+        open.thread != 0 && !open.isRetry && engine.isGranted(open.claim)
     }
 
     /// Has the kernel look a file up again at once, after another file has taken its name. The presenter may have just saved it
@@ -109,10 +105,7 @@ extension CoordinatedFilesystem {
     /// directory's lock held.
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         expectRetry(open, for: Self.retryExpected)
-        let directory: Node? = open.state.withLock { state in
-            state.isRetry = true
-            return state.handle.node.parent
-        }
+        let directory = open.becomeRetry()
         // Makes the kernel ask about the directory during the retry (`awaitSave`).
         if let directory { connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
@@ -126,12 +119,12 @@ extension CoordinatedFilesystem {
 
     /// An interrupted open keeps its queue position for 100 ms in case the program retries.
     func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
-        guard let reply = open.state.withLock({ $0.reply.take() })?.take() else { return }
+        guard let reply = open.takeReply()?.take() else { return }
         parkedRequests.leave(open.token)
         if end != .unmounted {
             engine.counters.interrupted.count()
             engine.journal.note(
-                .interrupted, at: Engine.now, claim: open.claim, by: open.state.withLock { $0.handle })
+                .interrupted, at: Engine.now, claim: open.claim, by: open.handle)
         }
         if end == .interrupted, open.thread != 0 {
             expectRetry(open, for: Self.placeKept)
@@ -144,13 +137,10 @@ extension CoordinatedFilesystem {
     }
 
     private func expectRetry(_ open: PendingOpen, for span: TimeSpan) {
-        let visit = open.state.withLock { state in
-            state.visit += 1
-            return state.visit
-        }
+        let visit = open.leave()
         expectedRetries.expect(open)
         engine.timers.schedule(at: (Engine.now + span).nanoseconds) { [self] in
-            guard open.state.withLock({ $0.visit }) == visit, expectedRetries.remove(open) else { return }
+            guard open.isAway(since: visit), expectedRetries.remove(open) else { return }
             giveUp(open)
         }
     }
@@ -159,7 +149,7 @@ extension CoordinatedFilesystem {
     /// not come, because the kernel has used its only retry.
     func giveUpRetry(of thread: Int32) -> Bool {
         // An interrupted open keeps its queue position.
-        let open = expectedRetries.take(by: thread) { open in open.state.withLock { $0.isRetry } }
+        let open = expectedRetries.take(by: thread, where: \.isRetry)
         guard let open else { return false }
         giveUp(open)
         return true
@@ -168,23 +158,21 @@ extension CoordinatedFilesystem {
     /// A thread that retries the open of a document asks about its directory, with no lock held. If the document is missing in
     /// the middle of a save, the answer waits for the save: the kernel does not retry again.
     func awaitSave(forRetryOf thread: Int32, to directory: NodeID) {
-        guard let open = expectedRetries[thread], open.state.withLock({ $0.isRetry }), retries[thread] == nil
+        guard let open = expectedRetries[thread], open.isRetry, retries[thread] == nil
         else { return }
         let number = NodeNumber(directory.rawValue)
-        let pendingSave = saves.state.withLock { state in
-            state.pendingSaves.pendingSaves(in: number, for: nil).first { $0.document == open.item }
-        }
+        let pendingSave = saves.pendingSaves(in: number).first { $0.document == open.item }
         guard let pendingSave, isSavePending(pendingSave) else { return }
         let serial = beginRetry(
             .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
         // The name may have been filled since.
-        if !saves.state.withLock({ $0.pendingSaves.isOpen(pendingSave) }) {
+        if !saves.isOpen(pendingSave) {
             completeLookupWait(serial, by: thread, in: directory)
         }
     }
 
     private func giveUp(_ open: PendingOpen) {
-        switch open.state.withLock({ $0.decision }) {
+        switch open.decision {
         case .granted: engine.end(open.claim)
         case nil: engine.withdraw(open.claim)
         case .refused: break
@@ -196,7 +184,7 @@ extension CoordinatedFilesystem {
         _ open: PendingOpen, on node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply
     ) {
         let handle = makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
-        let (former, wasRetry) = open.state.withLock { ($0.handle, $0.isRetry) }
+        let (former, wasRetry) = (open.handle, open.isRetry)
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // This is the retry after ESTALE, or a request for something else.
             giveUp(open)
@@ -209,12 +197,7 @@ extension CoordinatedFilesystem {
         reply.tellInterrupts(token)
         let parked = Parked(reply)
         parkOpen(open)
-        let decision: Engine.Decision? = open.state.withLock { state in
-            state.visit += 1
-            state.handle = handle
-            if state.decision == nil { state.reply = parked }
-            return state.decision
-        }
+        let decision = open.resume(handle, with: parked)
         if let decision, let reply = parked.take() { conclude(open, decision, reply: reply) }
         // A signal may have come before the request was parked.
         if decision == nil { parkedRequests.interrupted(token) }
