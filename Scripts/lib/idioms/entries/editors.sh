@@ -130,7 +130,7 @@ save_zile() { keys "zile --no-init-file '$document'" "$new " '\x18\x13' '\x18\x0
 
 idiom le le 'le' asks=2 \
     known='*told 2 times that the document was changed' \
-    reason='opens the document when it begins, and again to save: the folder hears of each close'
+    reason='opens the document when it begins, and again to save: the folder is told of each close'
 save_le() { keys "le '$document'" "$new " '\x1bOQ' '\x18\x03'; }
 
 idiom dte dte 'dte'

@@ -76,7 +76,7 @@ save_perltidy() { perltidy -b "$document"; }
 
 idiom tidy tidy 'tidy -m' document=document.html \
     known='*was asked 2 times to relinquish to a writer' \
-    reason='opens the document to write, closes it and reads it, before it saves: two turns'
+    reason='opens the document to write, closes it and reads it, before it saves: two access sessions'
 make_tidy() { say '<!DOCTYPE html><html><head><title>t</title></head><body></body></html>' >"$document"; }
 before_tidy() { say "<p>line $round" >>"$document"; }
 save_tidy() { tidy -quiet -modify --show-warnings no "$document" || (($? == 1)); }

@@ -66,7 +66,7 @@ save_gifsicle() { gifsicle --batch --comment "$new" "$document"; }
 
 idiom id3v2 id3v2,python3 'id3v2' document=document.mp3 \
     known='*was asked 2 times to relinquish to a writer' \
-    reason='opens the document to write, closes it and reads it, before it saves: two turns'
+    reason='opens the document to write, closes it and reads it, before it saves: two access sessions'
 make_id3v2() { python3 "$idioms/samples" mp3 >"$document"; }
 save_id3v2() { id3v2 --artist "$new" "$document"; }
 

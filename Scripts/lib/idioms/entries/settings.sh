@@ -33,7 +33,7 @@ save_recins() { recins -f Name -v "$new" "$document"; }
 
 idiom htpasswd htpasswd 'htpasswd' document=document.htpasswd contents=any \
     known='*was asked 2 times to relinquish to a writer' \
-    reason='opens the document to write, closes it and reads it, before it saves: two turns'
+    reason='opens the document to write, closes it and reads it, before it saves: two access sessions'
 make_htpasswd() { htpasswd -b -c "$document" user word0; }
 save_htpasswd() { htpasswd -b "$document" user "$new"; }
 

@@ -43,12 +43,12 @@ save_fromdos() { if ((round == 1)); then todos "$document"; else fromdos "$docum
 
 idiom flip flip 'flip -m and flip -u' \
     known='*was asked 2 times to relinquish to a writer' \
-    reason='opens the document to write, closes it and reads it, before it saves: two turns'
+    reason='opens the document to write, closes it and reads it, before it saves: two access sessions'
 save_flip() { if ((round == 1)); then flip -m "$document"; else flip -u "$document"; fi; }
 
 idiom recode recode 'recode' \
     known='*was asked 2 times to relinquish to a writer' \
-    reason='opens the document to write, closes it and reads it, before it saves: two turns'
+    reason='opens the document to write, closes it and reads it, before it saves: two access sessions'
 save_recode() { if ((round == 1)); then recode utf8..utf16 "$document"; else recode utf16..utf8 "$document"; fi; }
 
 idiom iconv-o iconv 'iconv -o'
@@ -101,7 +101,7 @@ save_dd() { printf 'line %d' "$round" | dd of="$document" conv=notrunc status=no
 idiom truncate truncate 'truncate'
 save_truncate() { truncate --size=$((round * 5)) "$document"; }
 
-idiom split-csplit csplit 'csplit, whose first piece is the document' document=piece00
+idiom split-csplit csplit 'csplit: its first piece is the document' document=piece00
 save_split-csplit() {
     write_new >../new
     csplit --quiet --prefix=piece ../new 2
