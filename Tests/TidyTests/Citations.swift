@@ -97,7 +97,7 @@ struct Citations {
             .map { "no code has \($0)" }
     }
 
-    /// A decision whose file has another number, or that is too long.
+    /// A decision with another number in its file, or with too many words.
     static func findings(inDecision file: TextFile) -> [Finding] {
         guard file.path.hasPrefix(decisionFolder) else { return [] }
         let title = file.lines[0]
