@@ -140,8 +140,9 @@ extension NaiveArbiter {
         holdingBack heldBack: [NaiveName] = []
     ) -> [Notice] {
         var notices: [Notice] = []
-        let notices = accessSession.outcomes.notices.filter { !heldBack.contains($0.name) }
-        let isGone = accessSession.gone != nil || notices.contains { $0.item == presenter.item && $0.isEnd }
+        let nameNotices = accessSession.outcomes.notices.filter { !heldBack.contains($0.name) }
+        let isGone =
+            accessSession.gone != nil || nameNotices.contains { $0.item == presenter.item && $0.isEnd }
         if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
         }
@@ -150,7 +151,7 @@ extension NaiveArbiter {
             !accessSession.isRefused && !accessSession.isForfeited
             && accessSession.asked.contains { $0.request == .accommodateDeletion }
         var standIn: Cause?
-        let items = itemNotices(notices, accessSession, presenter, isAccommodated, &standIn)
+        let items = itemNotices(nameNotices, accessSession, presenter, isAccommodated, &standIn)
         let changed =
             accessSession.gone == nil
             ? accessSession.changed ?? standIn : isAccommodated ? nil : accessSession.gone
@@ -167,12 +168,12 @@ extension NaiveArbiter {
 
     /// N6: a package that does not implement the exact notice is told that it changed.
     func itemNotices(
-        _ notices: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
+        _ nameNotices: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
         _ isAccommodated: Bool,
         _ standIn: inout Cause?
     ) -> [Notice] {
         var notices: [Notice] = []
-        for one in notices {
+        for one in nameNotices {
             if one.item == presenter.item, one.isEnd, isAccommodated { continue }
             if presenter.implements(one.kind) {
                 let subitem = Notice.Subitem(one.item, at: one.place, from: one.former)

@@ -139,11 +139,11 @@ struct NaiveNameStates: Sendable {
         let replacing = Cause(move.cause.party, .write(.forReplacing))
         if !move.isFromInside { mover.changed = replacing }
         if !move.isFromInside, move.isOfDirectory { mover.origin = nil }
-        if let over = places.over {
+        if let document = places.replacedDocument {
             if !move.isToInside { return }
-            let to = enter(over, places.to, held: over)
-            if all[to].now != over {
-                let newcomer = NaiveNameState.Holder(item: over)
+            let to = enter(document, places.to, held: document)
+            if all[to].now != document {
+                let newcomer = NaiveNameState.Holder(item: document)
                 all[to].come(newcomer, move.cause, isDirectoryMoved: move.isOfDirectory)
             }
             all[to].holder?.changed = replacing
