@@ -8,7 +8,7 @@ public import Coordination
 public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
-    var claims: [ClaimID: Claim] = [:]
+    var claims = ClaimTable()
     var lockQueues: [Resource: LockQueue] = [:]
     var tree = DirectoryTree()
     /// The number of live claims that require the contents of each directory to write (S4).
@@ -30,10 +30,6 @@ public struct Arbiter: Sendable {
     var holderFamilies = ProcessFamilyIndex()
     /// The presenters, their access sessions and their questions; empty in nearly all mounts.
     var registry = PresenterRegistry()
-    /// Live claims of nature `aware`, the only ones that name changes wait for.
-    var aware: Set<ClaimID> = []
-    /// Live claims of nature `batch`, which require no locks and so are in no lock queue.
-    var batches: Set<ClaimID> = []
     /// Waiting claims by the claims within which they were made (D1).
     var nestedWaiters: [ClaimID: [ClaimID]] = [:]
     /// Live claims by the questions that they were made to answer (D1).

@@ -4,7 +4,7 @@ public import Coordination
 /// Queries of the state for the engine and for the status output; none of them changes anything.
 extension Arbiter {
     /// Whether there is a presenter, or a claim over the control socket.
-    public var hasAwareClients: Bool { !registry.isEmpty || !aware.isEmpty }
+    public var hasAwareClients: Bool { !registry.isEmpty || !claims.aware.isEmpty }
 
     public func isPresented(_ item: ItemID) -> Bool { registry.presented[item] != nil }
 
@@ -47,10 +47,10 @@ extension Arbiter {
     public func enclosingWrite(
         of party: Party, on item: ItemID, at place: Place
     ) -> (claim: ClaimID, by: Party)? {
-        if aware.isEmpty || party.purpose != nil { return nil }
+        if claims.aware.isEmpty || party.purpose != nil { return nil }
         var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
         var isOnePurpose = true
-        for id in aware {
+        for id in claims.aware {
             guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
                 owner.includes(party)
             else { continue }
@@ -173,8 +173,6 @@ extension Arbiter {
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
             && watchers.isEmpty && nestedWaiters.isEmpty && answeringClaims.isEmpty && subtreeLocks.isEmpty
-            && aware.isEmpty
-            && batches.isEmpty
     }
 
     /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
@@ -184,7 +182,7 @@ extension Arbiter {
         let indexes =
             partyNumbers.count + holderFamilies.count + waiterFamilies.count + nestedWaiters.count
             + answeringClaims.count
-            + waitersToIdentify.count + dependencyTargets.count + aware.count + batches.count
+            + waitersToIdentify.count + dependencyTargets.count + claims.countOfIndexes
         let ofPresenters =
             registry.records.count + registry.presented.count + registry.byDirectory.count
             + registry.accessSessions.count
@@ -252,9 +250,9 @@ extension Arbiter {
     ///
     /// Such an access is meant for the name and stays with the name (S6).
     public func awaitsReplacement(_ item: ItemID) -> Bool {
-        if aware.isEmpty { return false }
+        if claims.aware.isEmpty { return false }
         return allClaims(on: item).contains { id in
-            guard aware.contains(id), let claim = claims[id] else { return false }
+            guard claims.aware.contains(id), let claim = claims[id] else { return false }
             return claim.firstOfParts { $0.item == item && $0.access == .write(.forReplacing) ? true : nil }
                 != nil
         }

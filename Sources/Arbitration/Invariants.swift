@@ -9,7 +9,7 @@ extension Arbiter {
     static let checkedClaims = 16
 
     func checkInvariants() -> Bool {
-        for claim in claims.values {
+        for claim in claims.all {
             if claim.isHeld {
                 checkHolder(claim)
             } else {
@@ -22,7 +22,7 @@ extension Arbiter {
 
     private func checkHolder(_ holder: Claim) {
         var (keepsOutSomebody, keepsOutWhereIsRoom) = (false, false)
-        for other in claims.values where other.id != holder.id {
+        for other in claims.all where other.id != holder.id {
             holder.forEachRequiredLock { lock in
                 guard let isWriting = other.isWriting(lock.resource), isWriting || lock.isWrite else {
                     return
@@ -56,15 +56,15 @@ extension Arbiter {
     }
 
     private func checkCounts() {
-        let requiredLocks = claims.values.reduce(0) { $0 + $1.requiredLocks.count }
+        let requiredLocks = claims.all.reduce(0) { $0 + $1.requiredLocks.count }
         let places = lockQueues.values.reduce(0) { sum, lockQueue in
             sum + lockQueue.held.readers.count + lockQueue.held.writers.count
                 + lockQueue.waiting.readers.count + lockQueue.waiting.writers.count
         }
         assert(requiredLocks == places, "I4: lock queues")
         assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty lock queue")
-        assert(waits.count == claims.values.count { !$0.isHeld }, "I4: waits")
-        assert(parties.count == claims.values.count { $0.isIdentified }, "I4: parties")
+        assert(waits.count == claims.all.count { !$0.isHeld }, "I4: waits")
+        assert(parties.count == claims.all.count { $0.isIdentified }, "I4: parties")
         assert(
             grantCandidates.isEmpty && contentionToReview.isEmpty && newHolders.isEmpty
                 && cycleCandidates.isEmpty && resourcesToReview.isEmpty
@@ -72,8 +72,8 @@ extension Arbiter {
             "I4: something is left to do")
         assert(
             contentions.blockedClaims.allSatisfy { waits[$0] != nil }, "I3: contestant")
-        assert(aware == Set(claims.values.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
-        let inner = claims.values.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
+        assert(claims.aware == Set(claims.all.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
+        let inner = claims.all.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
         assert(inner == nestedWaiters.values.reduce(0) { $0 + $1.count }, "I4: nested")
         checkSubtreeLocks()
         assert(cycleSchedule.due != nil || firstCycle() == nil, "I6: a cycle is left")
@@ -90,7 +90,7 @@ extension Arbiter {
     /// S4.
     private func checkSubtreeLocks() {
         var counted: [ItemID: Int] = [:]
-        for claim in claims.values {
+        for claim in claims.all {
             claim.forEachRequiredLock { lock in
                 if lock.resource.isContents, lock.isWrite { counted[lock.resource.item, default: 0] += 1 }
                 let isIdle = lock.resource.isContents && subtreeLocks[lock.resource.item] == nil

@@ -186,7 +186,7 @@ extension Arbiter {
             return
         }
         let isLast = uncountHold(claim)
-        claims[id]?.accessPattern.insert(.locks)
+        claims.update(id) { $0.accessPattern.insert(.locks) }
         regroup(id)
         if claim.isHeld {
             if let changed = claims[id] { _ = countHold(changed) }
@@ -304,13 +304,13 @@ extension Arbiter {
         switch observation {
         // Y3.
         case .clean:
-            claims[id]?.isClean = true
+            claims.update(id) { $0.isClean = true }
             suspend(id, .yielded, &effects)
         case .atEnd: suspend(id, .yielded, &effects)
         // Y9.
         case .unchanged(let position):
             if still >= bounds.idle {
-                claims[id]?.isClean = true
+                claims.update(id) { $0.isClean = true }
                 suspend(id, .yielded, &effects)
             } else if claim.suspension == nil {
                 suspendForReaders(id, hasRead: position > 0, &effects)
@@ -335,15 +335,16 @@ extension Arbiter {
 
     /// Suspends a claim, and reviews its watchers and its contention.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
-        guard let entry = claims.index(forKey: id) else { return }
-        // Y8. (No claim is added or removed below, so the index stays valid.)
-        let present = claims.values[entry].suspension
-        guard present.map({ $0.isForReaders && !suspension.isForReaders }) ?? true else { return }
-        let former = claims.values[entry]
+        // Y8.
+        guard let former = claims[id],
+            former.suspension.map({ $0.isForReaders && !suspension.isForReaders }) ?? true
+        else { return }
         let isLast = uncountHold(former) || !former.isCountedHold
-        claims.values[entry].suspension = suspension
-        tellBeforeSuspension(of: claims.values[entry], &effects)
-        if claims.values[entry].isFullySuspended { setContention(of: former, nil) }
+        claims.update(id) { $0.suspension = suspension }
+        if let suspended = claims[id] {
+            tellBeforeSuspension(of: suspended, &effects)
+            if suspended.isFullySuspended { setContention(of: former, nil) }
+        }
         regroup(id)
         if isLast, let party = parties[id] { addRelativesToCandidates(of: party) }
         effects.append(.suspend(id, suspension))

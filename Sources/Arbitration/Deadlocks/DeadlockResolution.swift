@@ -159,7 +159,7 @@ extension Arbiter {
         }
         if let claim = waiting.filter(isHeldBackByQueueAlone).min(by: { $0.id < $1.id }) {
             effects.append(tell(.overtakes, claim.id))
-            claims[claim.id]?.overtakes = true
+            claims.update(claim.id) { $0.overtakes = true }
             grantCandidates.append(claim.id)
         } else if let holder = cycle.compactMap({ $0.holder.flatMap { claims[$0] } })
             .filter({ $0.nature == .handle && !$0.isFullySuspended }).min(by: Self.isPreferredVictim)

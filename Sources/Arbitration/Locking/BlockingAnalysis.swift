@@ -158,7 +158,7 @@ struct EarlierWaiters {
 
     /// Returns the claims that were not taken.
     private mutating func take(
-        from queue: [ClaimID], before id: ClaimID, _ claims: [ClaimID: Claim], _ body: (Claim) -> Bool
+        from queue: [ClaimID], before id: ClaimID, _ claims: ClaimTable, _ body: (Claim) -> Bool
     ) -> [ClaimID] {
         var left: [ClaimID] = []
         for (place, candidate) in queue.enumerated() {

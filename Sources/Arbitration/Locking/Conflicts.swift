@@ -10,7 +10,7 @@ extension Arbiter {
     func findBlocker(of claim: Claim) -> ClaimID? {
         // G4.
         if claim.nature == .pendingSave { return nil }
-        if claim.nature == .nameChange { return aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
+        if claim.nature == .nameChange { return claims.aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
         // G1: a blocker on one required lock holds back the whole claim.
         return claim.firstOfRequiredLocks { lock in
             guard let lockQueue = lockQueues[lock.resource] else { return nil }

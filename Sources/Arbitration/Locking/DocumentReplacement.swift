@@ -53,7 +53,9 @@ extension Arbiter {
 
     /// All claims with a part on an item or a lock on it, in the order of their numbers.
     func allClaims(on item: ItemID) -> [ClaimID] {
-        let batches = batches.filter { claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false }
+        let batches = claims.batches.filter {
+            claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false
+        }
         return batches.isEmpty ? allClaims(at: .item(item)) : (allClaims(at: .item(item)) + batches).sorted()
     }
 

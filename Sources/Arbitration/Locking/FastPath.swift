@@ -38,14 +38,14 @@ extension Arbiter {
 
     /// Ends a claim on one item without other claims; returns false if it is not such a claim.
     mutating func endUncontended(_ id: ClaimID) -> Bool {
-        guard let entry = claims.index(forKey: id) else { return true }
+        guard let entry = claims.place(of: id) else { return true }
         // In place, because a copy of a lock queue costs more than all the rest.
-        guard let item = claims.values[entry].uncontendedItem(),
+        guard let item = claims.uncontendedItem(at: entry),
             let place = lockQueues.index(forKey: .item(item)),
             lockQueues.values[place].hasSingleHolder()
         else { return false }
         lockQueues.remove(at: place)
-        claims.remove(at: entry)
+        claims.removeUncontended(at: entry)
         return true
     }
 }

@@ -60,7 +60,7 @@ extension Arbiter {
         subtreeLocks[directory] = subtreeLock
         guard mustEnterAll || isFirst else { return }
         // In any order, because a lock queue sorts.
-        let ids = mustEnterAll ? Array(claims.keys) : Array(aware)
+        let ids = mustEnterAll ? Array(claims.ids) : Array(claims.aware)
         var subtree = DirectoryTree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
         // A holder that is entered there may keep out a claim that waits already.
@@ -75,7 +75,7 @@ extension Arbiter {
         else { return }
         let lock = RequiredLock(contents, isWrite: false)
         claim.setRequiredLocks(claim.requiredLocks + [lock])
-        claims[id] = claim
+        claims.replace(claim)
         enter(claim, lock)
     }
 
@@ -107,7 +107,7 @@ extension Arbiter {
                     }
                 }
                 let rest = claims[id]?.requiredLocks.filter { $0.resource != .contents(of: directory) }
-                if let rest { claims[id]?.setRequiredLocks(rest) }
+                if let rest { claims.update(id) { $0.setRequiredLocks(rest) } }
             }
         }
     }
@@ -126,7 +126,7 @@ extension Arbiter {
         for presenter in own { enterPlace(presenter, in: parent) }
         if isNew || (subtreeLocks.isEmpty && !haveUnitsChanged) { return }
         var subtree = DirectoryTree.Subtree(below: item)
-        let ids = claims.values.filter { claim in
+        let ids = claims.all.filter { claim in
             claim.firstOfParts { part in
                 part.item == item || subtree.contains(part.item, at: part.place, in: tree) ? true : nil
             } != nil
@@ -145,7 +145,7 @@ extension Arbiter {
         }
         let wanted = requiredLocks(of: claim)
         guard Set(wanted) != Set(former.requiredLocks) else {
-            claims[id] = claim
+            claims.replace(claim)
             return
         }
         // The locks on contents that stay required must not be released meanwhile.
@@ -158,7 +158,7 @@ extension Arbiter {
         claim.setRequiredLocks(requiredLocks(of: claim))
         // I1: claims that it meets there were not checked when it was granted.
         if claim.isHeld { claim.mayOverlap = true }
-        claims[id] = claim
+        claims.replace(claim)
         enter(claim)
         // Q5: the claim has not left the queue.
         for resource in crowdedBefore where lockQueues[resource]?.waiting.count ?? 0 > limits.queue / 2 {
@@ -235,7 +235,7 @@ extension Arbiter {
     ) {
         effects.append(.retarget(id, from: former, to: item))
         leaveAccessSessions(id, atOnce: false, &effects)
-        claims[id]?.hasConsulted = false
+        claims.update(id) { $0.hasConsulted = false }
         grantCandidates.append(id)
     }
 }

@@ -160,7 +160,7 @@ extension Arbiter {
                 stamp: stamp ?? 0,
                 &effects)
         }
-        claims[claim.id]?.reportedStamp = stamp
+        claims.update(claim.id) { $0.reportedStamp = stamp }
     }
 
     /// Adds a pending save to the sessions in which its name was vacated.

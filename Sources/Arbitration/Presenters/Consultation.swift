@@ -21,7 +21,7 @@ extension Arbiter {
 
     private mutating func consult(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         registry.consultations[claim.id] = Consultation()
-        claims[claim.id]?.hasConsulted = true
+        claims.update(claim.id) { $0.hasConsulted = true }
         // D2: from now on it waits for answers.
         cycleCandidates.append(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }

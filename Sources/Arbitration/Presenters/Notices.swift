@@ -11,7 +11,7 @@ extension Arbiter {
         let cause = Cause(parties[id] ?? cause.party, cause.access)
         // N4, N12: this was told already. Changes of a program that continues are told for each name of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
-        if isOngoing, let id { claims[id]?.reportedStamp = stamp }
+        if isOngoing, let id { claims.update(id) { $0.reportedStamp = stamp } }
         let isPlainDirectory = tree.isPlainDirectory(item)
         noteMissed(item, at: place, by: cause.party)
         var itemEvent = ItemEvent(cause, [NameKey(item, at: place)])

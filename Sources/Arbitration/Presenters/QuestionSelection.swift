@@ -26,7 +26,7 @@ extension Arbiter {
     /// preserves nothing.
     func hasNotConsented(_ claim: Claim, _ part: ClaimRequest.Part, _ record: PresenterRecord) -> Bool {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
-        guard !aware.isEmpty, !claim.isAware, !isCreation else { return false }
+        guard !claims.aware.isEmpty, !claim.isAware, !isCreation else { return false }
         return accesses(around: claim, on: record).contains { id in
             accessSessions(of: id, with: record).contains {
                 $0.isWrite && ($0.lacksConsent || $0.question != nil)
@@ -36,11 +36,11 @@ extension Arbiter {
 
     /// P15: the aware accesses around a claim that would block a writer of a presenter's item.
     private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
-        guard !aware.isEmpty, let item = record.item else { return [] }
+        guard !claims.aware.isEmpty, let item = record.item else { return [] }
         let outermostPackage = tree.outermostPackage(of: item, at: record.place)
         let above = tree.ancestors(of: item, at: record.place).filter { subtreeLocks[$0] != nil }
         let resources: Set<Resource> = [.item(item), .item(outermostPackage ?? item)]
-        return aware.filter { id in
+        return claims.aware.filter { id in
             guard id != claim.id, let outer = claims[id], outer.isHeld, areExempt(outer, claim) else {
                 return false
             }
@@ -60,7 +60,7 @@ extension Arbiter {
     /// A program that moves a file without `rename(2)` deletes the former file and announces the move.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: Claim) -> Bool {
         guard part.access == .write(.forDeleting), !claim.isAware else { return false }
-        return aware.contains { id in
+        return claims.aware.contains { id in
             guard let outer = claims[id], areExempt(outer, claim) else { return false }
             return mayMove(id, part.item)
         }

@@ -4,10 +4,7 @@ import Coordination
 /// How claims begin, are identified and end.
 extension Arbiter {
     mutating func add(_ claim: Claim) {
-        let previous = claims.updateValue(claim, forKey: claim.id)
-        precondition(previous == nil, "a claim is made once")
-        if claim.nature == .aware { aware.insert(claim.id) }
-        if claim.nature == .batch { batches.insert(claim.id) }
+        claims.add(claim)
         if let question = claim.answering { answeringClaims[question, default: []].append(claim.id) }
     }
 
@@ -61,7 +58,7 @@ extension Arbiter {
         claim.isIdentityRequested = true
         claim.isIdentified = true
         claim.partyNumber = partyNumbers.join(party)
-        claims[id] = claim
+        claims.replace(claim)
         name(claim)
         parties[id] = party
         regroup(id)
@@ -97,13 +94,11 @@ extension Arbiter {
         let isLast = leave(claim)
         releaseSubtreeLocks(claim)
         if !registry.consultations.isEmpty { leaveAccessSessions(claim.id, atOnce: claim.isAware, &effects) }
-        if claim.nature == .aware { aware.remove(claim.id) }
-        if claim.nature == .batch { batches.remove(claim.id) }
         if let question = claim.answering {
             answeringClaims[question]?.removeAll { $0 == claim.id }
             if answeringClaims[question]?.isEmpty ?? false { answeringClaims[question] = nil }
         }
-        claims.removeValue(forKey: claim.id)
+        claims.remove(claim)
         stopWaiting(claim)
         setContention(of: claim, nil)
         if let party = parties.removeValue(forKey: claim.id) {

@@ -34,7 +34,7 @@ extension Arbiter {
             claim.hasProceeded = true
             stopAsking(for: claim.id)
         }
-        claims[claim.id] = claim
+        claims.replace(claim)
         if let party = parties[claim.id] {
             waiterFamilies.remove(claim.id, of: party)
             holderFamilies.insert(claim.id, of: party)
@@ -111,9 +111,7 @@ extension Arbiter {
 
     /// X2.
     mutating func requestIdentity(_ id: ClaimID, _ effects: inout [Effect]) {
-        guard let entry = claims.index(forKey: id), !claims.values[entry].isIdentityRequested else { return }
-        claims.values[entry].isIdentityRequested = true
-        effects.append(.identify(id))
+        if claims.requestIdentity(of: id) { effects.append(.identify(id)) }
     }
 }
 

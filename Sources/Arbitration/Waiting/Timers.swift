@@ -31,7 +31,7 @@ extension Arbiter {
         // Y6.
         if contention.end <= now {
             // Y9.
-            if case .unchanged = contention.seen { claims[id]?.isClean = true }
+            if case .unchanged = contention.seen { claims.update(id) { $0.isClean = true } }
             return suspend(id, .holdExpired, &effects)
         }
         // Y2.
