@@ -25,9 +25,7 @@ public struct Arbiter: Sendable {
     var overlongQueues: Set<Resource> = []
     /// The holders, in groups, of resources with very many (Y11).
     var holderGroups: [Resource: HolderGroups] = [:]
-    var parties: [ClaimID: Party] = [:]
-    var partyNumbers = PartyNumbers()
-    var holderFamilies = ProcessFamilyIndex()
+    var families = ProcessFamilies()
     /// The presenters, their access sessions and their questions; empty in nearly all mounts.
     var registry = PresenterRegistry()
     /// Waiting claims by the claims within which they were made (D1).
@@ -38,7 +36,6 @@ public struct Arbiter: Sendable {
     var dependencyTargets: Set<ClaimID> = []
     /// Waiting claims that must be identified only because of presenters.
     var waitersToIdentify: Set<ClaimID> = []
-    var waiterFamilies = ProcessFamilyIndex()
     /// Waiting changes of names, which few claims overtake (Q3).
     var waitingNameChanges: Set<ClaimID> = []
     /// Waiting claims by the symbolic links that they resolve (S7).
@@ -122,12 +119,12 @@ public struct Arbiter: Sendable {
         case .written(let item, let place, let cause, let claim, let stamp):
             noteChange(of: item, at: place, cause, under: claim, stamp: stamp, isOngoing: true, &effects)
         case .created(let item, let place, let party, let claim):
-            noteCreation(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
+            noteCreation(of: item, at: place, by: families.party(of: claim) ?? party, under: claim, &effects)
         case .moved(let item, let move, let party, let claim):
             self.move(item, move, &effects)
-            noteMove(of: item, move, by: parties[claim] ?? party, under: claim, &effects)
+            noteMove(of: item, move, by: families.party(of: claim) ?? party, under: claim, &effects)
         case .deleted(let item, let place, let party, let claim):
-            noteDeletion(of: item, at: place, by: parties[claim] ?? party, under: claim, &effects)
+            noteDeletion(of: item, at: place, by: families.party(of: claim) ?? party, under: claim, &effects)
         case .lost(let item, let place, let party): noteLoss(of: item, at: place, by: party, &effects)
         case .tick: tick(&effects)
         }
@@ -244,9 +241,4 @@ public struct Arbiter: Sendable {
         }
         return oldest
     }
-}
-
-extension [ClaimID: Party] {
-    /// The party of a claim; nil if the claim is nil or not identified.
-    subscript(claim: ClaimID?) -> Party? { claim.flatMap { self[$0] } }
 }

@@ -51,7 +51,7 @@ extension Arbiter {
         var (writer, latest): ((claim: ClaimID, by: Party)?, (claim: ClaimID, by: Party)?)
         var isOnePurpose = true
         for id in claims.aware {
-            guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = parties[id],
+            guard let claim = claims[id], claim.isHeld, !claim.onlyReads, let owner = families.party(of: id),
                 owner.includes(party)
             else { continue }
             if isWritten(item, at: place, by: claim) { writer = Self.later(writer, (id, owner)) }
@@ -74,7 +74,7 @@ extension Arbiter {
     /// (N1). The oldest handle comes first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
         guard !registry.isEmpty, let access = claims[claim], access.nature == .aware,
-            let owner = parties[claim]
+            let owner = families.party(of: claim)
         else { return [] }
         var beside: Set<ClaimID> = []
         access.forEachPart { part in
@@ -87,7 +87,7 @@ extension Arbiter {
         return beside.filter { id in
             // A handle that was opened before the access is not part of it.
             guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
-                other.suspension == nil, let party = parties[id]
+                other.suspension == nil, let party = families.party(of: id)
             else { return false }
             return owner.includes(party)
         }.sorted()
@@ -146,7 +146,7 @@ extension Arbiter {
     public func question(_ id: QuestionID) -> Question? { registry.questions[id] }
 
     /// The party of a claim; nil if it is not identified.
-    public func party(of claim: ClaimID) -> Party? { parties[claim] }
+    public func party(of claim: ClaimID) -> Party? { families.party(of: claim) }
 
     /// Since when a holder is contended, and one claim that it blocks.
     public func contention(of holder: ClaimID) -> (since: Instant, blockedClaim: ClaimID)? {
@@ -168,7 +168,7 @@ extension Arbiter {
 extension Arbiter {
     /// Whether no record of a claim, question or access session is left, as it must be when all have ended.
     public var isAtRest: Bool {
-        claims.isEmpty && lockQueues.isEmpty && waits.isEmpty && contentions.isEmpty && parties.isEmpty
+        claims.isEmpty && lockQueues.isEmpty && waits.isEmpty && contentions.isEmpty && families.isEmpty
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
@@ -178,9 +178,10 @@ extension Arbiter {
     /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
     public var remembered: Int {
         let ofClaims =
-            claims.count + lockQueues.count + waits.count + watchers.count + contentions.count + parties.count
+            claims.count + lockQueues.count + waits.count + watchers.count + contentions.count
+            + families.count
         let indexes =
-            partyNumbers.count + holderFamilies.count + waiterFamilies.count + nestedWaiters.count
+            families.countOfIndexes + nestedWaiters.count
             + answeringClaims.count
             + waitersToIdentify.count + dependencyTargets.count + claims.countOfIndexes
         let ofPresenters =

@@ -64,7 +64,7 @@ extension Arbiter {
         assert(requiredLocks == places, "I4: lock queues")
         assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty lock queue")
         assert(waits.count == claims.all.count { !$0.isHeld }, "I4: waits")
-        assert(parties.count == claims.all.count { $0.isIdentified }, "I4: parties")
+        assert(families.count == claims.all.count { $0.isIdentified }, "I4: parties")
         assert(
             grantCandidates.isEmpty && contentionToReview.isEmpty && newHolders.isEmpty
                 && cycleCandidates.isEmpty && resourcesToReview.isEmpty

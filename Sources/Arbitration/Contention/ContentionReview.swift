@@ -151,7 +151,9 @@ extension Arbiter {
             begin(contention: holder, by: blockedClaim)
         }
         // Y3.
-        if holder.onlyReads, holder.nature == .handle, parties[holder.id]?.programClass == .background {
+        if holder.onlyReads, holder.nature == .handle,
+            families.party(of: holder.id)?.programClass == .background
+        {
             suspend(holder.id, .yielded, &effects)
         }
     }
@@ -201,7 +203,7 @@ extension Arbiter {
             addContendedToReview(by: claim)
         }
         // D2: the claims that it holds or waits for may hold up fewer claims than before.
-        if claim.isHeld, isLast || !claim.isCountedHold, let party = parties[id] {
+        if claim.isHeld, isLast || !claim.isCountedHold, let party = families.party(of: id) {
             addRelativesToCandidates(of: party)
         }
         addAllDependencyTargets()
@@ -228,7 +230,7 @@ extension Arbiter {
             else { return }
             since = contention.since
         }
-        if let party = parties[holder.id], holderFamilies.hasOthers(than: holder.id, of: party) {
+        if let party = families.party(of: holder.id), families.holders.hasOthers(than: holder.id, of: party) {
             holder.forEachRequiredLock {
                 resourceContentions[$0.resource]?.contended.forEachOfLast(Self.lookedAtForBeginning, take)
             }
@@ -346,7 +348,7 @@ extension Arbiter {
             if suspended.isFullySuspended { setContention(of: former, nil) }
         }
         regroup(id)
-        if isLast, let party = parties[id] { addRelativesToCandidates(of: party) }
+        if isLast, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)
         contentionToReview.append(id)

@@ -80,7 +80,7 @@ final class CycleFinder {
             found.note(answerer.waiting, answerer.holder)
         }
         if claim.nature != .pendingSave {
-            var blockingAnalysis = BlockingAnalysis(by: arbiter.parties[id])
+            var blockingAnalysis = BlockingAnalysis(by: arbiter.families.party(of: id))
             claim.forEachRequiredLock { lock in
                 noteHeld(by: claim, at: lock, &found)
                 noteWaiting(before: claim, at: lock, &blockingAnalysis, &found)

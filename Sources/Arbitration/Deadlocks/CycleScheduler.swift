@@ -155,7 +155,7 @@ struct CycleScheduler {
     ) -> [(user: User, claims: [ClaimID])] {
         if claims.isEmpty { return [] }
         let sorted = Dictionary(grouping: claims.sorted()) { claim in
-            graph.arbiter.parties[claim]?.user.map { User($0) } ?? -1
+            graph.arbiter.families.party(of: claim)?.user.map { User($0) } ?? -1
         }
         return sorted.keys.sorted().beginning(with: place.user).map { user in
             (user, (sorted[user] ?? []).beginning(with: place.claims[user]))

@@ -20,7 +20,7 @@ extension Arbiter {
     private static let second: UInt64 = 1_000_000_000
 
     /// Whether claims of so many programs wait that searches run only at whole seconds.
-    private var hasManyPrograms: Bool { waiterFamilies.processes > limits.programs }
+    private var hasManyPrograms: Bool { families.waiters.processes > limits.programs }
 
     /// Whether the deferred search can run now.
     var canRunDeferredSearch: Bool {

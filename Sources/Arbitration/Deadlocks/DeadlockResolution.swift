@@ -93,14 +93,14 @@ extension Arbiter {
 
     /// D2: Adds the waiting claims on which a claim depends that has just been granted or identified.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
-        guard mayAddCandidates(upTo: waiterFamilies.countOfCounterparts(of: party)) else { return }
-        waiterFamilies.forEachCounterpart(of: party) { cycleCandidates.append($0) }
+        guard mayAddCandidates(upTo: families.waiters.countOfCounterparts(of: party)) else { return }
+        families.waiters.forEachCounterpart(of: party) { cycleCandidates.append($0) }
     }
 
     /// D2: Adds claims related to a program that blocks more or fewer claims now.
     mutating func addRelativesToCandidates(of party: Party) {
-        guard mayAddCandidates(upTo: waiterFamilies.countOfRelatives(of: party)) else { return }
-        waiterFamilies.forEachRelative(of: party) { cycleCandidates.append($0) }
+        guard mayAddCandidates(upTo: families.waiters.countOfRelatives(of: party)) else { return }
+        families.waiters.forEachRelative(of: party) { cycleCandidates.append($0) }
     }
 
     /// D2: Adds all dependency targets, because which claims are held up may have changed anywhere.
@@ -143,7 +143,7 @@ extension Arbiter {
     private func isDependencyTarget(_ claim: Claim) -> Bool {
         if claim.isHeld { return false }
         if !claim.within.isEmpty || claim.answering != nil { return true }
-        return parties[claim.id].map { holderFamilies.hasCounterpart(of: $0) } ?? false
+        return families.party(of: claim.id).map { families.holders.hasCounterpart(of: $0) } ?? false
     }
 
     /// D2: the cycle through the lowest claim that is in a cycle.
@@ -195,7 +195,8 @@ extension Arbiter {
             return false
         }
         if claim.within.contains(holder.id) { return true }
-        guard areOfOneProgram(holder, claim), let party = parties[holder.id], let other = parties[claim.id]
+        guard areOfOneProgram(holder, claim), let party = families.party(of: holder.id),
+            let other = families.party(of: claim.id)
         else {
             return false
         }
@@ -223,7 +224,9 @@ extension Arbiter {
     public func dependencies(of holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
         var found = Set(nestedWaiters[holder] ?? [])
-        if let party = parties[holder] { waiterFamilies.forEachCounterpart(of: party) { found.insert($0) } }
+        if let party = families.party(of: holder) {
+            families.waiters.forEachCounterpart(of: party) { found.insert($0) }
+        }
         return found.filter { claims[$0].map { depends(claim, on: $0) } ?? false }.sorted()
     }
 }

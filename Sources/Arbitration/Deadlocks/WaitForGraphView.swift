@@ -110,7 +110,7 @@ final class WaitForGraphView {
             let partyKey = group.kind.partyKey
             if let place = found.places[partyKey] {
                 found.all[place].groups.append(group)
-            } else if let party = arbiter.parties[group.first] {
+            } else if let party = arbiter.families.party(of: group.first) {
                 found.places[partyKey] = found.all.count
                 parties[partyKey] = party
                 found.all.append(ProgramHold(partyKey: partyKey, party: party, groups: [group]))
@@ -136,12 +136,12 @@ final class WaitForGraphView {
     /// Waiting claims of other processes on which all claims of a program depend, whichever thread made them.
     func dependencyTargetsOfAllThreads(of partyKey: HolderGroups.PartyKey) -> [ClaimID] {
         if let known = targetsOfAllThreads[partyKey] { return known }
-        let families = arbiter.waiterFamilies
+        let families = arbiter.families.waiters
         guard let party = parties[partyKey], mayTake(families.countOfOthers(than: party)) else { return [] }
         var found: Set<ClaimID> = []
         families.forEachOther(than: party) { id in
             // Within one process, dependence is a matter of threads.
-            guard let other = arbiter.parties[id], other.isExempt(from: party),
+            guard let other = arbiter.families.party(of: id), other.isExempt(from: party),
                 party.process == nil || party.process != other.process
             else { return }
             found.insert(id)
@@ -154,19 +154,21 @@ final class WaitForGraphView {
     /// Waiting claims of a hold's own process on which one of its claims depends, each with the lowest such claim.
     func waitersOfProcess(of holding: ProgramHold) -> [(waiting: ClaimID, holder: ClaimID)] {
         guard let process = holding.party.process else { return [] }
-        let families = arbiter.waiterFamilies
+        let families = arbiter.families.waiters
         let waiting = families.countOfClaims(of: process)
         let threads = holding.groups.reduce(0) { $0 + $1.threads.count }
         guard waiting > 0, mayTake(min(waiting, threads) + 1) else { return [] }
         let groups = holding.groups
         var found: [ClaimID: ClaimID] = [:]
         let note = { (id: ClaimID, holder: ClaimID) in
-            guard let other = self.arbiter.parties[id], other.isExempt(from: holding.party) else { return }
+            guard let other = self.arbiter.families.party(of: id), other.isExempt(from: holding.party) else {
+                return
+            }
             found[id] = min(holder, found[id] ?? holder)
         }
         if waiting <= threads {
             families.forEachClaim(of: process) { id in
-                guard let other = arbiter.parties[id] else { return }
+                guard let other = arbiter.families.party(of: id) else { return }
                 // If the process is its partner, the thread is not known.
                 let thread = other.process == process ? other.thread : 0
                 for group in groups { if let holder = group.first(dependingOn: thread) { note(id, holder) } }

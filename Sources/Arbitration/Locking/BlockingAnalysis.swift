@@ -33,7 +33,7 @@ struct BlockingAnalysis {
     mutating func arePossible(in arbiter: Arbiter) -> Bool {
         if let isPossible { return isPossible }
         let found =
-            party.map { arbiter.holderFamilies.hasRelative(of: $0) || arbiter.registry.owesAnyAnswer($0) }
+            party.map { arbiter.families.holders.hasRelative(of: $0) || arbiter.registry.owesAnyAnswer($0) }
             ?? false
         isPossible = found
         return found
@@ -111,7 +111,7 @@ struct BlockingAnalysis {
         if let known = theirs[resource] { return known }
         var found = Sides()
         if let held = arbiter.lockQueues[resource]?.held {
-            let isTheirs = { (id: ClaimID) in arbiter.parties[id]?.isExempt(from: party) ?? false }
+            let isTheirs = { (id: ClaimID) in arbiter.families.party(of: id)?.isExempt(from: party) ?? false }
             if let grouping = arbiter.holderGroups[resource] {
                 // Fully suspended holders block no claim, and one claim stands for all of its group.
                 for group in grouping.active where isTheirs(group.first) {

@@ -43,7 +43,7 @@ extension Arbiter {
     private func waiter(in lockQueue: LockQueue, at lock: RequiredLock, blocking claim: Claim) -> ClaimID? {
         // D3.
         if lockQueue.waiting.isEmpty || claim.overtakes { return nil }
-        var blockingAnalysis = BlockingAnalysis(by: parties[claim.id])
+        var blockingAnalysis = BlockingAnalysis(by: families.party(of: claim.id))
         let isBlocker = { (id: ClaimID) in
             self.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis)
         }
@@ -118,12 +118,13 @@ extension Arbiter {
         var kins: Set<PartyNumber> = [claim.partyNumber]
         let others = newHolders.compactMap { id in
             claims[id].flatMap {
-                $0.partyNumber == 0 || kins.insert($0.partyNumber).inserted ? parties[id] : nil
+                $0.partyNumber == 0 || kins.insert($0.partyNumber).inserted ? families.party(of: id) : nil
             }
         }
         if others.isEmpty { return false }
         let isMet = { (id: ClaimID) in
-            guard let waiter = self.claims[id], let party = self.parties[id], !self.areExempt(waiter, claim)
+            guard let waiter = self.claims[id], let party = self.families.party(of: id),
+                !self.areExempt(waiter, claim)
             else {
                 return false
             }
@@ -212,8 +213,8 @@ extension Arbiter {
 
     /// X1, X5.
     func areOfOneProgram(_ one: Claim, _ other: Claim) -> Bool {
-        guard one.isIdentified, other.isIdentified, let party = parties[one.id],
-            let otherParty = parties[other.id]
+        guard one.isIdentified, other.isIdentified, let party = families.party(of: one.id),
+            let otherParty = families.party(of: other.id)
         else { return false }
         return party.isExempt(from: otherParty)
     }

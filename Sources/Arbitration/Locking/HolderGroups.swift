@@ -234,7 +234,7 @@ struct HolderGroups: Sendable {
 extension Arbiter {
     func kind(of holder: Claim, at lock: RequiredLock) -> HolderGroups.HolderKind {
         let mayBeAtEase = holder.nature == .handle && (!holder.accessPattern.isEmpty || holder.onlyReads)
-        let purpose = holder.partyNumber == 0 ? parties[holder.id]?.purpose : nil
+        let purpose = holder.partyNumber == 0 ? families.party(of: holder.id)?.purpose : nil
         return HolderGroups.HolderKind(
             partyKey: HolderGroups.PartyKey(partyNumber: holder.partyNumber, purpose: purpose),
             isIdentified: holder.isIdentified,
@@ -282,14 +282,15 @@ extension Arbiter {
                 guard let claim = claims[id] else { continue }
                 let kind = kind(of: claim, at: RequiredLock(resource, isWrite: isWrite))
                 grouping.insert(
-                    id, kind, thread: parties[id]?.thread ?? 0, isContended: contentions[id] != nil)
+                    id, kind, thread: families.party(of: id)?.thread ?? 0, isContended: contentions[id] != nil
+                )
             }
         }
         return grouping
     }
 
     private mutating func insert(_ holder: Claim, at lock: RequiredLock) {
-        let (kind, thread) = (kind(of: holder, at: lock), parties[holder.id]?.thread ?? 0)
+        let (kind, thread) = (kind(of: holder, at: lock), families.party(of: holder.id)?.thread ?? 0)
         let isContended = contentions[holder.id] != nil
         holderGroups[lock.resource]?.insert(holder.id, kind, thread: thread, isContended: isContended)
     }

@@ -166,7 +166,7 @@ extension Arbiter {
         }
         addContendedToReview(by: former)
         // D2: the program may hold up fewer claims than before.
-        if former.isHeld, let party = parties[id] { addRelativesToCandidates(of: party) }
+        if former.isHeld, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
         resourcesToReview.formUnion((former.requiredLocks + claim.requiredLocks).map(\.resource))
         releaseWatchers(of: id)
     }

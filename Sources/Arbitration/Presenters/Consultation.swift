@@ -9,7 +9,7 @@ extension Arbiter {
     mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
         if registry.consultations[claim.id] == nil {
             guard concernsPresenters(claim) else { return true }
-            guard let party = parties[claim.id] else {
+            guard let party = families.party(of: claim.id) else {
                 waitersToIdentify.insert(claim.id)
                 requestIdentity(claim.id, &effects)
                 return false
@@ -210,7 +210,7 @@ extension Arbiter {
     /// P6: Reviews the parties that work for a presenter: they may overtake claims that wait for its answer now.
     private mutating func reviewRelatives(_ presenter: PresenterID) {
         guard let party = registry.records[presenter]?.presenter.party else { return }
-        waiterFamilies.forEachRelative(of: party) { grantCandidates.append($0) }
+        families.waiters.forEachRelative(of: party) { grantCandidates.append($0) }
     }
 
     private mutating func settled(_ accessSession: AccessSession, _ effects: inout [Effect]) {

@@ -71,7 +71,7 @@ extension Arbiter {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
         else { return }
-        for claim in claims { registry.guestWaiters[guest]?.note(claim, of: parties[claim]?.user) }
+        for claim in claims { registry.guestWaiters[guest]?.note(claim, of: families.party(of: claim)?.user) }
     }
 }
 

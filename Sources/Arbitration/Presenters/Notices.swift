@@ -8,7 +8,7 @@ extension Arbiter {
         of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
         isOngoing: Bool = false, _ effects: inout [Effect]
     ) {
-        let cause = Cause(parties[id] ?? cause.party, cause.access)
+        let cause = Cause(families.party(of: id) ?? cause.party, cause.access)
         // N4, N12: this was told already. Changes of a program that continues are told for each name of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
         if isOngoing, let id { claims.update(id) { $0.reportedStamp = stamp } }

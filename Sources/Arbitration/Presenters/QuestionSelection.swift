@@ -165,8 +165,9 @@ extension Arbiter {
         guard registry.owesAnyAnswer(party), !party.works(for: presenter) else { return false }
         var isHeldUp = false
         // Only the waiting claims of the presenter's programs are visited.
-        waiterFamilies.forEachClaim(ofOrBelow: presenter) { id in
-            if !isHeldUp, parties[id]?.works(for: presenter) ?? false, registry.owes(party, to: id) {
+        families.waiters.forEachClaim(ofOrBelow: presenter) { id in
+            if !isHeldUp, families.party(of: id)?.works(for: presenter) ?? false, registry.owes(party, to: id)
+            {
                 isHeldUp = true
             }
         }
@@ -232,7 +233,7 @@ extension Arbiter {
 
     private func unaskedWrites(by claim: Claim) -> [(presenter: PresenterID, item: ItemID)] {
         guard concernsPresenters(claim) else { return [] }
-        let party = parties[claim.id] ?? .nobody
+        let party = families.party(of: claim.id) ?? .nobody
         let questionPlans = questionPlans(of: claim, party).sorted { $0.key < $1.key }
         return questionPlans.flatMap { id, questionPlan in questionPlan.unaskedWrites.map { (id, $0) } }
             + unaskedWritesOfMuted(by: claim, party)
@@ -241,7 +242,7 @@ extension Arbiter {
     /// The presenters that a claim would have asked if it had not gone ahead before its turn.
     private func presentersNotAsked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
-        let questionPlans = questionPlans(of: claim, parties[claim.id] ?? .nobody)
+        let questionPlans = questionPlans(of: claim, families.party(of: claim.id) ?? .nobody)
         return questionPlans.filter { !$0.value.questionKinds.isEmpty }.keys.sorted()
     }
 }

@@ -57,14 +57,12 @@ extension Arbiter {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isIdentityRequested = true
         claim.isIdentified = true
-        claim.partyNumber = partyNumbers.join(party)
+        claim.partyNumber = families.identify(id, as: party, isHeld: claim.isHeld)
         claims.replace(claim)
         name(claim)
-        parties[id] = party
         regroup(id)
         waitersToIdentify.remove(id)
         if claim.isHeld {
-            holderFamilies.insert(id, of: party)
             if countHold(claim) || claim.partyNumber == 0 { newHolders.append(id) }
             addDependenciesToCandidates(on: claim, party)
             // D1: the party also matters for claims that were made within this one.
@@ -72,7 +70,6 @@ extension Arbiter {
             contentionToReview.append(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
         } else {
-            waiterFamilies.insert(id, of: party)
             grantCandidates.append(id)
             cycleCandidates.append(id)
             addContendedToReview(by: claim)
@@ -101,16 +98,10 @@ extension Arbiter {
         claims.remove(claim)
         stopWaiting(claim)
         setContention(of: claim, nil)
-        if let party = parties.removeValue(forKey: claim.id) {
-            partyNumbers.leave(party)
-            if claim.isHeld {
-                holderFamilies.remove(claim.id, of: party)
-                if isLast || claim.partyNumber == 0 || claim.suspension != nil {
-                    addRelativesToCandidates(of: party)
-                }
-            } else {
-                waiterFamilies.remove(claim.id, of: party)
-            }
+        if let party = families.remove(claim.id, isHeld: claim.isHeld), claim.isHeld,
+            isLast || claim.partyNumber == 0 || claim.suspension != nil
+        {
+            addRelativesToCandidates(of: party)
         }
         releaseWatchers(of: claim.id)
     }

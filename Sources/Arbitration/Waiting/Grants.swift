@@ -35,9 +35,7 @@ extension Arbiter {
             stopAsking(for: claim.id)
         }
         claims.replace(claim)
-        if let party = parties[claim.id] {
-            waiterFamilies.remove(claim.id, of: party)
-            holderFamilies.insert(claim.id, of: party)
+        if let party = families.noteGrant(of: claim.id) {
             addDependenciesToCandidates(on: claim, party)
         }
         hold(claim, basis: basis, &effects)
@@ -54,7 +52,9 @@ extension Arbiter {
                 grant(basis, of: claim, unanswered)))
         let isFirst = enter(claim)
         // Q3: if a claim of the same program already holds up others in this way, this one holds up no more.
-        if isFirst || claim.partyNumber == 0, parties[claim.id] != nil { newHolders.append(claim.id) }
+        if isFirst || claim.partyNumber == 0, families.party(of: claim.id) != nil {
+            newHolders.append(claim.id)
+        }
         if !registry.isEmpty, !claim.onlyReads { registry.noteEntry(of: claim.id) }
         var meetsWaiters = registry.isRelinquished(to: claim.id)
         claim.forEachRequiredLock { lock in
@@ -193,16 +193,16 @@ extension Arbiter {
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in newHolders {
-            guard let party = parties[id], let holder = claims[id] else { continue }
+            guard let party = families.party(of: id), let holder = claims[id] else { continue }
             if let few = waiters(heldUpBy: holder, alone: party) {
                 for waiter in few { addGrantCandidate(waiter) }
                 continue
             }
             guard
                 party.purpose != nil || party.process.map({ processes.insert($0).inserted }) ?? false,
-                waiterFamilies.hasRelative(of: party)
+                families.waiters.hasRelative(of: party)
             else { continue }
-            waiterFamilies.forEachRelative(of: party) { addGrantCandidate($0) }
+            families.waiters.forEachRelative(of: party) { addGrantCandidate($0) }
         }
         newHolders.removeAll(keepingCapacity: true)
     }
@@ -223,7 +223,7 @@ extension Arbiter {
         guard waiting.count <= Self.fewWaiters else { return nil }
         let all = Array(waiting.writers) + Array(waiting.readers)
         guard all.allSatisfy({ claims[$0]?.isOnOneItem ?? true }) else { return nil }
-        return all.filter { parties[$0]?.isExempt(from: party) ?? false }
+        return all.filter { families.party(of: $0)?.isExempt(from: party) ?? false }
     }
 
     private static let fewWaiters = 16
