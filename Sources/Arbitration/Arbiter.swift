@@ -15,8 +15,7 @@ public struct Arbiter: Sendable {
     var subtreeLocks: [ItemID: SubtreeLock] = [:]
 
     // Only claims that meet other claims have entries in the following indexes.
-    var waits: [ClaimID: WaitRecord] = [:]
-    var watchers: [ClaimID: [ClaimID]] = [:]
+    var waits = WaitQueue()
     var contentions = ContentionTable()
     /// The holders of each resource for which claims wait.
     var resourceContentions: [Resource: ResourceContention] = [:]
@@ -34,12 +33,6 @@ public struct Arbiter: Sendable {
     var answeringClaims: [QuestionID: [ClaimID]] = [:]
     /// Waiting claims on which holders depend or have depended (D2).
     var dependencyTargets: Set<ClaimID> = []
-    /// Waiting claims that must be identified only because of presenters.
-    var waitersToIdentify: Set<ClaimID> = []
-    /// Waiting changes of names, which few claims overtake (Q3).
-    var waitingNameChanges: Set<ClaimID> = []
-    /// Waiting claims by the symbolic links that they resolve (S7).
-    var waitersByLink: [ItemID: Set<ClaimID>] = [:]
     var cycleSchedule = CycleSearchSchedule()
     let workCounter = WorkCounter()
 
@@ -55,9 +48,6 @@ public struct Arbiter: Sendable {
     var ownEventCounts: [UInt32: Int] = [:]
     /// The same number for the present event only.
     var ownEventCountsOfEvent: [UInt32: Int] = [:]
-
-    /// The claims that the last event refused, with what they waited for.
-    var lastWaits: [ClaimID: LastWait] = [:]
 
     // The work that the present event still has to do; empty between events.
     /// Resources to or from which claims were moved: all claims on them are reviewed once for each step (R3).
@@ -85,7 +75,7 @@ public struct Arbiter: Sendable {
     public mutating func handle(_ event: ArbiterEvent, at now: Instant, into effects: inout [Effect]) {
         // T4: time never runs backwards.
         if now > self.now { self.now = now }
-        if !lastWaits.isEmpty { lastWaits = [:] }
+        waits.forgetRefusals()
         if !ownEventCountsOfEvent.isEmpty { ownEventCountsOfEvent.removeAll(keepingCapacity: true) }
         switch event {
         case .claimed(let request):

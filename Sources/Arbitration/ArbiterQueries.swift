@@ -172,18 +172,19 @@ extension Arbiter {
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
-            && watchers.isEmpty && nestedWaiters.isEmpty && answeringClaims.isEmpty && subtreeLocks.isEmpty
+            && waits.countOfWatched == 0 && nestedWaiters.isEmpty && answeringClaims.isEmpty
+            && subtreeLocks.isEmpty
     }
 
     /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
     public var remembered: Int {
         let ofClaims =
-            claims.count + lockQueues.count + waits.count + watchers.count + contentions.count
+            claims.count + lockQueues.count + waits.count + waits.countOfWatched + contentions.count
             + families.count
         let indexes =
             families.countOfIndexes + nestedWaiters.count
             + answeringClaims.count
-            + waitersToIdentify.count + dependencyTargets.count + claims.countOfIndexes
+            + waits.countOfIndexes + dependencyTargets.count + claims.countOfIndexes
         let ofPresenters =
             registry.records.count + registry.presented.count + registry.byDirectory.count
             + registry.accessSessions.count
@@ -195,7 +196,6 @@ extension Arbiter {
             + registry.pauses.count + registry.mutes.count + registry.mutedRepresentatives.count
             + registry.guestWaiters.count
         return ofClaims + indexes + ofPresenters + timers.count + subtreeLocks.count + tree.count
-            + lastWaits.count
     }
 
     /// The items of a live claim, in the order of its parts.
@@ -241,11 +241,11 @@ extension Arbiter {
 
     /// The waiting claims that were made to answer a question (D1).
     public func answerers(of question: QuestionID) -> [ClaimID] {
-        (answeringClaims[question] ?? []).filter { waits[$0] != nil }.sorted()
+        (answeringClaims[question] ?? []).filter { waits.contains($0) }.sorted()
     }
 
     /// What a claim waited for that the last event refused.
-    public func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
+    public func lastWait(of claim: ClaimID) -> LastWait? { waits.lastWait(of: claim) }
 
     /// Whether an aware access is about to replace an item, held or waiting.
     ///

@@ -46,11 +46,11 @@ extension Arbiter {
     private func checkWaiter(_ claim: Claim) {
         guard let watched = waits[claim.id]?.watched else {
             let isAsking =
-                waitersToIdentify.contains(claim.id) && !claim.isIdentified
+                waits.toIdentify.contains(claim.id) && !claim.isIdentified
                 || registry.consultations[claim.id] != nil
             return assert(isAsking && !registry.isSettled(claim.id), "I2: watches no claim")
         }
-        assert(watchers[watched]?.contains(claim.id) ?? false, "I2: is not among the watchers")
+        assert(waits.isListed(claim.id, watching: watched), "I2: is not among the watchers")
         assert(findBlocker(of: claim) != nil, "I2: could be granted")
         assert(claims[watched] != nil, "I2: watches a claim that has ended")
     }
@@ -71,7 +71,7 @@ extension Arbiter {
                 && contentionSlots.isEmpty,
             "I4: something is left to do")
         assert(
-            contentions.blockedClaims.allSatisfy { waits[$0] != nil }, "I3: contestant")
+            contentions.blockedClaims.allSatisfy { waits.contains($0) }, "I3: contestant")
         assert(claims.aware == Set(claims.all.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
         let inner = claims.all.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
         assert(inner == nestedWaiters.values.reduce(0) { $0 + $1.count }, "I4: nested")

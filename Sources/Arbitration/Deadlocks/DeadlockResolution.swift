@@ -136,7 +136,7 @@ extension Arbiter {
     private mutating func rebuildDependencyTargets() {
         cycleSchedule.isBehind = false
         cycleSchedule.steps += min(waits.count, 8 * limits.steps) / 16
-        dependencyTargets = Set(waits.keys.filter { id in claims[id].map(isDependencyTarget) ?? false })
+        dependencyTargets = Set(waits.ids.filter { id in claims[id].map(isDependencyTarget) ?? false })
     }
 
     /// Whether a holder or an answer depends on a waiting claim; otherwise no cycle leads through it.
@@ -148,7 +148,7 @@ extension Arbiter {
 
     /// D2: the cycle through the lowest claim that is in a cycle.
     func firstCycle() -> CycleFinder.Cycle? {
-        CycleFinder(among: Set(waits.keys), on: WaitForGraphView(self, most: .max)).first()
+        CycleFinder(among: Set(waits.ids), on: WaitForGraphView(self, most: .max)).first()
     }
 
     /// D3, D4.

@@ -49,7 +49,7 @@ extension Arbiter {
         }
         if programHoldsExclusively(claim, of: lock.resource) {
             // Its program keeps out all other waiters.
-            return waitingNameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
+            return waits.nameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
         }
         // G3.
         return blocker(in: lockQueue.waiting.writers, of: claim, lock, isBlocker)

@@ -73,7 +73,7 @@ extension Arbiter {
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
         // A waiter for two resources carries the change over to waiters for the other resource (Q3).
-        if resources.contains(where: isWaitedForWithOthers) { grantCandidates += waits.keys }
+        if resources.contains(where: isWaitedForWithOthers) { grantCandidates += waits.ids }
     }
 
     private mutating func reviewResources(at resource: Resource) {

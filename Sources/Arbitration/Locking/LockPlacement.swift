@@ -139,10 +139,7 @@ extension Arbiter {
         guard let former = claims[id] else { return }
         var claim = former
         claim.setParts(body)
-        if !claim.isHeld {
-            indexByLink(former) { $0.remove(id) }
-            indexByLink(claim) { $0.insert(id) }
-        }
+        if !claim.isHeld { waits.relink(former, to: claim) }
         let wanted = requiredLocks(of: claim)
         guard Set(wanted) != Set(former.requiredLocks) else {
             claims.replace(claim)
@@ -218,7 +215,7 @@ extension Arbiter {
 
     /// S7.
     mutating func follow(_ link: ItemID, to target: ItemID, _ place: Place, _ effects: inout [Effect]) {
-        for id in (waitersByLink[link] ?? []).sorted() {
+        for id in waits.claims(resolving: link) {
             guard let claim = claims[id],
                 let former = claim.firstOfParts({ $0.via == link && $0.item != target ? $0.item : nil })
             else { continue }

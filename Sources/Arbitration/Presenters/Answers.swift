@@ -103,10 +103,7 @@ extension Arbiter {
     }
 
     private mutating func extendWait(of id: ClaimID, to deadline: Instant) {
-        guard let wait = waits.index(forKey: id) else { return }
-        let extended = min(deadline, waits.values[wait].began + bounds.progress)
-        guard extended > waits.values[wait].deadline else { return }
-        waits.values[wait].deadline = extended
+        guard let extended = waits.extend(id, to: deadline, atMost: bounds.progress) else { return }
         timers.insert(TimerQueue.TimerEntry(moment: extended, subject: .claim(id)))
     }
 
@@ -135,6 +132,6 @@ extension Arbiter {
             registry.agreeingToDeletions -= 1
         }
         // These claims wait to be identified only because of presenters, and this may have been the last presenter.
-        grantCandidates += waitersToIdentify
+        grantCandidates += waits.toIdentify
     }
 }

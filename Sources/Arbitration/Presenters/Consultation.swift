@@ -10,7 +10,7 @@ extension Arbiter {
         if registry.consultations[claim.id] == nil {
             guard concernsPresenters(claim) else { return true }
             guard let party = families.party(of: claim.id) else {
-                waitersToIdentify.insert(claim.id)
+                waits.requestIdentity(of: claim.id)
                 requestIdentity(claim.id, &effects)
                 return false
             }

@@ -47,7 +47,7 @@ extension Arbiter {
         // Taken out, so that it is not copied.
         guard var waitersOfGuest = registry.guestWaiters.removeValue(forKey: guest) else { return [] }
         let found = waitersOfGuest.waiting { claim in
-            waits[claim] != nil ? registry.firstQuestion(to: guest, for: claim)?.asked : nil
+            waits.contains(claim) ? registry.firstQuestion(to: guest, for: claim)?.asked : nil
         }
         registry.guestWaiters[guest] = waitersOfGuest
         return found
@@ -57,7 +57,7 @@ extension Arbiter {
     public func questions(to guest: UInt32, awaitedBy user: UInt32?, atMost limit: Int) -> [Question] {
         var found: [QuestionID: Question] = [:]
         for claim in registry.guestWaiters[guest]?.claims(of: user, atMost: limit) ?? []
-        where waits[claim] != nil {
+        where waits.contains(claim) {
             for accessSession in registry.consultations[claim]?.accessSessions ?? [] {
                 guard let question = registry.question(in: accessSession, to: guest) else { continue }
                 found[question.id] = question

@@ -172,12 +172,3 @@ struct Claim: Sendable {
 
     private var ownLock: RequiredLock { RequiredLock(.item(first.item), isWrite: first.access.isWrite) }
 }
-
-/// The state of a claim while it waits.
-struct WaitRecord: Sendable {
-    let began: Instant
-    /// The end of the wait; later with progress of presenters asked for it (P4).
-    var deadline: Instant
-    /// One claim that blocks it; nil during the search for one, and while presenters are asked.
-    var watched: ClaimID?
-}

@@ -61,7 +61,7 @@ extension Arbiter {
         claims.replace(claim)
         name(claim)
         regroup(id)
-        waitersToIdentify.remove(id)
+        waits.noteIdentity(of: id)
         if claim.isHeld {
             if countHold(claim) || claim.partyNumber == 0 { newHolders.append(id) }
             addDependenciesToCandidates(on: claim, party)
@@ -79,8 +79,9 @@ extension Arbiter {
 
     mutating func refuse(_ claim: Claim, _ refusal: Refusal, _ effects: inout [Effect]) {
         effects.append(.refuse(claim.id, refusal))
-        lastWaits[claim.id] = LastWait(
+        let lastWait = LastWait(
             blocker: waits[claim.id]?.watched, questions: openQuestions(for: claim.id))
+        waits.noteRefusal(of: claim.id, lastWait)
         addContendedToReview(by: claim)
         addOvertakersToCandidates(of: claim)
         forget(claim, &effects)
@@ -108,11 +109,8 @@ extension Arbiter {
 
     /// Removes the records of a claim that exist because it waits.
     mutating func stopWaiting(_ claim: Claim) {
-        guard waits.removeValue(forKey: claim.id) != nil else { return }
-        waitersToIdentify.remove(claim.id)
+        guard waits.remove(claim) else { return }
         dependencyTargets.remove(claim.id)
-        waitingNameChanges.remove(claim.id)
-        indexByLink(claim) { $0.remove(claim.id) }
         for outer in claim.within {
             nestedWaiters[outer]?.removeAll { $0 == claim.id }
             if nestedWaiters[outer]?.isEmpty ?? false { nestedWaiters[outer] = nil }
@@ -181,21 +179,5 @@ extension Arbiter {
         }
         if lockQueues.values[place].isEmpty { lockQueues.remove(at: place) }
         return uncountHold(claim, at: lock)
-    }
-
-    /// Adds a claim to, or removes it from, the index of the links that it resolves.
-    mutating func indexByLink(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
-        claim.forEachPart { part in
-            guard let link = part.via else { return }
-            body(&waitersByLink[link, default: []])
-            if waitersByLink[link]?.isEmpty ?? false { waitersByLink[link] = nil }
-        }
-    }
-
-    /// Adds the records of a claim that exist because it waits.
-    mutating func noteWaiting(_ claim: Claim) {
-        for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
-        if claim.nature == .nameChange { waitingNameChanges.insert(claim.id) }
-        indexByLink(claim) { $0.insert(claim.id) }
     }
 }

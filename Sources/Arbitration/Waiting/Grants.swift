@@ -9,13 +9,8 @@ extension Arbiter {
     mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
         // T1.
         let deadline = now + bounds.wait
-        waits[claim.id] = WaitRecord(began: now, deadline: deadline, watched: watched)
-        noteWaiting(claim)
-        if let watched {
-            watchers[watched, default: []].append(claim.id)
-        } else {
-            waitersToIdentify.insert(claim.id)
-        }
+        waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
+        for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
         timers.insert(TimerQueue.TimerEntry(moment: deadline, subject: .claim(claim.id)))
         requestIdentity(claim.id, &effects)
         addHoldersToReview(blocking: claim)
@@ -144,9 +139,9 @@ extension Arbiter {
         var late: [ClaimID] = []
         for id in round where id != previous {
             previous = id
-            guard let claim = claims[id], !claim.isHeld, let wait = waits.index(forKey: id) else { continue }
+            guard let claim = claims[id], !claim.isHeld, waits.contains(id) else { continue }
             guard let watched = findBlocker(of: claim) else {
-                waits.values[wait].watched = nil
+                waits.stopWatching(by: id)
                 // Q1: it may overtake others because of a new hold of a relative. Those of them that may be granted come
                 // first.
                 if !newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
@@ -156,10 +151,7 @@ extension Arbiter {
                 if isConsented(claim, &effects), let claim = claims[id] { grantOrRefuse(claim, &effects) }
                 continue
             }
-            if waits.values[wait].watched != watched {
-                waits.values[wait].watched = watched
-                watchers[watched, default: []].append(id)
-            }
+            waits.watch(watched, by: id)
         }
         if late.isEmpty { return }
         addRelativesOfNewHolders()
@@ -177,12 +169,7 @@ extension Arbiter {
 
     /// Reviews the claims that watched a claim which has ended, was suspended or identified.
     mutating func releaseWatchers(of id: ClaimID) {
-        guard let released = watchers.removeValue(forKey: id) else { return }
-        for watcher in released {
-            guard let wait = waits.index(forKey: watcher), waits.values[wait].watched == id else { continue }
-            waits.values[wait].watched = nil
-            grantCandidates.append(watcher)
-        }
+        grantCandidates += waits.releaseWatchers(of: id)
     }
 
     /// Q3: Adds waiting claims that may overtake others, which now wait for a relative of theirs.

@@ -24,7 +24,7 @@ extension Arbiter {
     }
 
     private mutating func due(_ id: ClaimID, _ effects: inout [Effect]) {
-        if waits[id] != nil { return expire(id, &effects) }
+        if waits.contains(id) { return expire(id, &effects) }
         guard var contention = contentions[id] else { return }
         contention.timer = nil
         contentions[id] = contention
