@@ -49,23 +49,7 @@ public struct Arbiter: Sendable {
     /// The same number for the present event only.
     var ownEventCountsOfEvent: [UInt32: Int] = [:]
 
-    // The work that the present event still has to do; empty between events.
-    /// Resources to or from which claims were moved: all claims on them are reviewed once for each step (R3).
-    var resourcesToReview: Set<Resource> = []
-    /// Waiting claims that may have no blocker any more.
-    var grantCandidates: [ClaimID] = []
-    /// Holders that may have become contended, or may be so no longer.
-    var contentionToReview: [ClaimID] = []
-    /// Identified holders that may now hold up waiting claims that they did not hold up before.
-    var newHolders: [ClaimID] = []
-    /// Waiting claims through which a new cycle may lead (D2).
-    var cycleCandidates: [ClaimID] = []
-
-    /// Resources at which another holder may become contended, because a contended holder left or a claim began to wait
-    /// (Y11).
-    var contentionSlots: Set<Resource> = []
-    /// For each holder that may block a claim which has just begun to wait: that claim.
-    var newWaiters: [ClaimID: ClaimID] = [:]
+    var agenda = Agenda()
 
     public init(bounds: Bounds, limits: WorkLimits = WorkLimits()) {
         self.bounds = bounds

@@ -65,11 +65,7 @@ extension Arbiter {
         assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty lock queue")
         assert(waits.count == claims.all.count { !$0.isHeld }, "I4: waits")
         assert(families.count == claims.all.count { $0.isIdentified }, "I4: parties")
-        assert(
-            grantCandidates.isEmpty && contentionToReview.isEmpty && newHolders.isEmpty
-                && cycleCandidates.isEmpty && resourcesToReview.isEmpty
-                && contentionSlots.isEmpty,
-            "I4: something is left to do")
+        assert(agenda.isEmpty, "I4: something is left to do")
         assert(
             contentions.blockedClaims.allSatisfy { waits.contains($0) }, "I3: contestant")
         assert(claims.aware == Set(claims.all.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")

@@ -20,21 +20,21 @@ extension Arbiter {
                 (waiting.count == 1 ? held.writers.strangers(of: claim.partyNumber) : [])
                 + (lock.isWrite && waiting.writers.count == 1
                     ? held.readers.strangers(of: claim.partyNumber) : [])
-            contentionToReview += met.filter { contentions[$0] == nil }
+            agenda.addHolders(met.filter { contentions[$0] == nil })
         }
     }
 
     /// Notes all holders of a resource; of very many, only contended ones and candidates.
     mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
         guard holderGroups[resource] != nil else {
-            contentionToReview += Array(held.readers) + Array(held.writers)
+            agenda.addHolders(Array(held.readers) + Array(held.writers))
             return
         }
         holderGroups[resource]?.clearNonblocking { _ in true }
         for group in holderGroups[resource]?.active ?? [] {
-            contentionToReview += group.kind.isBounded ? Array(group.contended) : group.all
+            agenda.addHolders(group.kind.isBounded ? Array(group.contended) : group.all)
         }
-        contentionSlots.insert(resource)
+        agenda.addContentionSlot(at: resource)
     }
 
     /// Y11: Notes the groups of holders that block a claim.
@@ -44,30 +44,28 @@ extension Arbiter {
             isBlocker(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: lock.isWrite)
         }
         // X2: Holders that change names must be identified, though they have no contention.
-        contentionToReview += grouping.unbounded
+        agenda.addHolders(grouping.unbounded)
         holderGroups[lock.resource] = grouping
-        contentionSlots.insert(lock.resource)
+        agenda.addContentionSlot(at: lock.resource)
     }
 
     /// Notes those of some holders that block a claim.
     private mutating func noteNewWaiter(_ holders: Set<ClaimID>, _ claim: Claim) {
         for id in holders {
             guard let holder = claims[id], isBlocker(holder, of: claim) else { continue }
-            contentionToReview.append(id)
-            newWaiters[id] = claim.id
+            agenda.addHolder(id, blocking: claim.id)
         }
     }
 
     /// Notes the holders that need another blocked claim, because this claim no longer waits.
     mutating func addContendedToReview(by claim: Claim) {
-        contentionToReview += contentions.holders(blocking: claim.id)
+        agenda.addHolders(contentions.holders(blocking: claim.id))
     }
 
     /// Begins, continues or ends the contentions that may have changed.
     mutating func reviewContentions(_ effects: inout [Effect]) {
-        let round = contentionToReview.sorted()
+        let round = agenda.takeHolders()
         workCounter.add(round.count)
-        contentionToReview.removeAll(keepingCapacity: true)
         var previous: ClaimID?
         var newcomers: [ClaimID] = []
         for id in round where id != previous {
@@ -81,8 +79,8 @@ extension Arbiter {
                 review(holder, &effects)
             }
         }
-        if !newcomers.isEmpty || !contentionSlots.isEmpty { admitContentions(newcomers, &effects) }
-        if !newWaiters.isEmpty { newWaiters.removeAll(keepingCapacity: true) }
+        if !newcomers.isEmpty || agenda.hasContentionSlots { admitContentions(newcomers, &effects) }
+        agenda.clearNewWaiters()
     }
 
     /// Y11: Lets holders become contended, the lowest numbers first, as long as there are slots.
@@ -105,9 +103,9 @@ extension Arbiter {
         _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
     ) -> (ClaimID, Resource?)? {
         var first: (ClaimID, Resource?)? = newcomer.map { ($0, nil) }
-        for resource in contentionSlots.sorted() {
+        for resource in agenda.sortedContentionSlots {
             guard let candidate = candidate(at: resource) else {
-                contentionSlots.remove(resource)
+                agenda.removeContentionSlot(at: resource)
                 withoutCandidate.insert(resource)
                 continue
             }
@@ -197,9 +195,9 @@ extension Arbiter {
                 contentions[id] = contention
                 rearm(id)
             }
-            contentionToReview.append(id)
+            agenda.addHolder(id)
         } else {
-            grantCandidates.append(id)
+            agenda.addGrantCandidate(id)
             addContendedToReview(by: claim)
         }
         // D2: the claims that it holds or waits for may hold up fewer claims than before.
@@ -246,7 +244,7 @@ extension Arbiter {
         {
             return present
         }
-        if let newcomer = newWaiters[holder.id], let claim = claims[newcomer], !claim.isHeld,
+        if let newcomer = agenda.newWaiter(for: holder.id), let claim = claims[newcomer], !claim.isHeld,
             isBlocker(holder, of: claim)
         {
             return newcomer
@@ -351,6 +349,6 @@ extension Arbiter {
         if isLast, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
         effects.append(.suspend(id, suspension))
         releaseWatchers(of: id)
-        contentionToReview.append(id)
+        agenda.addHolder(id)
     }
 }

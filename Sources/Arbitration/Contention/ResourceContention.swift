@@ -57,7 +57,7 @@ extension Arbiter {
     /// Y11: Notes that a slot is free, because a contention ended.
     private mutating func noteRoom(at resource: Resource) {
         if holderGroups[resource] != nil || resourceContentions[resource]?.fullSince != nil {
-            contentionSlots.insert(resource)
+            agenda.addContentionSlot(at: resource)
         }
     }
 

@@ -6,9 +6,8 @@ extension Arbiter {
     /// D2: Searches for cycles through the candidates, and resolves those that are found.
     mutating func searchForCycles(_ effects: inout [Effect]) {
         if canRunDeferredSearch { (cycleSchedule.isSearching, cycleSchedule.due) = (true, nil) }
-        let round = Set(cycleCandidates)
-        workCounter.add(cycleCandidates.count)
-        cycleCandidates.removeAll(keepingCapacity: true)
+        let (round, added) = agenda.takeCycleCandidates()
+        workCounter.add(added)
         guard maySearch else {
             cycleSchedule.isSearching = false
             return deferCandidates()
@@ -25,7 +24,7 @@ extension Arbiter {
             return isComplete ? () : deferSearch()
         }
         // There may be another cycle, or this resolution may end one. So the candidates are searched again.
-        cycleCandidates += isAll ? cycle.map(\.waiting) : Array(round)
+        agenda.addCycleCandidates(isAll ? cycle.map(\.waiting) : Array(round))
         resolve(cycle, &effects)
         if !isComplete { resolve(cycles.dropFirst(), apartFrom: cycle, &effects) }
     }
@@ -94,24 +93,24 @@ extension Arbiter {
     /// D2: Adds the waiting claims on which a claim depends that has just been granted or identified.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfCounterparts(of: party)) else { return }
-        families.waiters.forEachCounterpart(of: party) { cycleCandidates.append($0) }
+        families.waiters.forEachCounterpart(of: party) { agenda.addCycleCandidate($0) }
     }
 
     /// D2: Adds claims related to a program that blocks more or fewer claims now.
     mutating func addRelativesToCandidates(of party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfRelatives(of: party)) else { return }
-        families.waiters.forEachRelative(of: party) { cycleCandidates.append($0) }
+        families.waiters.forEachRelative(of: party) { agenda.addCycleCandidate($0) }
     }
 
     /// D2: Adds all dependency targets, because which claims are held up may have changed anywhere.
     mutating func addAllDependencyTargets() {
-        if mayAddCandidates(upTo: dependencyTargets.count) { cycleCandidates += dependencyTargets }
+        if mayAddCandidates(upTo: dependencyTargets.count) { agenda.addCycleCandidates(dependencyTargets) }
     }
 
     /// D2, Q3: Adds a claim that stops waiting; claims that were held up through it may block others now.
     mutating func addOvertakersToCandidates(of claim: Claim) {
         // It no longer waits, so as a candidate it causes a search from all dependency targets.
-        if mayBeCycles, mayAddCandidates(upTo: 1) { cycleCandidates.append(claim.id) }
+        if mayBeCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 
     /// D5: Returns whether so many candidates may be added singly.
@@ -160,7 +159,7 @@ extension Arbiter {
         if let claim = waiting.filter(isHeldBackByQueueAlone).min(by: { $0.id < $1.id }) {
             effects.append(tell(.overtakes, claim.id))
             claims.update(claim.id) { $0.overtakes = true }
-            grantCandidates.append(claim.id)
+            agenda.addGrantCandidate(claim.id)
         } else if let holder = cycle.compactMap({ $0.holder.flatMap { claims[$0] } })
             .filter({ $0.nature == .handle && !$0.isFullySuspended }).min(by: Self.isPreferredVictim)
         {

@@ -90,7 +90,7 @@ extension Arbiter {
             addAllDependencyTargets()
             // Claims that were blocked only by this rule may be granted.
             guard let waiting = lockQueues[resource]?.waiting else { return }
-            grantCandidates += Array(waiting.writers) + Array(waiting.readers)
+            agenda.addGrantCandidates(Array(waiting.writers) + Array(waiting.readers))
         }
     }
 
@@ -116,7 +116,7 @@ extension Arbiter {
         if !hasEarlierWaiters(claim) { return false }
         // The holds of the claim's own party let no other party overtake.
         var kins: Set<PartyNumber> = [claim.partyNumber]
-        let others = newHolders.compactMap { id in
+        let others = agenda.newHolders.compactMap { id in
             claims[id].flatMap {
                 $0.partyNumber == 0 || kins.insert($0.partyNumber).inserted ? families.party(of: id) : nil
             }

@@ -67,21 +67,20 @@ extension Arbiter {
 
     /// R3: Reviews all claims on the changed resources, whichever claims they watch.
     mutating func reviewResources() {
-        let resources = resourcesToReview.sorted()
-        resourcesToReview = []
+        let resources = agenda.takeResources()
         // D2, Q3: which claims are held up through others may have changed anywhere.
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
         // A waiter for two resources carries the change over to waiters for the other resource (Q3).
-        if resources.contains(where: isWaitedForWithOthers) { grantCandidates += waits.ids }
+        if resources.contains(where: isWaitedForWithOthers) { agenda.addGrantCandidates(waits.ids) }
     }
 
     private mutating func reviewResources(at resource: Resource) {
         guard let lockQueue = lockQueues[resource] else { return }
         for side in [lockQueue.waiting.readers, lockQueue.waiting.writers] {
             for id in side {
-                grantCandidates.append(id)
-                cycleCandidates.append(id)
+                agenda.addGrantCandidate(id)
+                agenda.addCycleCandidate(id)
             }
         }
         addHoldersToReview(at: resource, lockQueue.held)

@@ -269,7 +269,7 @@ extension Arbiter {
     }
 
     private mutating func noteContentionSlot(at resource: Resource) {
-        if !waits.isEmpty || !contentions.isEmpty { contentionSlots.insert(resource) }
+        if !waits.isEmpty || !contentions.isEmpty { agenda.addContentionSlot(at: resource) }
     }
 
     /// The holders of a resource in groups.
@@ -303,8 +303,8 @@ extension Arbiter {
         guard holders <= max(1, limits.holders / 2) else { return }
         holderGroups.remove(at: entry)
         guard let held = lockQueues[resource]?.held else { return }
-        contentionToReview +=
-            held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil }
+        agenda.addHolders(
+            held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil })
     }
 
     /// Moves a holder that has changed to its new group.

@@ -164,7 +164,7 @@ extension Arbiter {
         addContendedToReview(by: former)
         // D2: the program may hold up fewer claims than before.
         if former.isHeld, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
-        resourcesToReview.formUnion((former.requiredLocks + claim.requiredLocks).map(\.resource))
+        agenda.addResources((former.requiredLocks + claim.requiredLocks).map(\.resource))
         releaseWatchers(of: id)
     }
 }
@@ -233,7 +233,7 @@ extension Arbiter {
         effects.append(.retarget(id, from: former, to: item))
         leaveAccessSessions(id, atOnce: false, &effects)
         claims.update(id) { $0.hasConsulted = false }
-        grantCandidates.append(id)
+        agenda.addGrantCandidate(id)
     }
 }
 

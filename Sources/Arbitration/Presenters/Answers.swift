@@ -118,9 +118,9 @@ extension Arbiter {
             for member in ended.members {
                 registry.consultations[member]?.accessSessions.removeAll { $0 == accessSession }
                 if claims[member]?.isHeld ?? false {
-                    contentionToReview.append(member)
+                    agenda.addHolder(member)
                 } else {
-                    grantCandidates.append(member)
+                    agenda.addGrantCandidate(member)
                 }
             }
         }
@@ -132,6 +132,6 @@ extension Arbiter {
             registry.agreeingToDeletions -= 1
         }
         // These claims wait to be identified only because of presenters, and this may have been the last presenter.
-        grantCandidates += waits.toIdentify
+        agenda.addGrantCandidates(waits.toIdentify)
     }
 }

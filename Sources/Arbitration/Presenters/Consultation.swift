@@ -23,7 +23,7 @@ extension Arbiter {
         registry.consultations[claim.id] = Consultation()
         claims.update(claim.id) { $0.hasConsulted = true }
         // D2: from now on it waits for answers.
-        cycleCandidates.append(claim.id)
+        agenda.addCycleCandidate(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }
         let unaskedWrites = unaskedWritesOfMuted(by: claim, party)
         registry.consultations[claim.id]?.unaskedWrites = unaskedWrites
@@ -151,8 +151,8 @@ extension Arbiter {
         }
         let (questionKind, request) = (pendingQuestion.questionKind, pendingQuestion.questionKind.request)
         // Y1: members that are held already may be contended now.
-        if request.isRelinquishment { contentionToReview += accessSession.members }
-        cycleCandidates += accessSession.members
+        if request.isRelinquishment { agenda.addHolders(accessSession.members) }
+        agenda.addCycleCandidates(accessSession.members)
         // P9.
         if request == .save, bounds.askAgain > .zero,
             let open = registry.openSave(of: accessSession.presenter)
@@ -210,11 +210,11 @@ extension Arbiter {
     /// P6: Reviews the parties that work for a presenter: they may overtake claims that wait for its answer now.
     private mutating func reviewRelatives(_ presenter: PresenterID) {
         guard let party = registry.records[presenter]?.presenter.party else { return }
-        families.waiters.forEachRelative(of: party) { grantCandidates.append($0) }
+        families.waiters.forEachRelative(of: party) { agenda.addGrantCandidate($0) }
     }
 
     private mutating func settled(_ accessSession: AccessSession, _ effects: inout [Effect]) {
-        grantCandidates += accessSession.members
+        agenda.addGrantCandidates(accessSession.members)
         if accessSession.members.isEmpty, accessSession.end == nil { beginTrailing(accessSession.id) }
     }
 

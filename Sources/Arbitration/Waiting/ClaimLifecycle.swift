@@ -63,15 +63,15 @@ extension Arbiter {
         regroup(id)
         waits.noteIdentity(of: id)
         if claim.isHeld {
-            if countHold(claim) || claim.partyNumber == 0 { newHolders.append(id) }
+            if countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
             // D1: the party also matters for claims that were made within this one.
-            cycleCandidates += nestedWaiters[id] ?? []
-            contentionToReview.append(id)
+            agenda.addCycleCandidates(nestedWaiters[id] ?? [])
+            agenda.addHolder(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
         } else {
-            grantCandidates.append(id)
-            cycleCandidates.append(id)
+            agenda.addGrantCandidate(id)
+            agenda.addCycleCandidate(id)
             addContendedToReview(by: claim)
         }
         releaseWatchers(of: id)

@@ -48,14 +48,14 @@ extension Arbiter {
         let isFirst = enter(claim)
         // Q3: if a claim of the same program already holds up others in this way, this one holds up no more.
         if isFirst || claim.partyNumber == 0, families.party(of: claim.id) != nil {
-            newHolders.append(claim.id)
+            agenda.addNewHolder(claim.id)
         }
         if !registry.isEmpty, !claim.onlyReads { registry.noteEntry(of: claim.id) }
         var meetsWaiters = registry.isRelinquished(to: claim.id)
         claim.forEachRequiredLock { lock in
             if let lockQueue = lockQueues[lock.resource], !lockQueue.waiting.isEmpty { meetsWaiters = true }
         }
-        if meetsWaiters { contentionToReview.append(claim.id) }
+        if meetsWaiters { agenda.addHolder(claim.id) }
     }
 
     /// G5.
@@ -113,28 +113,21 @@ extension Arbiter {
 /// How one change leads to the next, until nothing changes.
 extension Arbiter {
     mutating func processPendingWork(_ effects: inout [Effect]) {
-        while true {
-            if !resourcesToReview.isEmpty {
-                reviewResources()
-            } else if !grantCandidates.isEmpty {
-                reviewGrantCandidates(&effects)
-            } else if !newHolders.isEmpty {
-                addRelativesOfNewHolders()
-            } else if !contentionToReview.isEmpty || !contentionSlots.isEmpty {
-                reviewContentions(&effects)
-            } else if !cycleCandidates.isEmpty || canRunDeferredSearch {
-                searchForCycles(&effects)
-            } else {
-                return
+        while let step = agenda.next(isSearchDue: canRunDeferredSearch) {
+            switch step {
+            case .reviewResources: reviewResources()
+            case .reviewGrantCandidates: reviewGrantCandidates(&effects)
+            case .reviewNewHolders: addRelativesOfNewHolders()
+            case .reviewContentions: reviewContentions(&effects)
+            case .searchForCycles: searchForCycles(&effects)
             }
         }
     }
 
     /// Grants claims without a blocker in the order of their numbers; each other claim watches its blocker.
     private mutating func reviewGrantCandidates(_ effects: inout [Effect]) {
-        let round = grantCandidates.sorted()
+        let round = agenda.takeGrantCandidates()
         workCounter.add(round.count)
-        grantCandidates.removeAll(keepingCapacity: true)
         var previous: ClaimID?
         var late: [ClaimID] = []
         for id in round where id != previous {
@@ -144,7 +137,7 @@ extension Arbiter {
                 waits.stopWatching(by: id)
                 // Q1: it may overtake others because of a new hold of a relative. Those of them that may be granted come
                 // first.
-                if !newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
+                if !agenda.newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
                     late.append(id)
                     continue
                 }
@@ -155,7 +148,7 @@ extension Arbiter {
         }
         if late.isEmpty { return }
         addRelativesOfNewHolders()
-        grantCandidates += late
+        agenda.addGrantCandidates(late)
     }
 
     /// Grants or refuses a claim without a blocker, after all presenters have answered or forfeited.
@@ -169,7 +162,7 @@ extension Arbiter {
 
     /// Reviews the claims that watched a claim which has ended, was suspended or identified.
     mutating func releaseWatchers(of id: ClaimID) {
-        grantCandidates += waits.releaseWatchers(of: id)
+        agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
 
     /// Q3: Adds waiting claims that may overtake others, which now wait for a relative of theirs.
@@ -179,7 +172,7 @@ extension Arbiter {
     /// noted (``HoldCounts``).
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
-        for id in newHolders {
+        for id in agenda.newHolders {
             guard let party = families.party(of: id), let holder = claims[id] else { continue }
             if let few = waiters(heldUpBy: holder, alone: party) {
                 for waiter in few { addGrantCandidate(waiter) }
@@ -191,13 +184,13 @@ extension Arbiter {
             else { continue }
             families.waiters.forEachRelative(of: party) { addGrantCandidate($0) }
         }
-        newHolders.removeAll(keepingCapacity: true)
+        agenda.clearNewHolders()
     }
 
     private mutating func addGrantCandidate(_ relative: ClaimID) {
         // A claim that waits for a holder has no blocker that could be held up.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
-            return grantCandidates.append(relative)
+            return agenda.addGrantCandidate(relative)
         }
     }
 
