@@ -36,11 +36,8 @@ public struct Arbiter: Sendable {
     var cycleSchedule = CycleSearchSchedule()
     let workCounter = WorkCounter()
 
-    var timers = TimerQueue()
-    /// The requested wake-ups that are still to come, each earlier than the one before (T3).
-    var requestedWakes: [Instant] = []
-    var nextRequestedWake: Instant? { requestedWakes.last }
-    var now = Instant(nanoseconds: 0)
+    var clock = Clock()
+    var now: Instant { clock.now }
 
     /// The number of events below their items that presenters of each share received since the last reading.
     var subitemEventCounts: [UInt32: Int] = [:]
@@ -57,8 +54,7 @@ public struct Arbiter: Sendable {
     }
 
     public mutating func handle(_ event: ArbiterEvent, at now: Instant, into effects: inout [Effect]) {
-        // T4: time never runs backwards.
-        if now > self.now { self.now = now }
+        clock.advance(to: now)
         waits.forgetRefusals()
         if !ownEventCountsOfEvent.isEmpty { ownEventCountsOfEvent.removeAll(keepingCapacity: true) }
         switch event {

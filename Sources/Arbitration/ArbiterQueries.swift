@@ -195,7 +195,7 @@ extension Arbiter {
             + registry.agreeingToDeletions
             + registry.pauses.count + registry.mutes.count + registry.mutedRepresentatives.count
             + registry.guestWaiters.count
-        return ofClaims + indexes + ofPresenters + timers.count + subtreeLocks.count + tree.count
+        return ofClaims + indexes + ofPresenters + clock.count + subtreeLocks.count + tree.count
     }
 
     /// The items of a live claim, in the order of its parts.

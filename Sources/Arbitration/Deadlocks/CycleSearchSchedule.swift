@@ -45,7 +45,7 @@ extension Arbiter {
         guard cycleSchedule.due == nil else { return }
         let moment = Instant(nanoseconds: (now.nanoseconds / Self.second + 1) * Self.second)
         cycleSchedule.due = moment
-        timers.insert(TimerQueue.TimerEntry(moment: moment, subject: .search))
+        clock.setTimer(for: .search, at: moment)
     }
 
     /// Begins the deferred search at its moment.

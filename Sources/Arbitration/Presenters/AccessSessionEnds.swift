@@ -33,7 +33,7 @@ extension Arbiter {
             ? max(bounds.steps, bounds.trailing) : bounds.trailing
         let end = now + span
         registry.accessSessions.values[entry].end = end
-        timers.insert(TimerQueue.TimerEntry(moment: end, subject: .accessSession(id)))
+        clock.setTimer(for: .accessSession(id), at: end)
     }
 
     /// N5: Ends the trailing sessions of other programs before a presenter is told of a party.

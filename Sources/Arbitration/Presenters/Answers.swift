@@ -84,7 +84,7 @@ extension Arbiter {
         let deadline = min(now + time(for: question.request), question.asked + bounds.progress)
         guard deadline > question.deadline else { return }
         registry.questions.values[entry].deadline = deadline
-        timers.insert(TimerQueue.TimerEntry(moment: deadline, subject: .question(id)))
+        clock.setTimer(for: .question(id), at: deadline)
         for accessSession in registry.records[question.presenter]?.accessSessions ?? []
         where registry.accessSessions[accessSession]?.question == id {
             for member in registry.accessSessions[accessSession]?.members ?? [] {
@@ -99,12 +99,12 @@ extension Arbiter {
         let deadline = max(registry.questions.values[entry].asked + span, now)
         guard deadline < registry.questions.values[entry].deadline else { return }
         registry.questions.values[entry].deadline = deadline
-        timers.insert(TimerQueue.TimerEntry(moment: deadline, subject: .question(id)))
+        clock.setTimer(for: .question(id), at: deadline)
     }
 
     private mutating func extendWait(of id: ClaimID, to deadline: Instant) {
         guard let extended = waits.extend(id, to: deadline, atMost: bounds.progress) else { return }
-        timers.insert(TimerQueue.TimerEntry(moment: extended, subject: .claim(id)))
+        clock.setTimer(for: .claim(id), at: extended)
     }
 
     /// P14: Removes a presenter, which counts as its consent.

@@ -173,7 +173,7 @@ extension Arbiter {
         if request == .save {
             noteSaveAsked(of: accessSession.presenter, for: pendingQuestion.cause.party.session)
         }
-        timers.insert(TimerQueue.TimerEntry(moment: question.deadline, subject: .question(question.id)))
+        clock.setTimer(for: .question(question.id), at: question.deadline)
         effects.append(.ask(question))
         if let record = registry.records[accessSession.presenter] { countOwnEvent(of: record) }
         reviewRelatives(accessSession.presenter)

@@ -11,7 +11,7 @@ extension Arbiter {
         let deadline = now + bounds.wait
         waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
         for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
-        timers.insert(TimerQueue.TimerEntry(moment: deadline, subject: .claim(claim.id)))
+        clock.setTimer(for: .claim(claim.id), at: deadline)
         requestIdentity(claim.id, &effects)
         addHoldersToReview(blocking: claim)
     }

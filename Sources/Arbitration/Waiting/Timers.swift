@@ -5,13 +5,12 @@ import Coordination
 extension Arbiter {
     /// T4.
     mutating func tick(_ effects: inout [Effect]) {
-        // T3: the requested wake-ups until now are used up; later ones are not requested again.
-        while let asked = nextRequestedWake, asked <= now { requestedWakes.removeLast() }
+        clock.dropPastWakes()
         // T5: the remaining timers are due at once, but other events may come before them.
         var left = limits.timers
         while left > 0, let timer = earliestAlarm(), timer.moment <= now {
             left -= 1
-            timers.removeEarliest()
+            clock.removeEarliestTimer()
             switch timer.subject {
             case .claim(let claim): due(claim, &effects)
             case .question(let question): forfeit(question, &effects)
@@ -64,29 +63,26 @@ extension Arbiter {
         guard let contention = contentions[id] else { return }
         let next = min(contention.end, contention.nextObservation ?? contention.end)
         contentions[id]?.timer = next
-        timers.insert(TimerQueue.TimerEntry(moment: next, subject: .claim(id)))
+        clock.setTimer(for: .claim(id), at: next)
     }
 
     /// T3.
     mutating func requestWake(_ effects: inout [Effect]) {
         guard let earliest = earliestAlarm()?.moment else { return }
-        if let nextRequestedWake, nextRequestedWake <= earliest { return }
-        requestedWakes.append(earliest)
-        effects.append(.wake(at: earliest))
+        if clock.requestWake(at: earliest) { effects.append(.wake(at: earliest)) }
     }
 
     private mutating func earliestAlarm() -> TimerQueue.TimerEntry? {
-        // Stale entries can stay for `wait` after their claims have ended, so they must not accumulate.
         let wanted =
             waits.count + contentions.count + registry.questions.count + registry.accessSessions.count
-        if timers.count > 64 + 4 * wanted {
-            var kept = timers
-            kept.keep(isWanted)
-            timers = kept
+        if clock.hasManyTimers(besides: wanted) {
+            var kept = clock
+            kept.removeTimers(except: isWanted)
+            clock = kept
         }
-        while let timer = timers.earliest {
+        while let timer = clock.earliestTimer {
             if isWanted(timer) { return timer }
-            timers.removeEarliest()
+            clock.removeEarliestTimer()
         }
         return nil
     }
