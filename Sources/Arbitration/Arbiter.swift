@@ -27,13 +27,7 @@ public struct Arbiter: Sendable {
     var families = ProcessFamilies()
     /// The presenters, their access sessions and their questions; empty in nearly all mounts.
     var registry = PresenterRegistry()
-    /// Waiting claims by the claims within which they were made (D1).
-    var nestedWaiters: [ClaimID: [ClaimID]] = [:]
-    /// Live claims by the questions that they were made to answer (D1).
-    var answeringClaims: [QuestionID: [ClaimID]] = [:]
-    /// Waiting claims on which holders depend or have depended (D2).
-    var dependencyTargets: Set<ClaimID> = []
-    var cycleSchedule = CycleSearchSchedule()
+    var waitForGraph = WaitForGraph()
     let workCounter = WorkCounter()
 
     var clock = Clock()
@@ -108,7 +102,7 @@ public struct Arbiter: Sendable {
     public var examinedClaims: Int { workCounter.count }
 
     /// The number of steps of cycle searches in the last second that had any (D5).
-    public var searchSteps: Int { cycleSchedule.steps }
+    public var searchSteps: Int { waitForGraph.schedule.steps }
 
     /// Returns the number of events below their items that presenters received, by share, and resets it.
     public mutating func takeSubitemEventCounts() -> [UInt32: Int] {

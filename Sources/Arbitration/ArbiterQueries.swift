@@ -172,7 +172,7 @@ extension Arbiter {
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
-            && waits.countOfWatched == 0 && nestedWaiters.isEmpty && answeringClaims.isEmpty
+            && waits.countOfWatched == 0 && waitForGraph.isEmpty
             && subtreeLocks.isEmpty
     }
 
@@ -182,9 +182,7 @@ extension Arbiter {
             claims.count + lockQueues.count + waits.count + waits.countOfWatched + contentions.count
             + families.count
         let indexes =
-            families.countOfIndexes + nestedWaiters.count
-            + answeringClaims.count
-            + waits.countOfIndexes + dependencyTargets.count + claims.countOfIndexes
+            families.countOfIndexes + waitForGraph.count + waits.countOfIndexes + claims.countOfIndexes
         let ofPresenters =
             registry.records.count + registry.presented.count + registry.byDirectory.count
             + registry.accessSessions.count
@@ -241,7 +239,7 @@ extension Arbiter {
 
     /// The waiting claims that were made to answer a question (D1).
     public func answerers(of question: QuestionID) -> [ClaimID] {
-        (answeringClaims[question] ?? []).filter { waits.contains($0) }.sorted()
+        waitForGraph.claims(answering: question).filter { waits.contains($0) }.sorted()
     }
 
     /// What a claim waited for that the last event refused.

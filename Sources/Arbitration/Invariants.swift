@@ -70,9 +70,9 @@ extension Arbiter {
             contentions.blockedClaims.allSatisfy { waits.contains($0) }, "I3: contestant")
         assert(claims.aware == Set(claims.all.filter { $0.nature == .aware }.map(\.id)), "I4: aware claims")
         let inner = claims.all.filter { !$0.isHeld }.reduce(0) { $0 + $1.within.count }
-        assert(inner == nestedWaiters.values.reduce(0) { $0 + $1.count }, "I4: nested")
+        assert(inner == waitForGraph.countOfNested, "I4: nested")
         checkSubtreeLocks()
-        assert(cycleSchedule.due != nil || firstCycle() == nil, "I6: a cycle is left")
+        assert(waitForGraph.schedule.due != nil || firstCycle() == nil, "I6: a cycle is left")
         if tree.count > Self.checkedClaims || registry.records.count > Self.checkedClaims {
             return checkDesk()
         }

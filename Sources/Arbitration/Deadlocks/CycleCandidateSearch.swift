@@ -56,7 +56,7 @@ struct CycleCandidateSearch {
         case .dependencyTargets(let partyKey):
             return graph.dependencyTargetsOfAllThreads(of: partyKey).map { .claim($0) }
         case .within(let resource):
-            let inner = graph.outer(at: resource).flatMap { graph.arbiter.nestedWaiters[$0] ?? [] }
+            let inner = graph.outer(at: resource).flatMap { graph.arbiter.waitForGraph.nested(in: $0) }
             return graph.take(inner.count) ? inner.map { .claim($0) } : []
         }
     }

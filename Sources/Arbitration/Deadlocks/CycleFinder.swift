@@ -114,7 +114,7 @@ final class CycleFinder {
             guard let holder = arbiter.claims[id], let isWrite = holder.isWriting(lock.resource),
                 isWrite || lock.isWrite, arbiter.isBlockingHolder(holder, of: claim, at: lock)
             else { continue }
-            for inner in arbiter.nestedWaiters[id] ?? [] where claims.contains(inner) && graph.take(1) {
+            for inner in arbiter.waitForGraph.nested(in: id) where claims.contains(inner) && graph.take(1) {
                 if let waiting = arbiter.claims[inner], arbiter.depends(holder, on: waiting) {
                     found.note(inner, id)
                 }

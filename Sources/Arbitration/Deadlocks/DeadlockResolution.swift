@@ -5,22 +5,25 @@ public import Coordination
 extension Arbiter {
     /// D2: Searches for cycles through the candidates, and resolves those that are found.
     mutating func searchForCycles(_ effects: inout [Effect]) {
-        if canRunDeferredSearch { (cycleSchedule.isSearching, cycleSchedule.due) = (true, nil) }
+        if canRunDeferredSearch { waitForGraph.schedule.beginDeferredSearch() }
         let (round, added) = agenda.takeCycleCandidates()
         workCounter.add(added)
-        guard maySearch else {
-            cycleSchedule.isSearching = false
+        guard maySearch() else {
+            waitForGraph.schedule.end()
             return deferCandidates()
         }
-        let isAll = cycleSchedule.isSearching
-        for id in round where claims[id].map(isDependencyTarget) ?? false { dependencyTargets.insert(id) }
-        if cycleSchedule.isBehind { rebuildDependencyTargets() }
-        let roots = mayBeCycles ? (isAll ? dependencyTargets : roots(of: round)) : []
-        if isAll, roots.isEmpty { cycleSchedule.backlog = CycleSearchBacklog() }
-        guard !roots.isEmpty else { return cycleSchedule.isSearching = false }
+        let isAll = waitForGraph.schedule.isSearching
+        for id in round where claims[id].map(isDependencyTarget) ?? false {
+            waitForGraph.addDependencyTarget(id)
+        }
+        if waitForGraph.isBehind { rebuildDependencyTargets() }
+        let roots =
+            waitForGraph.mayHaveCycles ? (isAll ? waitForGraph.dependencyTargets : roots(of: round)) : []
+        if isAll, roots.isEmpty { waitForGraph.schedule.resume(from: CycleSearchBacklog()) }
+        guard !roots.isEmpty else { return waitForGraph.schedule.end() }
         let (cycles, isComplete) = findCycles(from: roots, isAll: isAll)
         guard let cycle = cycles.first else {
-            cycleSchedule.isSearching = false
+            waitForGraph.schedule.end()
             return isComplete ? () : deferSearch()
         }
         // There may be another cycle, or this resolution may end one. So the candidates are searched again.
@@ -31,13 +34,14 @@ extension Arbiter {
 
     /// Returns the cycles that were found, and whether the search was complete.
     private mutating func findCycles(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
-        let graph = WaitForGraphView(self, most: limits.steps - cycleSchedule.steps)
+        let graph = WaitForGraphView(self, most: limits.steps - waitForGraph.schedule.steps)
         // D5: a search from a few claims does not change where the search from all continues.
-        var scheduler = CycleScheduler(on: graph, after: isAll ? cycleSchedule.backlog : CycleSearchBacklog())
+        var scheduler = CycleScheduler(
+            on: graph, after: isAll ? waitForGraph.schedule.backlog : CycleSearchBacklog())
         scheduler.search(from: roots)
-        cycleSchedule.steps += graph.steps
+        waitForGraph.schedule.addSteps(graph.steps)
         workCounter.add(graph.steps)
-        if isAll { cycleSchedule.backlog = scheduler.backlog }
+        if isAll { waitForGraph.schedule.resume(from: scheduler.backlog) }
         return (scheduler.cycles, scheduler.isComplete)
     }
 
@@ -64,11 +68,6 @@ extension Arbiter {
         return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
     }
 
-    /// D2: Whether claims wait for anything but queues; queues lead only to earlier claims.
-    private var mayBeCycles: Bool {
-        !answeringClaims.isEmpty || !nestedWaiters.isEmpty || !dependencyTargets.isEmpty
-    }
-
     /// The claims at which a search through the candidates must begin.
     ///
     /// Every cycle contains a claim on which a holder depends. A candidate without dependent holders and without identified
@@ -76,10 +75,11 @@ extension Arbiter {
     /// has ended may also have let others be held up through it.
     private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
         let isElsewhere = round.contains { id in
-            !dependencyTargets.contains(id)
+            !waitForGraph.dependencyTargets.contains(id)
                 && (claims[id].map { $0.isHeld || isWaitedForInQueue($0) } ?? true)
         }
-        return isElsewhere ? dependencyTargets : round.intersection(dependencyTargets)
+        return isElsewhere
+            ? waitForGraph.dependencyTargets : round.intersection(waitForGraph.dependencyTargets)
     }
 
     private func isWaitedForInQueue(_ claim: Claim) -> Bool {
@@ -104,13 +104,14 @@ extension Arbiter {
 
     /// D2: Adds all dependency targets, because which claims are held up may have changed anywhere.
     mutating func addAllDependencyTargets() {
-        if mayAddCandidates(upTo: dependencyTargets.count) { agenda.addCycleCandidates(dependencyTargets) }
+        let targets = waitForGraph.dependencyTargets
+        if mayAddCandidates(upTo: targets.count) { agenda.addCycleCandidates(targets) }
     }
 
     /// D2, Q3: Adds a claim that stops waiting; claims that were held up through it may block others now.
     mutating func addOvertakersToCandidates(of claim: Claim) {
         // It no longer waits, so as a candidate it causes a search from all dependency targets.
-        if mayBeCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
+        if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 
     /// D5: Returns whether so many candidates may be added singly.
@@ -118,8 +119,8 @@ extension Arbiter {
     /// If not, the deferred search starts from all dependency targets.
     private mutating func mayAddCandidates(upTo count: Int) -> Bool {
         if count == 0 { return false }
-        if maySearch {
-            cycleSchedule.steps += count / 16
+        if maySearch() {
+            waitForGraph.schedule.addSteps(count / 16)
             return true
         }
         deferCandidates()
@@ -127,15 +128,15 @@ extension Arbiter {
     }
 
     private mutating func deferCandidates() {
-        cycleSchedule.isBehind = true
+        waitForGraph.fallBehind()
         deferSearch()
     }
 
     /// Finds all dependency targets anew.
     private mutating func rebuildDependencyTargets() {
-        cycleSchedule.isBehind = false
-        cycleSchedule.steps += min(waits.count, 8 * limits.steps) / 16
-        dependencyTargets = Set(waits.ids.filter { id in claims[id].map(isDependencyTarget) ?? false })
+        waitForGraph.schedule.addSteps(min(waits.count, 8 * limits.steps) / 16)
+        let targets = waits.ids.filter { id in claims[id].map(isDependencyTarget) ?? false }
+        waitForGraph.setDependencyTargets(Set(targets))
     }
 
     /// Whether a holder or an answer depends on a waiting claim; otherwise no cycle leads through it.
@@ -206,13 +207,13 @@ extension Arbiter {
 
     /// D1: waiting claims that were made to answer a claim's open questions, or made within such a claim.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
-        if answeringClaims.isEmpty || registry.consultations[claim.id] == nil { return [] }
+        if !waitForGraph.hasAnswering || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []
-        for id in openQuestions(for: claim.id).flatMap({ answeringClaims[$0.id] ?? [] }) {
+        for id in openQuestions(for: claim.id).flatMap({ waitForGraph.claims(answering: $0.id) }) {
             guard let answerer = claims[id], answerer.isIdentified else { continue }
             if !answerer.isHeld { found.append((id, nil)) }
             // Its program may do other work meanwhile, so nothing else depends on the answer.
-            for inner in nestedWaiters[id] ?? [] where claims[inner]?.isIdentified ?? false {
+            for inner in waitForGraph.nested(in: id) where claims[inner]?.isIdentified ?? false {
                 found.append((inner, id))
             }
         }
@@ -222,7 +223,7 @@ extension Arbiter {
     /// The waiting claims on which a held claim depends, in the order of their numbers.
     public func dependencies(of holder: ClaimID) -> [ClaimID] {
         guard let claim = claims[holder], claim.isHeld else { return [] }
-        var found = Set(nestedWaiters[holder] ?? [])
+        var found = Set(waitForGraph.nested(in: holder))
         if let party = families.party(of: holder) {
             families.waiters.forEachCounterpart(of: party) { found.insert($0) }
         }

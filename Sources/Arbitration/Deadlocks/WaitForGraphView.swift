@@ -89,7 +89,7 @@ final class WaitForGraphView {
             guard let claim = arbiter.claims[id] else { return false }
             let isAlike =
                 claim.nature == .handle && claim.isOnOneItem && !claim.overtakes && !claim.hasConsulted
-            if !isAlike || arbiter.dependencyTargets.contains(id) { return true }
+            if !isAlike || arbiter.waitForGraph.dependencyTargets.contains(id) { return true }
             return seen.insert(
                 WaiterKind(partyNumber: claim.partyNumber, accessPattern: claim.accessPattern.rawValue)
             ).inserted
@@ -123,9 +123,9 @@ final class WaitForGraphView {
     /// The holders of a resource within which other claims wait (D1).
     func outer(at resource: Resource) -> [ClaimID] {
         if let outer { return outer[resource] ?? [] }
-        guard mayTake(arbiter.nestedWaiters.count) else { return [] }
+        guard mayTake(arbiter.waitForGraph.countOfOuter) else { return [] }
         var found: [Resource: [ClaimID]] = [:]
-        for id in arbiter.nestedWaiters.keys.sorted() {
+        for id in arbiter.waitForGraph.outerClaims {
             guard let claim = arbiter.claims[id], claim.isHeld else { continue }
             claim.forEachRequiredLock { found[$0.resource, default: []].append(id) }
         }

@@ -96,7 +96,7 @@ extension Arbiter {
 
     /// Whether a claim, if granted now, overtakes an earlier waiting claim that it meets (Q3).
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
-        !dependencyTargets.isEmpty && hasEarlierWaiters(claim)
+        !waitForGraph.dependencyTargets.isEmpty && hasEarlierWaiters(claim)
     }
 
     /// Whether any earlier waiting claim is in a queue that a claim meets.

@@ -5,7 +5,7 @@ import Coordination
 extension Arbiter {
     mutating func add(_ claim: Claim) {
         claims.add(claim)
-        if let question = claim.answering { answeringClaims[question, default: []].append(claim.id) }
+        waitForGraph.add(claim)
     }
 
     mutating func claim(_ request: ClaimRequest, _ effects: inout [Effect]) {
@@ -66,7 +66,7 @@ extension Arbiter {
             if countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
             // D1: the party also matters for claims that were made within this one.
-            agenda.addCycleCandidates(nestedWaiters[id] ?? [])
+            agenda.addCycleCandidates(waitForGraph.nested(in: id))
             agenda.addHolder(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
         } else {
@@ -92,10 +92,7 @@ extension Arbiter {
         let isLast = leave(claim)
         releaseSubtreeLocks(claim)
         if !registry.consultations.isEmpty { leaveAccessSessions(claim.id, atOnce: claim.isAware, &effects) }
-        if let question = claim.answering {
-            answeringClaims[question]?.removeAll { $0 == claim.id }
-            if answeringClaims[question]?.isEmpty ?? false { answeringClaims[question] = nil }
-        }
+        waitForGraph.remove(claim)
         claims.remove(claim)
         stopWaiting(claim)
         setContention(of: claim, nil)
@@ -109,12 +106,7 @@ extension Arbiter {
 
     /// Removes the records of a claim that exist because it waits.
     mutating func stopWaiting(_ claim: Claim) {
-        guard waits.remove(claim) else { return }
-        dependencyTargets.remove(claim.id)
-        for outer in claim.within {
-            nestedWaiters[outer]?.removeAll { $0 == claim.id }
-            if nestedWaiters[outer]?.isEmpty ?? false { nestedWaiters[outer] = nil }
-        }
+        if waits.remove(claim) { waitForGraph.removeWaiter(claim) }
     }
 
     /// Enters the party number of a claim in its lock queues.

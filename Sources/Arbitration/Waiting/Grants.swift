@@ -10,7 +10,7 @@ extension Arbiter {
         // T1.
         let deadline = now + bounds.wait
         waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
-        for outer in claim.within { nestedWaiters[outer, default: []].append(claim.id) }
+        waitForGraph.addWaiter(claim)
         clock.setTimer(for: .claim(claim.id), at: deadline)
         requestIdentity(claim.id, &effects)
         addHoldersToReview(blocking: claim)

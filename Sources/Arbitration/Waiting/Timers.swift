@@ -15,10 +15,10 @@ extension Arbiter {
             case .claim(let claim): due(claim, &effects)
             case .question(let question): forfeit(question, &effects)
             case .accessSession(let accessSession): endAccessSession(accessSession, &effects)
-            case .search: beginDeferredSearch(at: timer.moment)
+            case .search: waitForGraph.schedule.begin(at: timer.moment)
             }
             processPendingWork(&effects)
-            cycleSchedule.isSearching = false
+            waitForGraph.schedule.end()
         }
     }
 
@@ -95,7 +95,7 @@ extension Arbiter {
         case .question(let question): return registry.questions[question]?.deadline == timer.moment
         case .accessSession(let accessSession):
             return registry.accessSessions[accessSession]?.end == timer.moment
-        case .search: return cycleSchedule.due == timer.moment
+        case .search: return waitForGraph.schedule.due == timer.moment
         }
     }
 }
