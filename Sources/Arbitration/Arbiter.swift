@@ -17,8 +17,6 @@ public struct Arbiter: Sendable {
     // Only claims that meet other claims have entries in the following indexes.
     var waits = WaitQueue()
     var contentions = ContentionTable()
-    /// The holders of each resource for which claims wait.
-    var resourceContentions: [Resource: ResourceContention] = [:]
     var holdCounts = HoldCounts()
     /// The resources for which more than `limits.queue` claims wait (Q5).
     var overlongQueues: Set<Resource> = []

@@ -17,33 +17,10 @@ struct Contention: Sendable {
     /// The beginning of the contention, or the last observation that differed from the one before (Y4, Y5).
     var lastChange: Instant
     var timer: Instant?
-}
 
-/// All contentions, by the holder and by the claim that it blocks.
-struct ContentionTable: Sendable {
-    private var byHolder: [ClaimID: Contention] = [:]
-    private var holders: [ClaimID: Set<ClaimID>] = [:]
-
-    var count: Int { byHolder.count + holders.count }
-    var isEmpty: Bool { byHolder.isEmpty }
-    var blockedClaims: [ClaimID] { byHolder.values.compactMap(\.blockedClaim) }
-
-    /// The holders that have a waiting claim as `blockedClaim`, in no order.
-    func holders(blocking claim: ClaimID) -> Set<ClaimID> { holders[claim] ?? [] }
-
-    func hasHolder(where matches: (ClaimID) -> Bool) -> Bool { byHolder.keys.contains(where: matches) }
-
-    subscript(holder: ClaimID) -> Contention? {
-        get { byHolder[holder] }
-        set {
-            let former = byHolder.removeValue(forKey: holder)?.blockedClaim
-            if let newValue { byHolder[holder] = newValue }
-            guard former != newValue?.blockedClaim else { return }
-            if let former {
-                holders[former]?.remove(holder)
-                if holders[former]?.isEmpty ?? false { holders[former] = nil }
-            }
-            if let blockedClaim = newValue?.blockedClaim { holders[blockedClaim, default: []].insert(holder) }
-        }
+    /// Notes an observation, and whether it differs from the one before.
+    mutating func note(_ observation: Observation, at now: Instant) {
+        if let seen, seen != observation { lastChange = now }
+        seen = observation
     }
 }

@@ -14,7 +14,7 @@ extension Arbiter {
             // If other claims wait already, only the nonblocking holders must be reviewed: all other holders are contended
             // or fully suspended. Held readers are skipped for a waiting reader, because they may be very many.
             if waiting.count > 1 {
-                noteNewWaiter(resourceContentions[lock.resource]?.nonblocking ?? [], claim)
+                noteNewWaiter(contentions.nonblocking(at: lock.resource), claim)
             }
             let met =
                 (waiting.count == 1 ? held.writers.strangers(of: claim.partyNumber) : [])
@@ -144,7 +144,7 @@ extension Arbiter {
         // Y1, Y7: these have no contention; nor has a fully suspended holder, which blocks by X4 only.
         guard holder.isBounded, !holder.isFullySuspended else { return markNonblocking(holder) }
         if contentions[holder.id] != nil {
-            contentions[holder.id]?.blockedClaim = blockedClaim
+            contentions.update(holder.id) { $0.blockedClaim = blockedClaim }
         } else {
             begin(contention: holder, by: blockedClaim)
         }
@@ -162,7 +162,7 @@ extension Arbiter {
         var since = beginning(of: holder)
         // Y11.
         holder.forEachRequiredLock { lock in
-            if let full = resourceContentions[lock.resource]?.fullSince { since = min(since, full) }
+            if let full = contentions.fullSince(at: lock.resource) { since = min(since, full) }
         }
         let contention = Contention(
             since: since, end: since + longestHold(of: holder), unchangedGrace: now + bounds.unchangedGrace,
@@ -190,9 +190,9 @@ extension Arbiter {
         regroup(id)
         if claim.isHeld {
             if let changed = claims[id] { _ = countHold(changed) }
-            if var contention = contentions[id], let holder = claims[id] {
-                contention.end = contention.since + longestHold(of: holder)
-                contentions[id] = contention
+            if contentions[id] != nil, let holder = claims[id] {
+                let most = longestHold(of: holder)
+                contentions.update(id) { $0.end = $0.since + most }
                 rearm(id)
             }
             agenda.addHolder(id)
@@ -230,7 +230,7 @@ extension Arbiter {
         }
         if let party = families.party(of: holder.id), families.holders.hasOthers(than: holder.id, of: party) {
             holder.forEachRequiredLock {
-                resourceContentions[$0.resource]?.contended.forEachOfLast(Self.lookedAtForBeginning, take)
+                contentions.contended(at: $0.resource)?.forEachOfLast(Self.lookedAtForBeginning, take)
             }
         }
         holder.within.forEach(take)
@@ -297,9 +297,8 @@ extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
         // Q4: without a contention no claim waits for the holder.
         guard var contention = contentions[id], let claim = claims[id] else { return }
-        if let seen = contention.seen, seen != observation { contention.lastChange = now }
-        contention.seen = observation
-        contentions[id] = contention
+        contention.note(observation, at: now)
+        contentions.update(id) { $0 = contention }
         let still = now.since(contention.lastChange)
         switch observation {
         // Y3.
@@ -329,7 +328,7 @@ extension Arbiter {
         guard let contention = contentions[id] else { return }
         if hasRead || now >= contention.unchangedGrace { return suspend(id, .unchanged, &effects) }
         guard let next = contention.nextObservation, contention.unchangedGrace < next else { return }
-        contentions[id]?.nextObservation = contention.unchangedGrace
+        contentions.update(id) { $0.nextObservation = contention.unchangedGrace }
         rearm(id)
     }
 

@@ -264,7 +264,7 @@ extension Arbiter {
             return
         }
         holderGroups[resource] = grouping(at: resource)
-        resourceContentions[resource]?.nonblocking = []
+        contentions.handOverNonblocking(at: resource)
         noteContentionSlot(at: resource)
     }
 

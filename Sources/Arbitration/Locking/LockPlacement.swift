@@ -96,7 +96,7 @@ extension Arbiter {
         else {
             return
         }
-        resourceContentions[.contents(of: directory)] = nil
+        contentions.remove(.contents(of: directory))
         holderGroups[.contents(of: directory)] = nil
         overlongQueues.remove(.contents(of: directory))
         for side in [lockQueue.held, lockQueue.waiting] {

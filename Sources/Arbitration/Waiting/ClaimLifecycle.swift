@@ -142,7 +142,9 @@ extension Arbiter {
         }
         let holders = lockQueues[lock.resource, default: LockQueue()].hold(
             claim.id, claim.partyNumber, lock.isWrite)
-        if !contentions.isEmpty, contentions[claim.id] != nil { join(claim, at: lock.resource) }
+        if !contentions.isEmpty, contentions[claim.id] != nil {
+            contentions.join(claim, at: lock.resource, of: limits.holders)
+        }
         if holders > limits.holders || !holderGroups.isEmpty { addToGroups(claim, at: lock, of: holders) }
         return countHold(claim, at: lock)
     }

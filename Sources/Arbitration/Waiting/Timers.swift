@@ -24,9 +24,8 @@ extension Arbiter {
 
     private mutating func due(_ id: ClaimID, _ effects: inout [Effect]) {
         if waits.contains(id) { return expire(id, &effects) }
-        guard var contention = contentions[id] else { return }
-        contention.timer = nil
-        contentions[id] = contention
+        guard let contention = contentions[id] else { return }
+        contentions.update(id) { $0.timer = nil }
         // Y6.
         if contention.end <= now {
             // Y9.
@@ -37,7 +36,7 @@ extension Arbiter {
         if let look = contention.nextObservation, look <= now {
             effects.append(.observe(id))
             let next = now + observationInterval
-            contentions[id]?.nextObservation = next
+            contentions.update(id) { $0.nextObservation = next }
         }
         rearm(id)
     }
@@ -62,7 +61,7 @@ extension Arbiter {
     mutating func rearm(_ id: ClaimID) {
         guard let contention = contentions[id] else { return }
         let next = min(contention.end, contention.nextObservation ?? contention.end)
-        contentions[id]?.timer = next
+        contentions.update(id) { $0.timer = next }
         clock.setTimer(for: .claim(id), at: next)
     }
 
