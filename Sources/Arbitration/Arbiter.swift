@@ -9,19 +9,12 @@ public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
     var claims = ClaimTable()
-    var lockQueues: [Resource: LockQueue] = [:]
+    var locks = LockTable()
     var tree = DirectoryTree()
-    /// The number of live claims that require the contents of each directory to write (S4).
-    var subtreeLocks: [ItemID: SubtreeLock] = [:]
 
     // Only claims that meet other claims have entries in the following indexes.
     var waits = WaitQueue()
     var contentions = ContentionTable()
-    var holdCounts = HoldCounts()
-    /// The resources for which more than `limits.queue` claims wait (Q5).
-    var overlongQueues: Set<Resource> = []
-    /// The holders, in groups, of resources with very many (Y11).
-    var holderGroups: [Resource: HolderGroups] = [:]
     var families = ProcessFamilies()
     /// The presenters, their access sessions and their questions; empty in nearly all mounts.
     var registry = PresenterRegistry()
@@ -153,7 +146,7 @@ public struct Arbiter: Sendable {
         guard let own = claims[claim] else { return [] }
         var found: Set<ClaimID> = []
         own.forEachPart { part in
-            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
+            guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }
             _ = lockQueue.held.writers.firstStranger(of: own.partyNumber) { id in
                 guard found.count < limit else { return true }
                 guard id != claim, let other = claims[id],
@@ -169,7 +162,7 @@ public struct Arbiter: Sendable {
     /// Whether a third claim writes an item that a claim writes, and may have changed it (Y9).
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
-            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return nil }
+            guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return nil }
             let writer = lockQueue.held.writers.firstStranger(of: 0) { id in
                 guard id != claim, id != other, let writer = claims[id] else { return false }
                 return writer.isBounded && !hasYieldedClean(id)
@@ -194,7 +187,7 @@ public struct Arbiter: Sendable {
         guard let claim = claims[claim] else { return nil }
         var oldest: ClaimID?
         claim.forEachPart { part in
-            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
+            guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }
             let found = lockQueue.held.writers.firstStranger(of: claim.partyNumber) { id in
                 guard id != claim.id, let other = claims[id] else { return false }
                 return matches(other) && !areExempt(claim, other)

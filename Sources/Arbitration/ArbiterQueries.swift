@@ -78,7 +78,7 @@ extension Arbiter {
         else { return [] }
         var beside: Set<ClaimID> = []
         access.forEachPart { part in
-            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
+            guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }
             beside.formUnion(lockQueue.held.writers)
         }
         for accessSession in registry.consultations[claim]?.accessSessions ?? [] {
@@ -119,7 +119,7 @@ extension Arbiter {
     ///
     /// For a package, and for a directory that is to be deleted or moved, claims on items in it are included.
     public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
-        let lockQueues = [lockQueues[.item(item)], lockQueues[.contents(of: item)]].compactMap { $0 }
+        let lockQueues = [locks[.item(item)], locks[.contents(of: item)]].compactMap { $0 }
         let queues = lockQueues.flatMap { lockQueue in
             [lockQueue.held, lockQueue.waiting].flatMap { [$0.readers, $0.writers] }
         }
@@ -168,18 +168,17 @@ extension Arbiter {
 extension Arbiter {
     /// Whether no record of a claim, question or access session is left, as it must be when all have ended.
     public var isAtRest: Bool {
-        claims.isEmpty && lockQueues.isEmpty && waits.isEmpty && contentions.isEmpty && families.isEmpty
+        claims.isEmpty && locks.isEmpty && waits.isEmpty && contentions.isEmpty && families.isEmpty
             && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
             && registry.openQuestionCounts.isEmpty
             && registry.guestWaiters.isEmpty
             && waits.countOfWatched == 0 && waitForGraph.isEmpty
-            && subtreeLocks.isEmpty
     }
 
     /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
     public var remembered: Int {
         let ofClaims =
-            claims.count + lockQueues.count + waits.count + waits.countOfWatched + contentions.count
+            claims.count + locks.count + waits.count + waits.countOfWatched + contentions.count
             + families.count
         let indexes =
             families.countOfIndexes + waitForGraph.count + waits.countOfIndexes + claims.countOfIndexes
@@ -193,7 +192,7 @@ extension Arbiter {
             + registry.agreeingToDeletions
             + registry.pauses.count + registry.mutes.count + registry.mutedRepresentatives.count
             + registry.guestWaiters.count
-        return ofClaims + indexes + ofPresenters + clock.count + subtreeLocks.count + tree.count
+        return ofClaims + indexes + ofPresenters + clock.count + tree.count
     }
 
     /// The items of a live claim, in the order of its parts.

@@ -57,12 +57,8 @@ extension Arbiter {
 
     private func checkCounts() {
         let requiredLocks = claims.all.reduce(0) { $0 + $1.requiredLocks.count }
-        let places = lockQueues.values.reduce(0) { sum, lockQueue in
-            sum + lockQueue.held.readers.count + lockQueue.held.writers.count
-                + lockQueue.waiting.readers.count + lockQueue.waiting.writers.count
-        }
-        assert(requiredLocks == places, "I4: lock queues")
-        assert(!lockQueues.values.contains(where: \.isEmpty), "I4: empty lock queue")
+        assert(requiredLocks == locks.countOfPlaces, "I4: lock queues")
+        assert(!locks.hasEmptyQueue, "I4: empty lock queue")
         assert(waits.count == claims.all.count { !$0.isHeld }, "I4: waits")
         assert(families.count == claims.all.count { $0.isIdentified }, "I4: parties")
         assert(agenda.isEmpty, "I4: something is left to do")
@@ -89,11 +85,11 @@ extension Arbiter {
         for claim in claims.all {
             claim.forEachRequiredLock { lock in
                 if lock.resource.isContents, lock.isWrite { counted[lock.resource.item, default: 0] += 1 }
-                let isIdle = lock.resource.isContents && subtreeLocks[lock.resource.item] == nil
+                let isIdle = lock.resource.isContents && locks.subtreeLock(of: lock.resource.item) == nil
                 assert(!isIdle, "I4: required locks in contents without a subtree lock")
             }
         }
-        assert(counted == subtreeLocks.mapValues(\.claims), "I4: subtree locks")
+        assert(counted == locks.subtreeClaims, "I4: subtree locks")
     }
 
     private func checkDesk() {

@@ -19,8 +19,8 @@ extension Arbiter {
     /// Notes a holder that blocks no waiting claim.
     mutating func markNonblocking(_ holder: Claim) {
         holder.forEachRequiredLock { lock in
-            guard let lockQueue = lockQueues[lock.resource], !lockQueue.waiting.isEmpty,
-                holderGroups[lock.resource] == nil
+            guard let lockQueue = locks[lock.resource], !lockQueue.waiting.isEmpty,
+                !locks.isGrouped(lock.resource)
             else { return }
             contentions.markNonblocking(holder.id, at: lock.resource)
         }
@@ -28,7 +28,7 @@ extension Arbiter {
 
     /// Y11: Notes that a slot is free, because a contention ended.
     private mutating func noteRoom(at resource: Resource) {
-        if holderGroups[resource] != nil || contentions.fullSince(at: resource) != nil {
+        if locks.isGrouped(resource) || contentions.fullSince(at: resource) != nil {
             agenda.addContentionSlot(at: resource)
         }
     }
@@ -59,6 +59,6 @@ extension Arbiter {
     /// Forgets the nonblocking holders, because no claim waits any more.
     mutating func resetNonblocking(at resource: Resource) {
         contentions.resetNonblocking(at: resource)
-        holderGroups[resource]?.clearNonblocking { _ in true }
+        locks.clearNonblocking(at: resource)
     }
 }

@@ -6,8 +6,8 @@ extension Arbiter {
     /// Notes the holders that block a claim that begins to wait.
     mutating func addHoldersToReview(blocking claim: Claim) {
         claim.forEachRequiredLock { lock in
-            guard let lockQueue = lockQueues[lock.resource], !lockQueue.held.isEmpty else { return }
-            if !holderGroups.isEmpty, holderGroups[lock.resource] != nil {
+            guard let lockQueue = locks[lock.resource], !lockQueue.held.isEmpty else { return }
+            if locks.hasGroups, locks.isGrouped(lock.resource) {
                 return addGroupsToReview(at: lock, by: claim)
             }
             let (held, waiting) = (lockQueue.held, lockQueue.waiting)
@@ -26,12 +26,12 @@ extension Arbiter {
 
     /// Notes all holders of a resource; of very many, only contended ones and candidates.
     mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
-        guard holderGroups[resource] != nil else {
+        guard locks.isGrouped(resource) else {
             agenda.addHolders(Array(held.readers) + Array(held.writers))
             return
         }
-        holderGroups[resource]?.clearNonblocking { _ in true }
-        for group in holderGroups[resource]?.active ?? [] {
+        locks.clearNonblocking(at: resource)
+        for group in locks.groups(at: resource)?.active ?? [] {
             agenda.addHolders(group.kind.isBounded ? Array(group.contended) : group.all)
         }
         agenda.addContentionSlot(at: resource)
@@ -39,13 +39,13 @@ extension Arbiter {
 
     /// Y11: Notes the groups of holders that block a claim.
     private mutating func addGroupsToReview(at lock: RequiredLock, by claim: Claim) {
-        guard var grouping = holderGroups.removeValue(forKey: lock.resource) else { return }
+        guard var grouping = locks.takeGroups(at: lock.resource) else { return }
         grouping.clearNonblocking { group in
             isBlocker(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: lock.isWrite)
         }
         // X2: Holders that change names must be identified, though they have no contention.
         agenda.addHolders(grouping.unbounded)
-        holderGroups[lock.resource] = grouping
+        locks.setGroups(grouping, at: lock.resource)
         agenda.addContentionSlot(at: lock.resource)
     }
 
@@ -71,7 +71,7 @@ extension Arbiter {
         for id in round where id != previous {
             previous = id
             guard let holder = claims[id], holder.isHeld else { continue }
-            if !holderGroups.isEmpty, holder.isBounded, contentions[id] == nil,
+            if locks.hasGroups, holder.isBounded, contentions[id] == nil,
                 !registry.isRelinquished(to: id)
             {
                 newcomers.append(id)
@@ -91,8 +91,8 @@ extension Arbiter {
             if next == left.first { left.removeFirst() }
             if let holder = claims[next], holder.isHeld { review(holder, &effects) }
             // A candidate is reviewed only once.
-            if let resource, holderGroups[resource]?.next == next {
-                holderGroups[resource]?.markNonblocking(next)
+            if let resource, locks.nextUncontended(at: resource) == next {
+                locks.markNonblocking(next, at: resource)
             }
         }
         for resource in withoutCandidate { endFullness(at: resource) }
@@ -116,13 +116,13 @@ extension Arbiter {
 
     /// Returns the lowest of very many holders that blocks a waiting claim, if there is a slot for it.
     private mutating func candidate(at resource: Resource) -> ClaimID? {
-        guard let lockQueue = lockQueues[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
+        guard let lockQueue = locks[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
             return nil
         }
-        while let next = holderGroups[resource]?.next {
+        while let next = locks.nextUncontended(at: resource) {
             guard let holder = claims[next], let isWrite = holder.isWriting(resource) else { return nil }
             if blockedClaim(of: holder, at: RequiredLock(resource, isWrite: isWrite)) != nil { return next }
-            holderGroups[resource]?.markNonblocking(next)
+            locks.markNonblocking(next, at: resource)
         }
         return nil
     }
@@ -133,8 +133,8 @@ extension Arbiter {
         let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
         guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
             // If one holder blocks no claim, all holders of the same kind block none.
-            if !holderGroups.isEmpty, !isPassed, contentions[holder.id] != nil {
-                holder.forEachRequiredLock { holderGroups[$0.resource]?.markNonblocking(holder.id) }
+            if locks.hasGroups, !isPassed, contentions[holder.id] != nil {
+                holder.forEachRequiredLock { locks.markNonblocking(holder.id, at: $0.resource) }
             }
             setContention(of: holder, nil)
             if isPassed { leaveResourceContentions(holder) } else { markNonblocking(holder) }
@@ -185,11 +185,11 @@ extension Arbiter {
         guard let claim = claims[id], claim.nature == .handle, !claim.accessPattern.contains(.locks) else {
             return
         }
-        let isLast = uncountHold(claim)
+        let isLast = locks.uncountHold(claim)
         claims.update(id) { $0.accessPattern.insert(.locks) }
         regroup(id)
         if claim.isHeld {
-            if let changed = claims[id] { _ = countHold(changed) }
+            if let changed = claims[id] { _ = locks.countHold(changed) }
             if contentions[id] != nil, let holder = claims[id] {
                 let most = longestHold(of: holder)
                 contentions.update(id) { $0.end = $0.since + most }
@@ -251,7 +251,7 @@ extension Arbiter {
         }
         return holder.firstOfRequiredLocks { lock in
             // Y11.
-            if !holderGroups.isEmpty, holderGroups[lock.resource] != nil, holder.isBounded,
+            if locks.hasGroups, locks.isGrouped(lock.resource), holder.isBounded,
                 contentions[holder.id] == nil,
                 !hasRoom(at: lock.resource)
             {
@@ -262,8 +262,8 @@ extension Arbiter {
     }
 
     private func blockedClaim(of holder: Claim, at lock: RequiredLock) -> ClaimID? {
-        guard let waiting = lockQueues[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
-        if !holderGroups.isEmpty, holderGroups[lock.resource]?.isNonblocking(holder.id) ?? false {
+        guard let waiting = locks[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
+        if locks.hasGroups, locks.isNonblocking(holder.id, at: lock.resource) {
             return nil
         }
         let isKeptOut = { (id: ClaimID, isWrite: Bool) in
@@ -338,7 +338,7 @@ extension Arbiter {
         guard let former = claims[id],
             former.suspension.map({ $0.isForReaders && !suspension.isForReaders }) ?? true
         else { return }
-        let isLast = uncountHold(former) || !former.isCountedHold
+        let isLast = locks.uncountHold(former) || !former.isCountedHold
         claims.update(id) { $0.suspension = suspension }
         if let suspended = claims[id] {
             tellBeforeSuspension(of: suspended, &effects)

@@ -84,7 +84,7 @@ extension Arbiter {
 
     private func isWaitedForInQueue(_ claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
-            guard let waiting = lockQueues[lock.resource]?.waiting else { return nil }
+            guard let waiting = locks[lock.resource]?.waiting else { return nil }
             let isOne = waiting.writers.hasKnown(after: claim.id) || waiting.readers.hasKnown(after: claim.id)
             return isOne ? true : nil
         } ?? false
@@ -180,7 +180,7 @@ extension Arbiter {
             return false
         }
         return claim.firstOfRequiredLocks { lock in
-            lockQueues[lock.resource].flatMap { holder(in: $0, keepingOut: claim, lock) }
+            locks[lock.resource].flatMap { holder(in: $0, keepingOut: claim, lock) }
         } == nil
     }
 

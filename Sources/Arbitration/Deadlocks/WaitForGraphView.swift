@@ -69,7 +69,7 @@ final class WaitForGraphView {
     /// The waiters for a resource that are visited, in the order of their numbers.
     func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiters[resource] { return known }
-        guard let waiting = arbiter.lockQueues[resource]?.waiting, mayTake(waiting.count / 8) else {
+        guard let waiting = arbiter.locks[resource]?.waiting, mayTake(waiting.count / 8) else {
             return ([], [])
         }
         let found = (some(of: waiting.writers), some(of: waiting.readers))
@@ -99,8 +99,8 @@ final class WaitForGraphView {
     /// The holds of all programs on a resource.
     func holdings(of resource: Resource) -> ProgramHolds {
         if let known = holdings[resource] { return known }
-        let grouping = arbiter.holderGroups[resource]
-        guard mayTake(grouping?.countOfActive ?? arbiter.lockQueues[resource]?.held.count ?? 0) else {
+        let grouping = arbiter.locks.groups(at: resource)
+        guard mayTake(grouping?.countOfActive ?? arbiter.locks[resource]?.held.count ?? 0) else {
             return ProgramHolds()
         }
         let groups = (grouping ?? arbiter.grouping(at: resource)).active

@@ -110,9 +110,9 @@ struct BlockingAnalysis {
     private mutating func holdings(of party: Party, in resource: Resource, _ arbiter: Arbiter) -> Sides {
         if let known = theirs[resource] { return known }
         var found = Sides()
-        if let held = arbiter.lockQueues[resource]?.held {
+        if let held = arbiter.locks[resource]?.held {
             let isTheirs = { (id: ClaimID) in arbiter.families.party(of: id)?.isExempt(from: party) ?? false }
-            if let grouping = arbiter.holderGroups[resource] {
+            if let grouping = arbiter.locks.groups(at: resource) {
                 // Fully suspended holders block no claim, and one claim stands for all of its group.
                 for group in grouping.active where isTheirs(group.first) {
                     if group.kind.isWrite {
@@ -146,7 +146,7 @@ struct EarlierWaiters {
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
         // Q5.
-        guard let waiting = arbiter.lockQueues[lock.resource]?.waiting, !waiting.isEmpty,
+        guard let waiting = arbiter.locks[lock.resource]?.waiting, !waiting.isEmpty,
             !arbiter.isOverlong(lock.resource)
         else { return }
         writers[lock.resource] = take(

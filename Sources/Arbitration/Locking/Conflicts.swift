@@ -13,7 +13,7 @@ extension Arbiter {
         if claim.nature == .nameChange { return claims.aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
         // G1: a blocker on one required lock holds back the whole claim.
         return claim.firstOfRequiredLocks { lock in
-            guard let lockQueue = lockQueues[lock.resource] else { return nil }
+            guard let lockQueue = locks[lock.resource] else { return nil }
             return waiter(in: lockQueue, at: lock, blocking: claim)
                 ?? holder(in: lockQueue, keepingOut: claim, lock)
         }
@@ -22,14 +22,14 @@ extension Arbiter {
     /// G4.
     private func awareHolder(keepingOut claim: Claim) -> ClaimID? {
         claim.firstOfRequiredLocks { lock in
-            guard let held = lockQueues[lock.resource]?.held else { return nil }
+            guard let held = locks[lock.resource]?.held else { return nil }
             let isBlocker = { (id: ClaimID) in
                 self.claims[id].map {
                     $0.nature == .aware && self.keepsOut($0, claim, asWriter: lock.isWrite)
                 }
                     ?? false
             }
-            if !holderGroups.isEmpty, let grouping = holderGroups[lock.resource] {
+            if locks.hasGroups, let grouping = locks.groups(at: lock.resource) {
                 return grouping.blocker(of: claim, asWriter: lock.isWrite) {
                     $0.kind.nature == .aware && isBlocker($1)
                 }
@@ -47,7 +47,7 @@ extension Arbiter {
         let isBlocker = { (id: ClaimID) in
             self.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis)
         }
-        if programHoldsExclusively(claim, of: lock.resource) {
+        if locks.programHoldsExclusively(claim, of: lock.resource) {
             // Its program keeps out all other waiters.
             return waits.nameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
         }
@@ -75,22 +75,20 @@ extension Arbiter {
 
     /// Q5.
     func isOverlong(_ resource: Resource) -> Bool {
-        !overlongQueues.isEmpty && overlongQueues.contains(resource)
+        locks.isOverlong(resource)
     }
 
     /// Q5: Notes how many claims wait for a resource now.
-    ///
-    /// A queue becomes overlong, and ceases to be so, at different lengths, because each change reviews all waiters.
     mutating func noteLength(of resource: Resource, _ count: Int) {
-        if count > limits.queue {
-            guard overlongQueues.insert(resource).inserted else { return }
-            // Claims that overtook others through a third claim wait for those claims now.
-            addAllDependencyTargets()
-        } else if !overlongQueues.isEmpty, count <= limits.queue / 2, overlongQueues.remove(resource) != nil {
+        switch locks.noteLength(of: resource, count, within: limits.queue) {
+        // Claims that overtook others through a third claim wait for those claims now.
+        case .becameOverlong: addAllDependencyTargets()
+        case .becameShort:
             addAllDependencyTargets()
             // Claims that were blocked only by this rule may be granted.
-            guard let waiting = lockQueues[resource]?.waiting else { return }
+            guard let waiting = locks[resource]?.waiting else { return }
             agenda.addGrantCandidates(Array(waiting.writers) + Array(waiting.readers))
+        case nil: break
         }
     }
 
@@ -102,7 +100,7 @@ extension Arbiter {
     /// Whether any earlier waiting claim is in a queue that a claim meets.
     private func hasEarlierWaiters(_ claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
-            guard let waiting = lockQueues[lock.resource]?.waiting else { return nil }
+            guard let waiting = locks[lock.resource]?.waiting else { return nil }
             let hasEarlier = waiting.writers.hasAny(before: claim.id)
             return hasEarlier || (lock.isWrite && waiting.readers.hasAny(before: claim.id)) ? true : nil
         } ?? false
@@ -136,7 +134,7 @@ extension Arbiter {
     /// Whether a claim meets a matching earlier waiter.
     func meetsEarlierWaiter(_ claim: Claim, where matches: (ClaimID) -> Bool) -> Bool {
         claim.firstOfRequiredLocks { lock in
-            guard let waiting = lockQueues[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
+            guard let waiting = locks[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
             let met =
                 waiting.writers.lastStranger(of: claim.partyNumber, before: claim.id, where: matches)
                 ?? (lock.isWrite
@@ -148,7 +146,7 @@ extension Arbiter {
 
     func holder(in lockQueue: LockQueue, keepingOut claim: Claim, _ lock: RequiredLock) -> ClaimID? {
         let isWrite = lock.isWrite
-        if !holderGroups.isEmpty, let grouping = holderGroups[lock.resource] {
+        if locks.hasGroups, let grouping = locks.groups(at: lock.resource) {
             return grouping.blocker(of: claim, asWriter: isWrite) { group, id in
                 isBlocker(holder: id, asWriter: group.kind.isWrite, of: claim, asWriter: isWrite)
             }
@@ -174,7 +172,7 @@ extension Arbiter {
         guard blockingAnalysis.arePossible(in: self) else { return true }
         // Q5.
         if isOverlong(resource) {
-            return waiter.nature == .nameChange || !programHoldsExclusively(claim, of: resource)
+            return waiter.nature == .nameChange || !locks.programHoldsExclusively(claim, of: resource)
         }
         return !blockingAnalysis.blocks(waiter, in: self)
     }

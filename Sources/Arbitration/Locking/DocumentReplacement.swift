@@ -35,7 +35,7 @@ extension Arbiter {
     }
 
     private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {
-        guard let held = lockQueues[.item(document)]?.held, document != orphan else { return }
+        guard let held = locks[.item(document)]?.held, document != orphan else { return }
         for id in Array(held.readers) + Array(held.writers) where claims[id]?.nature == .handle {
             // The orphan is in no directory any more.
             move(id, from: document, to: orphan) { _ in Place() }
@@ -61,7 +61,7 @@ extension Arbiter {
 
     /// All claims that require a resource, in the order of their numbers.
     func allClaims(at resource: Resource) -> [ClaimID] {
-        guard let lockQueue = lockQueues[resource] else { return [] }
+        guard let lockQueue = locks[resource] else { return [] }
         return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
@@ -76,7 +76,7 @@ extension Arbiter {
     }
 
     private mutating func reviewResources(at resource: Resource) {
-        guard let lockQueue = lockQueues[resource] else { return }
+        guard let lockQueue = locks[resource] else { return }
         for side in [lockQueue.waiting.readers, lockQueue.waiting.writers] {
             for id in side {
                 agenda.addGrantCandidate(id)
@@ -88,7 +88,7 @@ extension Arbiter {
 
     /// Whether a waiter for a resource waits for another resource, too.
     private func isWaitedForWithOthers(_ resource: Resource) -> Bool {
-        guard let waiting = lockQueues[resource]?.waiting else { return false }
+        guard let waiting = locks[resource]?.waiting else { return false }
         return waiting.readers.contains(where: hasSeveralLocks)
             || waiting.writers.contains(where: hasSeveralLocks)
     }

@@ -10,8 +10,7 @@ extension Arbiter {
         else { return false }
         let access = request.first.access
         guard
-            lockQueues[.item(request.first.item), default: LockQueue()].enterUncontended(
-                request.claim, access.isWrite)
+            locks.holdUncontended(request.claim, .item(request.first.item), isWrite: access.isWrite)
         else { return false }
         var claim = Claim(request)
         claim.isHeld = true
@@ -23,7 +22,7 @@ extension Arbiter {
     /// Whether the item is the only required lock (S1 to S3), as in nearly all cases.
     private func needsOneLock(_ part: ClaimRequest.Part) -> Bool {
         if tree.isEmpty { return true }
-        return subtreeLocks.isEmpty && tree.outermostPackage(of: part.item, at: part.place) == nil
+        return !locks.hasSubtreeLocks && tree.outermostPackage(of: part.item, at: part.place) == nil
             && !(part.access.isStructural && tree.isDirectory(part.item))
     }
 
@@ -39,12 +38,9 @@ extension Arbiter {
     /// Ends a claim on one item without other claims; returns false if it is not such a claim.
     mutating func endUncontended(_ id: ClaimID) -> Bool {
         guard let entry = claims.place(of: id) else { return true }
-        // In place, because a copy of a lock queue costs more than all the rest.
-        guard let item = claims.uncontendedItem(at: entry),
-            let place = lockQueues.index(forKey: .item(item)),
-            lockQueues.values[place].hasSingleHolder()
-        else { return false }
-        lockQueues.remove(at: place)
+        guard let item = claims.uncontendedItem(at: entry), locks.releaseUncontended(.item(item)) else {
+            return false
+        }
         claims.removeUncontended(at: entry)
         return true
     }

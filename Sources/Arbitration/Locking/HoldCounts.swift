@@ -35,50 +35,6 @@ struct HoldCounts: Sendable {
     }
 }
 
-extension Arbiter {
-    private func kind(of claim: Claim, _ lock: RequiredLock) -> HoldCounts.HoldKind {
-        HoldCounts.HoldKind(
-            resource: lock.resource, partyNumber: claim.partyNumber, isWrite: lock.isWrite,
-            accessPattern: claim.accessPattern.rawValue,
-            isAware: claim.nature == .aware)
-    }
-
-    /// Counts a holder; returns whether it is the first of its kind on any resource.
-    mutating func countHold(_ claim: Claim) -> Bool {
-        var isFirst = false
-        claim.forEachRequiredLock { if countHold(claim, at: $0) { isFirst = true } }
-        return isFirst
-    }
-
-    mutating func countHold(_ claim: Claim, at lock: RequiredLock) -> Bool {
-        claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
-    }
-
-    /// Uncounts a holder; returns whether it was the last of its kind on any resource.
-    mutating func uncountHold(_ claim: Claim) -> Bool {
-        var isLast = false
-        claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }
-        return isLast
-    }
-
-    mutating func uncountHold(_ claim: Claim, at lock: RequiredLock) -> Bool {
-        claim.isCountedHold && holdCounts.leave(kind(of: claim, lock))
-    }
-
-    /// Whether a claim of its own program keeps out all waiters that are not exempt, except changes of names.
-    ///
-    /// That claim writes, and its handle neither appends nor locks (X6).
-    func programHoldsExclusively(_ claim: Claim, of resource: Resource) -> Bool {
-        guard claim.partyNumber != 0 else { return false }
-        return [false, true].contains { isAware in
-            holdCounts.contains(
-                HoldCounts.HoldKind(
-                    resource: resource, partyNumber: claim.partyNumber, isWrite: true, accessPattern: 0,
-                    isAware: isAware))
-        }
-    }
-}
-
 extension Claim {
     /// Whether it keeps others out on account of its program.
     var isCountedHold: Bool { isHeld && partyNumber != 0 && suspension == nil }

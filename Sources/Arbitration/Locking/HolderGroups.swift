@@ -249,21 +249,21 @@ extension Arbiter {
     /// Without a waiting claim groups are created only for far more holders. Otherwise each open of a file with many handles
     /// would pay for them.
     mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
-        if holderGroups[lock.resource] != nil {
+        if locks.isGrouped(lock.resource) {
             insert(holder, at: lock)
             noteContentionSlot(at: lock.resource)
-        } else if holders > 16 * limits.holders || lockQueues[lock.resource]?.waiting.isEmpty == false {
+        } else if holders > 16 * limits.holders || locks[lock.resource]?.waiting.isEmpty == false {
             groupHolders(at: lock.resource)
         }
     }
 
     mutating func groupHolders(at resource: Resource) {
-        guard let held = lockQueues[resource]?.held, held.count > limits.holders,
-            holderGroups[resource] == nil
+        guard let held = locks[resource]?.held, held.count > limits.holders,
+            !locks.isGrouped(resource)
         else {
             return
         }
-        holderGroups[resource] = grouping(at: resource)
+        locks.setGroups(grouping(at: resource), at: resource)
         contentions.handOverNonblocking(at: resource)
         noteContentionSlot(at: resource)
     }
@@ -274,9 +274,9 @@ extension Arbiter {
 
     /// The holders of a resource in groups.
     func grouping(at resource: Resource) -> HolderGroups {
-        if let grouping = holderGroups[resource] { return grouping }
+        if let grouping = locks.groups(at: resource) { return grouping }
         var grouping = HolderGroups()
-        guard let held = lockQueues[resource]?.held else { return grouping }
+        guard let held = locks[resource]?.held else { return grouping }
         for (side, isWrite) in [(held.readers, false), (held.writers, true)] {
             for id in side {
                 guard let claim = claims[id] else { continue }
@@ -292,30 +292,28 @@ extension Arbiter {
     private mutating func insert(_ holder: Claim, at lock: RequiredLock) {
         let (kind, thread) = (kind(of: holder, at: lock), families.party(of: holder.id)?.thread ?? 0)
         let isContended = contentions[holder.id] != nil
-        holderGroups[lock.resource]?.insert(holder.id, kind, thread: thread, isContended: isContended)
+        locks.insertInGroup(
+            holder.id, kind, at: lock.resource, thread: thread, isContended: isContended)
     }
 
     /// Removes a holder, and the groups as well if far fewer holders are left.
     mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
-        guard let entry = holderGroups.index(forKey: resource) else { return }
-        holderGroups.values[entry].remove(holder)
+        guard locks.isGrouped(resource) else { return }
+        _ = locks.removeFromGroup(holder, at: resource)
         noteContentionSlot(at: resource)
         guard holders <= max(1, limits.holders / 2) else { return }
-        holderGroups.remove(at: entry)
-        guard let held = lockQueues[resource]?.held else { return }
+        locks.dissolveGroups(at: resource)
+        guard let held = locks[resource]?.held else { return }
         agenda.addHolders(
             held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil })
     }
 
     /// Moves a holder that has changed to its new group.
     mutating func regroup(_ holder: ClaimID) {
-        if holderGroups.isEmpty { return }
+        if !locks.hasGroups { return }
         guard let claim = claims[holder], claim.isHeld else { return }
         claim.forEachRequiredLock { lock in
-            guard let entry = holderGroups.index(forKey: lock.resource),
-                holderGroups.values[entry].contains(holder)
-            else { return }
-            holderGroups.values[entry].remove(holder)
+            guard locks.removeFromGroup(holder, at: lock.resource) else { return }
             insert(claim, at: lock)
             noteContentionSlot(at: lock.resource)
         }

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of claims that require the contents of a directory to write.
-struct SubtreeLock: Sendable {
-    var claims = 0
-    /// Whether all claims below have their required lock; otherwise only aware claims have it.
-    var isComplete = false
-}
-
 /// The required locks of claims, given the places of their items.
 extension Arbiter {
     /// S1 to S4.
@@ -26,7 +19,7 @@ extension Arbiter {
             if outermostPackage == nil, part.access.isStructural, tree.isDirectory(part.item) {
                 requiredLocks.add(.contents(of: part.item), isWrite: true)
             }
-            if subtreeLocks.isEmpty { return }
+            if !locks.hasSubtreeLocks { return }
             for directory in tree.ancestors(of: part.item, at: part.place)
             where isEntered(claim, in: directory) {
                 requiredLocks.add(.contents(of: directory), isWrite: false)
@@ -37,7 +30,7 @@ extension Arbiter {
 
     /// S4: whether a claim below a directory requires its contents to read.
     private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
-        guard let subtreeLock = subtreeLocks[directory] else { return false }
+        guard let subtreeLock = locks.subtreeLock(of: directory) else { return false }
         // Every claim made after a change of names gets the lock.
         return subtreeLock.isComplete || claim.nature == .aware || claims[claim.id] == nil
             || claim.isWriting(.contents(of: directory)) != nil
@@ -51,20 +44,15 @@ extension Arbiter {
     }
 
     private mutating func lockSubtree(_ directory: ItemID, by claim: Claim) {
-        var subtreeLock = subtreeLocks[directory] ?? SubtreeLock()
-        let isFirst = subtreeLock.claims == 0
-        subtreeLock.claims += 1
-        let isNameChange = claim.nature == .nameChange
-        let mustEnterAll = !isNameChange && !subtreeLock.isComplete
-        if mustEnterAll { subtreeLock.isComplete = true }
-        subtreeLocks[directory] = subtreeLock
+        let (isFirst, mustEnterAll) = locks.lockSubtree(
+            directory, completely: claim.nature != .nameChange)
         guard mustEnterAll || isFirst else { return }
         // In any order, because a lock queue sorts.
         let ids = mustEnterAll ? Array(claims.ids) : Array(claims.aware)
         var subtree = DirectoryTree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
         // A holder that is entered there may keep out a claim that waits already.
-        guard let held = lockQueues[.contents(of: directory)]?.held else { return }
+        guard let held = locks[.contents(of: directory)]?.held else { return }
         addHoldersToReview(at: .contents(of: directory), held)
     }
 
@@ -81,29 +69,22 @@ extension Arbiter {
 
     /// S4: Removes the read locks on contents once no claim requires them to write.
     mutating func releaseSubtreeLocks(_ claim: Claim) {
-        if subtreeLocks.isEmpty { return }
+        if !locks.hasSubtreeLocks { return }
         claim.forEachRequiredLock { lock in
             if lock.isWrite, lock.resource.isContents { releaseSubtreeLocks(over: lock.resource.item) }
         }
     }
 
     private mutating func releaseSubtreeLocks(over directory: ItemID) {
-        guard var subtreeLock = subtreeLocks[directory] else { return }
-        subtreeLock.claims -= 1
-        subtreeLocks[directory] = subtreeLock.claims > 0 ? subtreeLock : nil
-        guard subtreeLock.claims == 0,
-            let lockQueue = lockQueues.removeValue(forKey: .contents(of: directory))
-        else {
-            return
-        }
+        guard let lockQueue = locks.unlockSubtree(directory) else { return }
         contentions.remove(.contents(of: directory))
-        holderGroups[.contents(of: directory)] = nil
-        overlongQueues.remove(.contents(of: directory))
         for side in [lockQueue.held, lockQueue.waiting] {
             for id in Array(side.readers) + Array(side.writers) {
                 if let claim = claims[id] {
                     claim.forEachRequiredLock { lock in
-                        if lock.resource == .contents(of: directory) { _ = uncountHold(claim, at: lock) }
+                        if lock.resource == .contents(of: directory) {
+                            _ = locks.uncountHold(claim, at: lock)
+                        }
                     }
                 }
                 let rest = claims[id]?.requiredLocks.filter { $0.resource != .contents(of: directory) }
@@ -124,7 +105,7 @@ extension Arbiter {
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
         for presenter in own { enterPlace(presenter, in: parent) }
-        if isNew || (subtreeLocks.isEmpty && !haveUnitsChanged) { return }
+        if isNew || (!locks.hasSubtreeLocks && !haveUnitsChanged) { return }
         var subtree = DirectoryTree.Subtree(below: item)
         let ids = claims.all.filter { claim in
             claim.firstOfParts { part in
@@ -148,7 +129,7 @@ extension Arbiter {
         // The locks on contents that stay required must not be released meanwhile.
         claim.setRequiredLocks(wanted)
         lockSubtrees(claim)
-        let crowdedBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
+        let overlongBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
         leave(former)
         releaseSubtreeLocks(former)
         // Contents that no claim requires to write are not required to read.
@@ -158,9 +139,7 @@ extension Arbiter {
         claims.replace(claim)
         enter(claim)
         // Q5: the claim has not left the queue.
-        for resource in crowdedBefore where lockQueues[resource]?.waiting.count ?? 0 > limits.queue / 2 {
-            overlongQueues.insert(resource)
-        }
+        for resource in overlongBefore { locks.restoreOverlong(resource, within: limits.queue) }
         addContendedToReview(by: former)
         // D2: the program may hold up fewer claims than before.
         if former.isHeld, let party = families.party(of: id) { addRelativesToCandidates(of: party) }

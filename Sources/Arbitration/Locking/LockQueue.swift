@@ -48,6 +48,16 @@ struct LockQueue: Sendable {
         return held.count
     }
 
+    /// Removes a claim; returns how many others hold or wait as it did, and whether no claim is here now.
+    mutating func leave(_ claim: ClaimID, _ isWrite: Bool, isHeld: Bool) -> (left: Int, isEmpty: Bool) {
+        if isHeld {
+            held.remove(claim, isWrite)
+            return (held.count, isEmpty)
+        }
+        waiting.remove(claim, isWrite)
+        return (waiting.count, isEmpty)
+    }
+
     /// Adds a holder if no other claim is here; returns false if there is one.
     mutating func enterUncontended(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }

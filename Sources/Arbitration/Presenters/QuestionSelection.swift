@@ -38,7 +38,7 @@ extension Arbiter {
     private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
         guard !claims.aware.isEmpty, let item = record.item else { return [] }
         let outermostPackage = tree.outermostPackage(of: item, at: record.place)
-        let above = tree.ancestors(of: item, at: record.place).filter { subtreeLocks[$0] != nil }
+        let above = tree.ancestors(of: item, at: record.place).filter { locks.subtreeLock(of: $0) != nil }
         let resources: Set<Resource> = [.item(item), .item(outermostPackage ?? item)]
         return claims.aware.filter { id in
             guard id != claim.id, let outer = claims[id], outer.isHeld, areExempt(outer, claim) else {

@@ -59,11 +59,11 @@ extension Arbiter {
         claim.isIdentified = true
         claim.partyNumber = families.identify(id, as: party, isHeld: claim.isHeld)
         claims.replace(claim)
-        name(claim)
+        locks.name(claim)
         regroup(id)
         waits.noteIdentity(of: id)
         if claim.isHeld {
-            if countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
+            if locks.countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
             // D1: the party also matters for claims that were made within this one.
             agenda.addCycleCandidates(waitForGraph.nested(in: id))
@@ -109,18 +109,6 @@ extension Arbiter {
         if waits.remove(claim) { waitForGraph.removeWaiter(claim) }
     }
 
-    /// Enters the party number of a claim in its lock queues.
-    private mutating func name(_ claim: Claim) {
-        claim.forEachRequiredLock { lock in
-            guard let place = lockQueues.index(forKey: lock.resource) else { return }
-            if claim.isHeld {
-                lockQueues.values[place].held.name(claim.id, claim.partyNumber, lock.isWrite)
-            } else {
-                lockQueues.values[place].waiting.name(claim.id, claim.partyNumber, lock.isWrite)
-            }
-        }
-    }
-
     /// Enters a claim in its lock queues.
     ///
     /// Returns whether it is the first claim of its program to hold a resource in its kind.
@@ -134,19 +122,16 @@ extension Arbiter {
     @discardableResult
     mutating func enter(_ claim: Claim, _ lock: RequiredLock) -> Bool {
         guard claim.isHeld else {
-            let waiters = lockQueues[lock.resource, default: LockQueue()].wait(
-                claim.id, claim.partyNumber, lock.isWrite)
-            noteLength(of: lock.resource, waiters)
+            noteLength(of: lock.resource, locks.wait(claim, for: lock))
             groupHolders(at: lock.resource)
             return false
         }
-        let holders = lockQueues[lock.resource, default: LockQueue()].hold(
-            claim.id, claim.partyNumber, lock.isWrite)
+        let holders = locks.hold(claim, lock)
         if !contentions.isEmpty, contentions[claim.id] != nil {
             contentions.join(claim, at: lock.resource, of: limits.holders)
         }
-        if holders > limits.holders || !holderGroups.isEmpty { addToGroups(claim, at: lock, of: holders) }
-        return countHold(claim, at: lock)
+        if holders > limits.holders || locks.hasGroups { addToGroups(claim, at: lock, of: holders) }
+        return locks.countHold(claim, at: lock)
     }
 
     /// Returns whether it was the last claim of its program to hold a resource in its kind.
@@ -159,19 +144,14 @@ extension Arbiter {
 
     @discardableResult
     mutating func leave(_ claim: Claim, _ lock: RequiredLock) -> Bool {
-        guard let place = lockQueues.index(forKey: lock.resource) else { return false }
+        guard let left = locks.leave(claim, lock) else { return false }
         if claim.isHeld {
-            lockQueues.values[place].held.remove(claim.id, lock.isWrite)
             leaveResourceContention(claim.id, at: lock.resource)
-            if !holderGroups.isEmpty {
-                removeFromGroups(claim.id, at: lock.resource, of: lockQueues.values[place].held.count)
-            }
+            if locks.hasGroups { removeFromGroups(claim.id, at: lock.resource, of: left) }
         } else {
-            lockQueues.values[place].waiting.remove(claim.id, lock.isWrite)
-            if lockQueues.values[place].waiting.isEmpty { resetNonblocking(at: lock.resource) }
-            noteLength(of: lock.resource, lockQueues.values[place].waiting.count)
+            if left == 0 { resetNonblocking(at: lock.resource) }
+            noteLength(of: lock.resource, left)
         }
-        if lockQueues.values[place].isEmpty { lockQueues.remove(at: place) }
-        return uncountHold(claim, at: lock)
+        return locks.uncountHold(claim, at: lock)
     }
 }

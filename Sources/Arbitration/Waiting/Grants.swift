@@ -53,7 +53,7 @@ extension Arbiter {
         if !registry.isEmpty, !claim.onlyReads { registry.noteEntry(of: claim.id) }
         var meetsWaiters = registry.isRelinquished(to: claim.id)
         claim.forEachRequiredLock { lock in
-            if let lockQueue = lockQueues[lock.resource], !lockQueue.waiting.isEmpty { meetsWaiters = true }
+            if let lockQueue = locks[lock.resource], !lockQueue.waiting.isEmpty { meetsWaiters = true }
         }
         if meetsWaiters { agenda.addHolder(claim.id) }
     }
@@ -64,8 +64,8 @@ extension Arbiter {
         // B1.
         if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
         claim.forEachPart { part in
-            guard part.access.isWrite, let lockQueue = lockQueues[.item(part.item)] else { return }
-            if !holderGroups.isEmpty, let grouping = holderGroups[.item(part.item)],
+            guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }
+            if locks.hasGroups, let grouping = locks.groups(at: .item(part.item)),
                 grouping.hasFewKindsOfWriters
             {
                 preempted += self.preempted(by: claim, of: grouping)
@@ -199,7 +199,7 @@ extension Arbiter {
     /// This is so if few claims wait there, and for nothing else. Otherwise the result is nil.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
         guard holder.isOnOneItem else { return nil }
-        guard let waiting = lockQueues[.item(holder.first.item)]?.waiting else { return [] }
+        guard let waiting = locks[.item(holder.first.item)]?.waiting else { return [] }
         guard waiting.count <= Self.fewWaiters else { return nil }
         let all = Array(waiting.writers) + Array(waiting.readers)
         guard all.allSatisfy({ claims[$0]?.isOnOneItem ?? true }) else { return nil }
