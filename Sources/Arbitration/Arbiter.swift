@@ -24,13 +24,6 @@ public struct Arbiter: Sendable {
     var clock = Clock()
     var now: Instant { clock.now }
 
-    /// The number of events below their items that presenters of each share received since the last reading.
-    var subitemEventCounts: [UInt32: Int] = [:]
-    /// The number of events, questions and access sessions about the items of each share's presenters.
-    var ownEventCounts: [UInt32: Int] = [:]
-    /// The same number for the present event only.
-    var ownEventCountsOfEvent: [UInt32: Int] = [:]
-
     var agenda = Agenda()
 
     public init(bounds: Bounds, limits: WorkLimits = WorkLimits()) {
@@ -41,7 +34,7 @@ public struct Arbiter: Sendable {
     public mutating func handle(_ event: ArbiterEvent, at now: Instant, into effects: inout [Effect]) {
         clock.advance(to: now)
         waits.forgetRefusals()
-        if !ownEventCountsOfEvent.isEmpty { ownEventCountsOfEvent.removeAll(keepingCapacity: true) }
+        registry.eventCounts.beginEvent()
         switch event {
         case .claimed(let request):
             if grantUncontended(request, &effects) { return } else { claim(request, &effects) }
@@ -97,31 +90,12 @@ public struct Arbiter: Sendable {
 
     /// Returns the number of events below their items that presenters received, by share, and resets it.
     public mutating func takeSubitemEventCounts() -> [UInt32: Int] {
-        if subitemEventCounts.isEmpty { return [:] }
-        defer { subitemEventCounts = [:] }
-        return subitemEventCounts
+        registry.eventCounts.takeSubitemEvents()
     }
 
     /// Returns the number of events and questions about the presenters' own items, by share, and resets it.
     public mutating func takeOwnEventCounts() -> [UInt32: Int] {
-        if ownEventCounts.isEmpty { return [:] }
-        defer { ownEventCounts = [:] }
-        return ownEventCounts
-    }
-
-    /// The number of events and questions of one arbiter event that are not counted.
-    ///
-    /// They cost the user that caused them no more than the event itself. Otherwise frequent small events of another user
-    /// could have a guest muted.
-    private static let attentionsForNothing = 16
-
-    mutating func countOwnEvent(of presenter: PresenterRecord) {
-        guard let guest = presenter.presenter.guest else { return }
-        ownEventCountsOfEvent[guest, default: 0] += 1
-        let count = ownEventCountsOfEvent[guest] ?? 0
-        guard count > Self.attentionsForNothing else { return }
-        // Above the limit, the first ones of such an event count as well.
-        ownEventCounts[guest, default: 0] += count == Self.attentionsForNothing + 1 ? count : 1
+        registry.eventCounts.takeItemEvents()
     }
 
     /// One claim that a waiting claim waits for (Q1); nil if there is none.

@@ -169,9 +169,7 @@ extension Arbiter {
     /// Whether no record of a claim, question or access session is left, as it must be when all have ended.
     public var isAtRest: Bool {
         claims.isEmpty && locks.isEmpty && waits.isEmpty && contentions.isEmpty && families.isEmpty
-            && registry.accessSessions.isEmpty && registry.questions.isEmpty && registry.consultations.isEmpty
-            && registry.openQuestionCounts.isEmpty
-            && registry.guestWaiters.isEmpty
+            && registry.isAtRest
             && waits.countOfWatched == 0 && waitForGraph.isEmpty
     }
 

@@ -187,7 +187,7 @@ extension Arbiter {
                 continue
             }
             leavePlace(presenter)
-            registry.records[presenter]?.place = move.to
+            registry.updateRecord(presenter) { $0.place = move.to }
             enterPlace(presenter, in: move.to.directory)
         }
     }
@@ -228,18 +228,17 @@ extension Arbiter {
         guard registry.records[id] != nil else { return }
         leavePlace(id)
         registry.leave(id)
-        registry.records[id]?.place = place
+        registry.updateRecord(id) { $0.place = place }
         registry.enter(id, at: item)
         enterPlace(id, in: tree.parent(of: item, at: place))
     }
 
     /// Counts a presenter at the directory of its item.
     mutating func enterPlace(_ id: PresenterID, in directory: ItemID?) {
-        registry.records[id]?.place.directory = directory
+        registry.enterDirectory(directory, id)
         guard let directory else { return }
         tree.ensureNode(directory)
         tree.count(1, from: directory)
-        registry.byDirectory[directory, default: []].insert(id)
     }
 
     mutating func leavePlace(_ id: PresenterID) {
@@ -248,7 +247,6 @@ extension Arbiter {
             return
         }
         tree.count(-1, from: directory)
-        registry.byDirectory[directory]?.remove(id)
-        if registry.byDirectory[directory]?.isEmpty ?? false { registry.byDirectory[directory] = nil }
+        registry.leaveDirectory(directory, id)
     }
 }

@@ -146,6 +146,22 @@ extension AccessSession {
         deleted = nil
     }
 
+    /// Notes an access that belongs to the session.
+    mutating func noteAccess(_ cause: Cause) {
+        // The first purpose makes the session its own: it shares no relinquishment with others.
+        if party.purpose == nil, cause.party.purpose != nil { party = cause.party }
+        self.cause = cause
+    }
+
+    /// Continues the session after its question was answered or forfeited.
+    mutating func closeQuestion(lacksConsent isRefused: Bool) {
+        question = nil
+        if isRefused { lacksConsent = true }
+    }
+
+    /// P7: Gives up all questions that were not asked yet.
+    mutating func forfeitPendingQuestions() { (pendingQuestions, hasForfeited) = ([], true) }
+
     /// Notes that a question was asked.
     mutating func take(_ question: QuestionID, _ questionKind: QuestionKind, asksAboutLoss: Bool) {
         asked.append(questionKind)

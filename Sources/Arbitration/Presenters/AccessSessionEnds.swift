@@ -8,14 +8,12 @@ extension Arbiter {
     /// N3: An emptied session ends at once after an aware claim, otherwise later, so that a save of several steps is one
     /// session.
     mutating func leaveAccessSessions(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
-        guard let consultation = registry.consultations.removeValue(forKey: id) else { return }
+        guard let consultation = registry.removeConsultation(of: id) else { return }
         for accessSession in consultation.accessSessions {
-            guard let entry = registry.accessSessions.index(forKey: accessSession) else { continue }
-            registry.accessSessions.values[entry].members.removeAll { $0 == id }
-            registry.accessSessions.values[entry].stopAsking(for: id)
-            guard registry.accessSessions.values[entry].members.isEmpty else { continue }
-            let isOver = atOnce && !registry.accessSessions.values[entry].asksAboutLoss
-            if isOver || !registry.accessSessions.values[entry].hasUnreported {
+            guard registry.removeMember(id, from: accessSession),
+                let emptied = registry.accessSessions[accessSession]
+            else { continue }
+            if atOnce && !emptied.asksAboutLoss || !emptied.hasUnreported {
                 endAccessSession(accessSession, &effects)
             } else {
                 beginTrailing(accessSession)
@@ -24,15 +22,12 @@ extension Arbiter {
     }
 
     mutating func beginTrailing(_ id: AccessSessionID) {
-        guard let entry = registry.accessSessions.index(forKey: id) else { return }
         // With no claim waiting, an open question does not delay the end, except one about a deletion that has happened.
-        if registry.accessSessions.values[entry].asksAboutLoss { return }
+        guard let accessSession = registry.accessSessions[id], !accessSession.asksAboutLoss else { return }
         // N10.
-        let span =
-            registry.accessSessions.values[entry].hasSteps
-            ? max(bounds.steps, bounds.trailing) : bounds.trailing
+        let span = accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing
         let end = now + span
-        registry.accessSessions.values[entry].end = end
+        registry.updateAccessSession(id) { $0.end = end }
         clock.setTimer(for: .accessSession(id), at: end)
     }
 
@@ -62,7 +57,7 @@ extension Arbiter {
                 !itemEvent.isToldAtOnce
                 && registry.accessSessions[id]?.nameEvents.knows(anyOf: itemEvent.names) ?? false
             if isTold { reportNameEvents(of: id, &effects) }
-            registry.accessSessions[id]?.nameEvents.forget(itemEvent.names)
+            registry.updateAccessSession(id) { $0.nameEvents.forget(itemEvent.names) }
         }
     }
 
@@ -108,12 +103,11 @@ extension Arbiter {
 
     /// N3: Ends a session, and tells its events before its reacquire.
     mutating func endAccessSession(_ id: AccessSessionID, _ effects: inout [Effect]) {
-        guard let accessSession = registry.accessSessions.removeValue(forKey: id),
+        guard let accessSession = registry.removeAccessSession(id),
             let record = registry.records[accessSession.presenter]
         else {
             return
         }
-        registry.records[accessSession.presenter]?.accessSessions.removeAll { $0 == id }
         if accessSession.isRelinquished {
             reportSessionsWithoutRelinquishment(but: accessSession, record, &effects)
         }
@@ -147,7 +141,7 @@ extension Arbiter {
         leaveAccessSessions(claim.id, atOnce: false, &effects)
         // P6: later writes of its handle are the presenter's own, too.
         if !ownPresenters.isEmpty {
-            registry.consultations[claim.id] = Consultation(ownPresenters: ownPresenters)
+            registry.beginConsultation(of: claim.id, Consultation(ownPresenters: ownPresenters))
         }
     }
 
@@ -166,7 +160,7 @@ extension Arbiter {
     /// Adds a pending save to the sessions in which its name was vacated.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
-        var (consultation, known): (Consultation, Set<AccessSessionID>) = (Consultation(), [])
+        var (joined, known): ([AccessSessionID], Set<AccessSessionID>) = ([], [])
         claim.forEachPart { part in
             var concerned: [PresenterID] = []
             forEachConcerned(by: part, of: claim) { id, relation in
@@ -175,14 +169,13 @@ extension Arbiter {
             for id in concerned.sorted() {
                 guard let record = registry.records[id],
                     let accessSession = registry.accessSession(of: party, isWrite: true, at: record),
-                    let entry = registry.accessSessions.index(forKey: accessSession),
                     known.insert(accessSession).inserted
                 else { continue }
-                registry.accessSessions.values[entry].members.append(claim.id)
-                registry.accessSessions.values[entry].end = nil
-                consultation.accessSessions.append(accessSession)
+                joined.append(accessSession)
             }
         }
-        if !consultation.accessSessions.isEmpty { registry.consultations[claim.id] = consultation }
+        if joined.isEmpty { return }
+        registry.beginConsultation(of: claim.id)
+        for accessSession in joined { registry.addMember(claim.id, to: accessSession) }
     }
 }

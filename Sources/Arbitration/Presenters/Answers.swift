@@ -7,8 +7,7 @@ extension Arbiter {
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
         // P8: late or not, the presenter answers again.
-        registry.records[presenter]?.forfeits = 0
-        registry.records[presenter]?.unaskedWrites = []
+        registry.updateRecord(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
         }
@@ -23,18 +22,18 @@ extension Arbiter {
     /// P4, P7, P8: Forfeits a question at its deadline.
     mutating func forfeit(_ id: QuestionID, _ effects: inout [Effect]) {
         guard let question = registry.close(id) else { return }
-        registry.records[question.presenter]?.forfeits += 1
+        registry.updateRecord(question.presenter) { $0.forfeits += 1 }
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
         // P4: the session that asked may have ended.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
-            guard let entry = arbiter.registry.accessSessions.index(forKey: accessSession) else { return }
-            arbiter.registry.accessSessions.values[entry].pendingQuestions = []
-            arbiter.registry.accessSessions.values[entry].hasForfeited = true
-            if accessSession == question.accessSession { return }
-            arbiter.excuse(arbiter.registry.accessSessions.values[entry].party, by: question.presenter)
+            arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }
+            guard accessSession != question.accessSession,
+                let party = arbiter.registry.accessSessions[accessSession]?.party
+            else { return }
+            arbiter.excuse(party, by: question.presenter)
         }
     }
 
@@ -43,7 +42,7 @@ extension Arbiter {
         guard let process = party.process, var excused = registry.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
         excused[process] = now + bounds.excused
-        registry.records[id]?.excused = excused
+        registry.updateRecord(id) { $0.excused = excused }
     }
 
     /// Continues every session that waited for an answer.
@@ -52,11 +51,8 @@ extension Arbiter {
         _ body: (inout Arbiter, AccessSessionID, inout [Effect]) -> Void
     ) {
         for id in registry.records[question.presenter]?.accessSessions ?? [] {
-            guard let entry = registry.accessSessions.index(forKey: id),
-                registry.accessSessions.values[entry].question == question.id
-            else { continue }
-            registry.accessSessions.values[entry].question = nil
-            if lacksConsent { registry.accessSessions.values[entry].lacksConsent = true }
+            guard registry.accessSessions[id]?.question == question.id else { continue }
+            registry.updateAccessSession(id) { $0.closeQuestion(lacksConsent: lacksConsent) }
             body(&self, id, &effects)
             askNext(in: id, &effects)
         }
@@ -79,11 +75,10 @@ extension Arbiter {
 
     /// P4: Extends the time of a question, because its presenter reports progress.
     mutating func progress(_ id: QuestionID) {
-        guard let entry = registry.questions.index(forKey: id) else { return }
-        let question = registry.questions.values[entry]
+        guard let question = registry.questions[id] else { return }
         let deadline = min(now + time(for: question.request), question.asked + bounds.progress)
         guard deadline > question.deadline else { return }
-        registry.questions.values[entry].deadline = deadline
+        registry.setDeadline(of: id, to: deadline)
         clock.setTimer(for: .question(id), at: deadline)
         for accessSession in registry.records[question.presenter]?.accessSessions ?? []
         where registry.accessSessions[accessSession]?.question == id {
@@ -95,10 +90,10 @@ extension Arbiter {
 
     /// P4: Shortens the time of a question, but to no moment in the past.
     mutating func hurry(_ id: QuestionID, to span: TimeSpan) {
-        guard let entry = registry.questions.index(forKey: id) else { return }
-        let deadline = max(registry.questions.values[entry].asked + span, now)
-        guard deadline < registry.questions.values[entry].deadline else { return }
-        registry.questions.values[entry].deadline = deadline
+        guard let question = registry.questions[id] else { return }
+        let deadline = max(question.asked + span, now)
+        guard deadline < question.deadline else { return }
+        registry.setDeadline(of: id, to: deadline)
         clock.setTimer(for: .question(id), at: deadline)
     }
 
@@ -114,9 +109,8 @@ extension Arbiter {
         // D2: no party works for it any more.
         addRelativesToCandidates(of: record.presenter.party)
         for accessSession in record.accessSessions {
-            guard let ended = registry.accessSessions.removeValue(forKey: accessSession) else { continue }
+            guard let ended = registry.dissolve(accessSession) else { continue }
             for member in ended.members {
-                registry.consultations[member]?.accessSessions.removeAll { $0 == accessSession }
                 if claims[member]?.isHeld ?? false {
                     agenda.addHolder(member)
                 } else {
@@ -126,11 +120,7 @@ extension Arbiter {
         }
         leavePlace(id)
         registry.leave(id)
-        registry.records[id] = nil
-        registry.shrink()
-        if record.presenter.messages.contains(.accommodateSubitemDeletion) {
-            registry.agreeingToDeletions -= 1
-        }
+        registry.remove(id)
         // These claims wait to be identified only because of presenters, and this may have been the last presenter.
         agenda.addGrantCandidates(waits.toIdentify)
     }

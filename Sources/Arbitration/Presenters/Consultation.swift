@@ -20,19 +20,20 @@ extension Arbiter {
     }
 
     private mutating func consult(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
-        registry.consultations[claim.id] = Consultation()
+        registry.beginConsultation(of: claim.id)
         claims.update(claim.id) { $0.hasConsulted = true }
         // D2: from now on it waits for answers.
         agenda.addCycleCandidate(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }
         let unaskedWrites = unaskedWritesOfMuted(by: claim, party)
-        registry.consultations[claim.id]?.unaskedWrites = unaskedWrites
+        registry.updateConsultation(of: claim.id) { $0.unaskedWrites = unaskedWrites }
         var begun: [AccessSessionID] = []
         for (id, questionPlan) in questionPlans(of: claim, party).sorted(by: { $0.key < $1.key }) {
             if goesOnExcused(party, by: id) || registry.records[id]?.isLeftAlone ?? false {
-                registry.consultations[claim.id]?.skippedPresenters.append(id)
+                registry.updateConsultation(of: claim.id) { $0.skippedPresenters.append(id) }
             }
-            registry.consultations[claim.id]?.unaskedWrites += questionPlan.unaskedWrites.map { (id, $0) }
+            let unasked = questionPlan.unaskedWrites.map { (id, $0) }
+            registry.updateConsultation(of: claim.id) { $0.unaskedWrites += unasked }
             guard let accessSession = enter(claim, questionPlan, party, sessionOf: id, &effects) else {
                 continue
             }
@@ -59,7 +60,7 @@ extension Arbiter {
                 readers.append(id)
             }
         }
-        for id in readers { registry.records[id]?.isOutdated = false }
+        for id in readers { registry.updateRecord(id) { $0.isOutdated = false } }
     }
 
     /// P20: the questions of a claim for each presenter that it concerns, without the party's own.
@@ -96,7 +97,7 @@ extension Arbiter {
         guard let record = registry.records[id] else { return nil }
         // P5, P6.
         if isOnItsBehalf(party, answering: claim.answering, record) {
-            registry.consultations[claim.id]?.ownPresenters.append(id)
+            registry.updateConsultation(of: claim.id) { $0.ownPresenters.append(id) }
             return nil
         }
         // N15.
@@ -109,21 +110,14 @@ extension Arbiter {
         // There is nothing to ask now, and nothing to tell later.
         guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
-        if let entry = registry.accessSessions.index(forKey: accessSession) {
+        registry.updateAccessSession(accessSession) { accessSession in
             for (questionKind, access) in questionKinds {
-                registry.accessSessions.values[entry].enqueue(
-                    questionKind, Cause(party, access), by: claim.id)
+                accessSession.enqueue(questionKind, Cause(party, access), by: claim.id)
             }
-            // The first purpose makes the session its own: it shares no relinquishment with others.
-            if registry.accessSessions.values[entry].party.purpose == nil, party.purpose != nil {
-                registry.accessSessions.values[entry].party = party
-            }
-            registry.accessSessions.values[entry].members.append(claim.id)
-            registry.accessSessions.values[entry].cause = Cause(party, questionPlan.access)
-            registry.accessSessions.values[entry].end = nil
+            accessSession.noteAccess(Cause(party, questionPlan.access))
         }
-        registry.consultations[claim.id]?.accessSessions.append(accessSession)
-        countOwnEvent(of: record)
+        registry.addMember(claim.id, to: accessSession)
+        registry.eventCounts.countItemEvent(of: record)
         noteGuestWaiters(in: accessSession, by: [claim.id])
         return accessSession
     }
@@ -132,19 +126,20 @@ extension Arbiter {
         -> AccessSessionID
     {
         let id = registry.makeAccessSessionID()
-        registry.accessSessions[id] = AccessSession(
-            id: id, presenter: presenter, isWrite: access.isWrite, party: party, began: now,
-            cause: Cause(party, access))
-        registry.records[presenter]?.accessSessions.append(id)
+        registry.insert(
+            AccessSession(
+                id: id, presenter: presenter, isWrite: access.isWrite, party: party, began: now,
+                cause: Cause(party, access)))
         return id
     }
 
     /// Asks the next question of a session, or lets its members continue.
     mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
-        guard var accessSession = registry.accessSessions[id], accessSession.question == nil else { return }
-        guard !accessSession.pendingQuestions.isEmpty else { return settled(accessSession, &effects) }
-        let pendingQuestion = accessSession.pendingQuestions.removeFirst()
-        registry.accessSessions[id] = accessSession
+        guard let former = registry.accessSessions[id], former.question == nil else { return }
+        guard !former.pendingQuestions.isEmpty else { return settled(former, &effects) }
+        let pendingQuestion = former.pendingQuestions[0]
+        registry.updateAccessSession(id) { _ = $0.pendingQuestions.removeFirst() }
+        guard let accessSession = registry.accessSessions[id] else { return }
         if let record = registry.records[accessSession.presenter] {
             endTrailingSessions(of: record, but: pendingQuestion.cause.party, &effects)
             if isNeedless(pendingQuestion, record) { return askNext(in: id, &effects) }
@@ -157,7 +152,7 @@ extension Arbiter {
         if request == .save, bounds.askAgain > .zero,
             let open = registry.openSave(of: accessSession.presenter)
         {
-            registry.accessSessions[id]?.take(open, questionKind, asksAboutLoss: false)
+            registry.updateAccessSession(id) { $0.take(open, questionKind, asksAboutLoss: false) }
             return noteGuestWaiters(in: id, by: accessSession.members)
         }
         tellBeforeAsking(in: accessSession, &effects)
@@ -166,8 +161,9 @@ extension Arbiter {
             request: request,
             subitem: questionKind.subitem, cause: pendingQuestion.cause, asked: now,
             deadline: now + time(for: request))
-        registry.accessSessions[id]?.take(
-            question.id, questionKind, asksAboutLoss: pendingQuestion.loss != nil)
+        registry.updateAccessSession(id) {
+            $0.take(question.id, questionKind, asksAboutLoss: pendingQuestion.loss != nil)
+        }
         registry.open(question)
         noteGuestWaiters(in: id, by: accessSession.members)
         if request == .save {
@@ -175,7 +171,9 @@ extension Arbiter {
         }
         clock.setTimer(for: .question(question.id), at: question.deadline)
         effects.append(.ask(question))
-        if let record = registry.records[accessSession.presenter] { countOwnEvent(of: record) }
+        if let record = registry.records[accessSession.presenter] {
+            registry.eventCounts.countItemEvent(of: record)
+        }
         reviewRelatives(accessSession.presenter)
     }
 
@@ -203,7 +201,7 @@ extension Arbiter {
     /// P3: Removes the questions of a claim that went ahead.
     mutating func stopAsking(for id: ClaimID) {
         for accessSession in registry.consultations[id]?.accessSessions ?? [] {
-            registry.accessSessions[accessSession]?.stopAsking(for: id)
+            registry.updateAccessSession(accessSession) { $0.stopAsking(for: id) }
         }
     }
 

@@ -45,11 +45,11 @@ extension Arbiter {
         forGuest guest: UInt32
     ) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
         // Taken out, so that it is not copied.
-        guard var waitersOfGuest = registry.guestWaiters.removeValue(forKey: guest) else { return [] }
+        guard var waitersOfGuest = registry.takeGuestWaiters(of: guest) else { return [] }
         let found = waitersOfGuest.waiting { claim in
             waits.contains(claim) ? registry.firstQuestion(to: guest, for: claim)?.asked : nil
         }
-        registry.guestWaiters[guest] = waitersOfGuest
+        registry.setGuestWaiters(waitersOfGuest, of: guest)
         return found
     }
 
@@ -71,7 +71,9 @@ extension Arbiter {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
         else { return }
-        for claim in claims { registry.guestWaiters[guest]?.note(claim, of: families.party(of: claim)?.user) }
+        for claim in claims {
+            registry.noteGuestWaiter(claim, of: families.party(of: claim)?.user, for: guest)
+        }
     }
 }
 

@@ -7,13 +7,12 @@ extension Arbiter {
         var shown: [ItemID: Set<PresenterID>] = [:]
         for id in ids {
             guard let record = registry.records[id], record.mute == nil else { continue }
-            registry.records[id]?.mute = Suppression(began: registry.mutes.clock)
+            registry.beginMute(of: record)
             guard let item = record.item else { continue }
             shown[item, default: []].insert(id)
-            registry.mutedRepresentatives.enter(record, at: item)
         }
         for (item, some) in shown {
-            registry.mutes.pause(some, at: item, among: registry.presented[item] ?? [])
+            registry.mute(some, at: item)
         }
     }
 
@@ -22,15 +21,14 @@ extension Arbiter {
         for id in ids.sorted() {
             guard let record = registry.records[id], let mute = record.mute else { continue }
             let hasMissed = registry.hasMissedOwn(id)
-            registry.records[id]?.mute = nil
+            registry.endMute(of: record)
             guard let item = record.item else { continue }
             shown[item, default: []].insert(id)
-            registry.mutedRepresentatives.leave(record, item)
             if mute.hasMissedMove { tellOfMiss(.didMove, record, &effects) }
             if hasMissed { tellOfMisses(of: item, record, &effects) }
         }
         for (item, some) in shown {
-            registry.mutes.resume(some, at: item, among: registry.presented[item] ?? [])
+            registry.unmute(some, at: item)
         }
     }
 

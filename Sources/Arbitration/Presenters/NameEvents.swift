@@ -362,7 +362,7 @@ extension Arbiter {
             let record = registry.records[accessSession.presenter]
         else { return }
         tell(of: accessSession, accessSession.nameEvents.notices, record, &effects)
-        registry.accessSessions[id]?.discardAllEvents()
+        registry.updateAccessSession(id) { $0.discardAllEvents() }
     }
 
     /// N5: Tells all events but deletions.
@@ -377,7 +377,7 @@ extension Arbiter {
             of: accessSession, accessSession.nameEvents.notices.filter { !gone.contains($0.name) }, record,
             &effects
         )
-        registry.accessSessions[id]?.discardReportedEvents(but: gone)
+        registry.updateAccessSession(id) { $0.discardReportedEvents(but: gone) }
     }
 
     /// N3, N9: Tells moves first, then changes, then subitems.
@@ -436,7 +436,7 @@ extension Arbiter {
             }
             let names = accessSession.nameEvents.entries.map(\.name).filter { isInside($0.directory) }
             if !notices.isEmpty { tell(notices, inMidstOf: accessSession, record, &effects) }
-            registry.accessSessions[id]?.nameEvents.forget(names)
+            registry.updateAccessSession(id) { $0.nameEvents.forget(names) }
         }
     }
 
@@ -461,12 +461,12 @@ extension Arbiter {
         let told = notices.flatMap { notice in
             [notice.name] + (notice.subitem.former.map { [NameKey(notice.subitem.item, at: $0)] } ?? [])
         }
-        registry.accessSessions[accessSession.id]?.nameEvents.forget(told)
+        registry.updateAccessSession(accessSession.id) { $0.nameEvents.forget(told) }
         guard accessSession.deleted == nil else {
             return tellNames(notices, of: accessSession, record, &effects)
         }
         tell(of: accessSession, notices, record, &effects)
-        registry.accessSessions[accessSession.id]?.discardItemEvents()
+        registry.updateAccessSession(accessSession.id) { $0.discardItemEvents() }
     }
 
     /// N6: the cause of a `didChange` for a package's presenter that implements no notice of subitems.

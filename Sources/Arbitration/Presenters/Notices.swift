@@ -20,9 +20,9 @@ extension Arbiter {
         for (presenter, relation) in recipients(of: item, at: place) {
             guard let record = registry.records[presenter] else { continue }
             if isOwnDoing(cause.party, under: id, record) {
-                registry.records[presenter]?.unaskedWrites.remove(item)
+                registry.updateRecord(presenter) { _ = $0.unaskedWrites.remove(item) }
                 if relation != .directory { noteSave(by: presenter) }
-                registry.records[presenter]?.isOutdated = false
+                registry.updateRecord(presenter) { $0.isOutdated = false }
                 continue
             }
             count(relation, record)
@@ -58,8 +58,10 @@ extension Arbiter {
     /// N9: Cancels the deletion of an item that exists again, whichever party deleted it.
     private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in registry.records[presenter]?.accessSessions ?? [] {
-            registry.accessSessions[accessSession]?.deleted = nil
-            registry.accessSessions[accessSession]?.nameEvents.takeBackDeletion(of: item)
+            registry.updateAccessSession(accessSession) { accessSession in
+                accessSession.deleted = nil
+                accessSession.nameEvents.takeBackDeletion(of: item)
+            }
         }
     }
 
@@ -123,7 +125,9 @@ extension Arbiter {
         let cause = Cause(party, .write(.forDeleting))
         noteMissed(item, at: place, by: party)
         let concerned = recipients(of: item, deletedAt: place)
-        for (presenter, _) in concerned { registry.records[presenter]?.unaskedWrites.remove(item) }
+        for (presenter, _) in concerned {
+            registry.updateRecord(presenter) { _ = $0.unaskedWrites.remove(item) }
+        }
         let isPlainDirectory = tree.isPlainDirectory(item)
         if tree.isDirectory(item) {
             for (presenter, relation) in concerned where relation != .item {
@@ -168,10 +172,11 @@ extension Arbiter {
                 questions[id].map { QuestionKind(request: $0.request, subitem: $0.subitem) == questionKind }
                     ?? false
             }
-            guard let entry = registry.accessSessions.index(forKey: id),
-                registry.accessSessions.values[entry].enqueueAboutLoss(questionKind, cause, isOpen: isAsked)
-            else { continue }
-            registry.accessSessions.values[entry].end = nil
+            let isWaitedFor = registry.updateAccessSession(id) {
+                $0.enqueueAboutLoss(questionKind, cause, isOpen: isAsked)
+            }
+            guard isWaitedFor ?? false else { continue }
+            registry.updateAccessSession(id) { $0.end = nil }
             askNext(in: id, &effects)
         }
     }
@@ -235,9 +240,11 @@ extension Arbiter {
             guard let record = registry.records[id] else { continue }
             if isOwnDoing(cause.party, under: claim, record) {
                 for accessSession in relation == .item ? [] : record.accessSessions {
-                    registry.accessSessions[accessSession]?.nameEvents.know(itemEvent)
+                    registry.updateAccessSession(accessSession) { $0.nameEvents.know(itemEvent) }
                 }
-                if cause.access.changesContents { registry.records[id]?.isOutdated = false }
+                if cause.access.changesContents {
+                    registry.updateRecord(id) { $0.isOutdated = false }
+                }
                 continue
             }
             count(relation, record)
@@ -248,14 +255,16 @@ extension Arbiter {
     /// Returns whether a presenter is muted, and marks a move by another party to be told later (N15).
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
-        if !isOwnDoing(party, under: claim, record) { registry.records[id]?.mute?.hasMissedMove = true }
+        if !isOwnDoing(party, under: claim, record) {
+            registry.updateRecord(id) { $0.mute?.hasMissedMove = true }
+        }
         return true
     }
 
     /// Events of names below are counted separately from those of the presenter's own item.
     private mutating func count(_ relation: PresenterRelation, _ record: PresenterRecord) {
-        if relation != .directory { return countOwnEvent(of: record) }
-        if let guest = record.presenter.guest { subitemEventCounts[guest, default: 0] += 1 }
+        if relation != .directory { return registry.eventCounts.countItemEvent(of: record) }
+        registry.eventCounts.countSubitemEvent(of: record)
     }
 
     /// P5, P6: whether an event is a presenter's own doing, so that it is not told.
@@ -272,7 +281,10 @@ extension Arbiter {
     private mutating func noteSave(by id: PresenterID) {
         guard let asked = registry.records[id]?.saveAsked else { return }
         // With progress reports, a save may take longer.
-        if now < asked + bounds.save || registry.openSave(of: id) != nil { registry.records[id]?.saved = now }
+        if now < asked + bounds.save || registry.openSave(of: id) != nil {
+            let now = now
+            registry.updateRecord(id) { $0.saved = now }
+        }
     }
 
     private mutating func note(
@@ -282,7 +294,7 @@ extension Arbiter {
         let (cause, names) = (itemEvent.cause, itemEvent.names)
         // P24.
         if !record.hearsOfChanges, cause.access.changesContents {
-            registry.records[record.id]?.isOutdated = true
+            registry.updateRecord(record.id) { $0.isOutdated = true }
         }
         if !itemEvent.isToldAtOnce {
             endTrailingSessions(of: record, but: cause.party, &effects) { accessSession in
@@ -296,13 +308,14 @@ extension Arbiter {
             ?? currentAccessSession(of: cause.party, isWrite: true, at: record, &effects)
             ?? makeAccessSession(with: record.id, cause.party, cause.access)
         handOverNames(to: itemEvent, in: id, at: record.id, &effects)
-        guard let entry = registry.accessSessions.index(forKey: id) else { return }
-        body(&registry.accessSessions.values[entry])
-        registry.accessSessions.values[entry].cause = cause
+        let knownNames = registry.updateAccessSession(id) { accessSession in
+            body(&accessSession)
+            accessSession.cause = cause
+            return accessSession.nameEvents.entries.count
+        }
+        guard let knownNames else { return }
         // N7, N8.
-        let isFull =
-            registry.accessSessions.values[entry].nameEvents.entries.count
-            >= NameEventLog.most(among: registry.records.count)
+        let isFull = knownNames >= NameEventLog.most(among: registry.records.count)
         if isFull || itemEvent.isToldAtOnce { reportNameEvents(of: id, &effects) }
         // N12.
         if itemEvent.isOngoing { reportWritten(names, of: id, &effects) }

@@ -1,43 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every presenter, with the access sessions, questions and consultations.
+/// Every presenter, with the access sessions, questions and consultations; empty in nearly all mounts.
 ///
-/// Invariants, together with the arbiter's (I5):
+/// A claim that concerns no presenter costs nothing here.
 ///
-/// - Each session is in its presenter's list.
+/// Invariants (I5):
+///
+/// - Each session is in its presenter's list, and in no other.
 /// - Each member of a session has the session in its consultation, and the reverse.
-/// - Each open question has a presenter.
-/// - `openQuestionCounts` counts the open questions by process.
+/// - Each open question has a presenter, and is in its list.
+/// - `openQuestionCounts` counts the open questions by process, and `guestWaiters` by share.
+/// - Each presenter with an item is in the list of that item, and of its directory.
+/// - `pauses` and `mutes` know each presenter that is paused or muted.
 struct PresenterRegistry: Sendable {
-    var records: [PresenterID: PresenterRecord] = [:]
+    private(set) var records: [PresenterID: PresenterRecord] = [:]
     /// Presenters by item, sorted.
-    var presented: [ItemID: [PresenterID]] = [:]
+    private(set) var presented: [ItemID: [PresenterID]] = [:]
     /// Presenters by the directory of their item.
-    var byDirectory: [ItemID: Set<PresenterID>] = [:]
+    private(set) var byDirectory: [ItemID: Set<PresenterID>] = [:]
     /// Presenters that are told of no names below their item (N14).
-    var pauses = SuppressionIndex()
+    private(set) var pauses = SuppressionIndex()
     /// Presenters that are neither asked nor told about their item (N15).
-    var mutes = SuppressionIndex()
+    private(set) var mutes = SuppressionIndex()
     /// The muted presenters for which unasked writes are noted (N15).
-    var mutedRepresentatives = MutedRepresentatives()
+    private(set) var mutedRepresentatives = MutedRepresentatives()
     /// The number of presenters that accommodate deletions of subitems (P18).
-    var agreeingToDeletions = 0
-    var accessSessions: [AccessSessionID: AccessSession] = [:]
-    var questions: [QuestionID: Question] = [:]
-    var consultations: [ClaimID: Consultation] = [:]
+    private(set) var agreeingToDeletions = 0
+    private(set) var accessSessions: [AccessSessionID: AccessSession] = [:]
+    private(set) var questions: [QuestionID: Question] = [:]
+    private(set) var consultations: [ClaimID: Consultation] = [:]
     /// The number of answers that the presenters of each process owe.
-    var openQuestionCounts: [ProcessID: Int] = [:]
+    private(set) var openQuestionCounts: [ProcessID: Int] = [:]
     /// The same number by the share of the presenter, with the waiting claims.
-    var guestWaiters: [UInt32: GuestWaiters] = [:]
-    private var nextTurn: UInt64 = 1
+    private(set) var guestWaiters: [UInt32: GuestWaiters] = [:]
+    /// The events and questions of each share's presenters since the last reading.
+    var eventCounts = PresenterEventCounts()
+    private var nextAccessSession: UInt64 = 1
     private var nextQuestion: UInt64 = 1
 
     var isEmpty: Bool { records.isEmpty }
 
     mutating func makeAccessSessionID() -> AccessSessionID {
-        defer { nextTurn += 1 }
-        return AccessSessionID(nextTurn)
+        defer { nextAccessSession += 1 }
+        return AccessSessionID(nextAccessSession)
     }
 
     mutating func makeQuestionID() -> QuestionID {
@@ -45,18 +51,38 @@ struct PresenterRegistry: Sendable {
         return QuestionID(nextQuestion)
     }
 
+    /// Whether no session, question or consultation is left.
+    var isAtRest: Bool {
+        accessSessions.isEmpty && questions.isEmpty && consultations.isEmpty && openQuestionCounts.isEmpty
+            && guestWaiters.isEmpty
+    }
+}
+
+/// Presenters and their places.
+extension PresenterRegistry {
     mutating func insert(_ presenter: Presenter) {
         records[presenter.id] = PresenterRecord(presenter)
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
-    /// Releases the memory of removed presenters.
-    mutating func shrink() {
+    /// Removes a presenter that has left its item, and whose sessions and questions are removed.
+    mutating func remove(_ id: PresenterID) {
+        let former = records.removeValue(forKey: id)
+        if former?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false {
+            agreeingToDeletions -= 1
+        }
         records.shrinkIfSparse()
         presented.shrinkIfSparse()
         byDirectory.shrinkIfSparse()
         accessSessions.shrinkIfSparse()
         questions.shrinkIfSparse()
+    }
+
+    /// Changes the record of a presenter in place, if there is one.
+    @inline(__always)
+    mutating func updateRecord(_ id: PresenterID, _ body: (inout PresenterRecord) -> Void) {
+        guard let entry = records.index(forKey: id) else { return }
+        body(&records.values[entry])
     }
 
     mutating func enter(_ id: PresenterID, at item: ItemID) {
@@ -82,10 +108,126 @@ struct PresenterRegistry: Sendable {
         mutedRepresentatives.leave(record, item)
     }
 
+    /// Sets the directory of a presenter's item.
+    mutating func enterDirectory(_ directory: ItemID?, _ id: PresenterID) {
+        records[id]?.place.directory = directory
+        if let directory { byDirectory[directory, default: []].insert(id) }
+    }
+
+    mutating func leaveDirectory(_ directory: ItemID, _ id: PresenterID) {
+        byDirectory[directory]?.remove(id)
+        if byDirectory[directory]?.isEmpty ?? false { byDirectory[directory] = nil }
+    }
+}
+
+/// Paused and muted presenters.
+extension PresenterRegistry {
+    mutating func beginPause(of id: PresenterID) {
+        records[id]?.pause = Suppression(began: pauses.clock)
+    }
+
+    mutating func pause(_ ids: Set<PresenterID>, at item: ItemID) {
+        pauses.pause(ids, at: item, among: presented[item] ?? [])
+    }
+
+    mutating func resume(_ ids: Set<PresenterID>, at item: ItemID) {
+        pauses.resume(ids, at: item, among: presented[item] ?? [])
+    }
+
+    mutating func beginMute(of record: PresenterRecord) {
+        records[record.id]?.mute = Suppression(began: mutes.clock)
+        if let item = record.item { mutedRepresentatives.enter(record, at: item) }
+    }
+
+    mutating func mute(_ ids: Set<PresenterID>, at item: ItemID) {
+        mutes.pause(ids, at: item, among: presented[item] ?? [])
+    }
+
+    mutating func endMute(of record: PresenterRecord) {
+        records[record.id]?.mute = nil
+        if let item = record.item { mutedRepresentatives.leave(record, item) }
+    }
+
+    mutating func unmute(_ ids: Set<PresenterID>, at item: ItemID) {
+        mutes.resume(ids, at: item, among: presented[item] ?? [])
+    }
+
+    /// Notes an event of an item for its muted presenters.
+    mutating func noteMissed(of item: ItemID, by doer: Party) { mutes.noteHappening(below: item, by: doer) }
+
+    /// Notes an event in a plain directory for its paused presenters.
+    mutating func noteMissed(in directory: ItemID) { pauses.noteHappening(below: directory) }
+
     /// N14: whether events below a paused presenter's item were not told to it.
     func hasMissed(_ id: PresenterID) -> Bool {
         guard let record = records[id], let pause = record.pause else { return false }
         return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false
+    }
+
+}
+
+/// Access sessions and the consultations of their members.
+extension PresenterRegistry {
+    mutating func insert(_ accessSession: AccessSession) {
+        accessSessions[accessSession.id] = accessSession
+        records[accessSession.presenter]?.accessSessions.append(accessSession.id)
+    }
+
+    /// Removes a session; its members keep it in their consultations.
+    mutating func removeAccessSession(_ id: AccessSessionID) -> AccessSession? {
+        guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
+        records[removed.presenter]?.accessSessions.removeAll { $0 == id }
+        return removed
+    }
+
+    /// Removes a session, also from the consultations of its members.
+    mutating func dissolve(_ id: AccessSessionID) -> AccessSession? {
+        guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
+        for member in removed.members { consultations[member]?.accessSessions.removeAll { $0 == id } }
+        return removed
+    }
+
+    /// Changes a session in place, if there is one.
+    @inline(__always)
+    @discardableResult
+    mutating func updateAccessSession<Result>(
+        _ id: AccessSessionID, _ body: (inout AccessSession) -> Result
+    ) -> Result? {
+        guard let entry = accessSessions.index(forKey: id) else { return nil }
+        return body(&accessSessions.values[entry])
+    }
+
+    mutating func beginConsultation(
+        of claim: ClaimID, _ consultation: Consultation = Consultation()
+    ) { consultations[claim] = consultation }
+
+    /// Removes the consultation of a claim; the claim is still a member of its sessions.
+    mutating func removeConsultation(of claim: ClaimID) -> Consultation? {
+        consultations.removeValue(forKey: claim)
+    }
+
+    /// Changes the consultation of a claim in place, if there is one.
+    @inline(__always)
+    mutating func updateConsultation(of claim: ClaimID, _ body: (inout Consultation) -> Void) {
+        guard let entry = consultations.index(forKey: claim) else { return }
+        body(&consultations.values[entry])
+    }
+
+    /// Adds a claim that has a consultation to a session, which so does not end.
+    mutating func addMember(_ claim: ClaimID, to id: AccessSessionID) {
+        if let entry = accessSessions.index(forKey: id) {
+            accessSessions.values[entry].members.append(claim)
+            accessSessions.values[entry].end = nil
+        }
+        consultations[claim]?.accessSessions.append(id)
+    }
+
+    /// Removes a claim from a session, with its questions; returns whether the session has no members now.
+    mutating func removeMember(_ claim: ClaimID, from id: AccessSessionID) -> Bool {
+        guard let entry = accessSessions.index(forKey: id) else { return false }
+        accessSessions.values[entry].members.removeAll { $0 == claim }
+        accessSessions.values[entry].stopAsking(for: claim)
+        return accessSessions.values[entry].members.isEmpty
     }
 
     /// The session to which an access of a party belongs, out of those that accept new claims.
@@ -150,6 +292,10 @@ struct PresenterRegistry: Sendable {
         } ?? false
     }
 
+}
+
+/// Questions.
+extension PresenterRegistry {
     mutating func open(_ question: Question) {
         questions[question.id] = question
         records[question.presenter]?.questions.append(question.id)
@@ -172,6 +318,21 @@ struct PresenterRegistry: Sendable {
         }
         return question
     }
+
+    /// P4.
+    mutating func setDeadline(of id: QuestionID, to deadline: Instant) { questions[id]?.deadline = deadline }
+
+    /// Notes a claim that waits for an open question to a share's presenter.
+    mutating func noteGuestWaiter(_ claim: ClaimID, of user: UInt32?, for guest: UInt32) {
+        guestWaiters[guest]?.note(claim, of: user)
+    }
+
+    /// Takes the waiting claims of a share out, to change them in place.
+    mutating func takeGuestWaiters(of guest: UInt32) -> GuestWaiters? {
+        guestWaiters.removeValue(forKey: guest)
+    }
+
+    mutating func setGuestWaiters(_ waiters: GuestWaiters, of guest: UInt32) { guestWaiters[guest] = waiters }
 
     /// The presenter's own process and that of its server.
     func processes(of id: PresenterID) -> [ProcessID] {
@@ -209,44 +370,5 @@ struct PresenterRegistry: Sendable {
     /// Whether a presenter has open questions.
     func hasOpenQuestions(_ presenter: PresenterID) -> Bool {
         !(records[presenter]?.questions.isEmpty ?? true)
-    }
-}
-
-extension Party {
-    /// P5: whether the accesses of this party are a presenter's own.
-    func isOwn(of presenter: Party) -> Bool {
-        if let purpose { return purpose == presenter.purpose }
-        return isSameProcess(as: presenter)
-    }
-
-    /// Whether accesses of both parties belong to one session.
-    ///
-    /// They do for one process and its ancestors; between two purposes, if these are equal. All unknown parties count as one
-    /// program, which matters only to notices: no presenter is asked twice about them.
-    func isOneProgram(with other: Party) -> Bool {
-        if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
-        if process == nil, other.process == nil { return true }
-        return isRelated(to: other)
-    }
-}
-
-extension [PresenterID] {
-    /// The index of a presenter in a sorted list, or where it belongs.
-    private func place(of id: PresenterID) -> Int {
-        var (low, high) = (0, count)
-        // A new presenter has the highest number.
-        if let last, last < id { return count }
-        while low < high {
-            let middle = (low + high) / 2
-            if self[middle] < id { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
-
-    mutating func insertSorted(_ id: PresenterID) { insert(id, at: place(of: id)) }
-
-    mutating func removeSorted(_ id: PresenterID) {
-        let place = place(of: id)
-        if place < count, self[place] == id { remove(at: place) }
     }
 }

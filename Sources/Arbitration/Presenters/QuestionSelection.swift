@@ -194,8 +194,8 @@ extension Arbiter {
         asked = asked.filter { isRecent($0.value) }
         // A process without a known POSIX session shares none with others.
         if session != 0 { asked[session] = now }
-        registry.records[id]?.savesAsked = asked
-        registry.records[id]?.saveAsked = now
+        let now = now
+        registry.updateRecord(id) { ($0.savesAsked, $0.saveAsked) = (asked, now) }
     }
 
     /// P12: the presenters that a write overrides because they refused, did not answer or were not asked.
@@ -227,7 +227,7 @@ extension Arbiter {
         guard let id, let claim = claims[id], !claim.isAware, let consultation = registry.consultations[id]
         else { return }
         for presenter in consultation.overriddenPresenters {
-            registry.records[presenter]?.noteUnaskedWrite(item)
+            registry.updateRecord(presenter) { $0.noteUnaskedWrite(item) }
         }
     }
 

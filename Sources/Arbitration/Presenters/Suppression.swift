@@ -105,18 +105,20 @@ extension Arbiter {
         var shown: [ItemID: Set<PresenterID>] = [:]
         for id in ids {
             guard let record = registry.records[id], record.pause == nil else { continue }
-            registry.records[id]?.pause = Suppression(began: registry.pauses.clock)
+            registry.beginPause(of: id)
             guard let item = record.item else { continue }
             shown[item, default: []].insert(id)
             guard tree.isDirectory(item), !tree.isPackage(item) else { continue }
             noteOutdated(id)
             for accessSession in record.accessSessions
-            where registry.accessSessions[accessSession]?.nameEvents.forgetNames(but: item) ?? false {
-                registry.records[id]?.pause?.hasMissed = true
+            where registry.updateAccessSession(accessSession, { $0.nameEvents.forgetNames(but: item) })
+                ?? false
+            {
+                registry.updateRecord(id) { $0.pause?.hasMissed = true }
             }
         }
         for (item, some) in shown {
-            registry.pauses.pause(some, at: item, among: registry.presented[item] ?? [])
+            registry.pause(some, at: item)
         }
     }
 
@@ -127,7 +129,7 @@ extension Arbiter {
         for id in ids.sorted() {
             guard let record = registry.records[id], record.pause != nil else { continue }
             let hasMissed = registry.hasMissed(id) || behind.contains(id)
-            registry.records[id]?.pause = nil
+            registry.updateRecord(id) { $0.pause = nil }
             guard let item = record.item else { continue }
             shown[item, default: []].insert(id)
             guard hasMissed else { continue }
@@ -135,13 +137,13 @@ extension Arbiter {
             if !told.contains(id) { tellOfGap(record, &effects) }
         }
         for (item, some) in shown {
-            registry.pauses.resume(some, at: item, among: registry.presented[item] ?? [])
+            registry.resume(some, at: item)
         }
     }
 
     /// P24: Marks a presenter as outdated if it implements no notice of changes.
     mutating func noteOutdated(_ id: PresenterID) {
-        if !(registry.records[id]?.hearsOfChanges ?? true) { registry.records[id]?.isOutdated = true }
+        registry.updateRecord(id) { if !$0.hearsOfChanges { $0.isOutdated = true } }
     }
 
     /// Tells a presenter that something happened, without details.
@@ -162,7 +164,7 @@ extension Arbiter {
     /// Notes an event that paused and muted presenters will be told of later.
     mutating func noteMissed(_ item: ItemID, at place: Place, by doer: Party) {
         if registry.pauses.isEmpty, registry.mutes.isEmpty { return }
-        registry.mutes.noteHappening(below: item, by: doer)
+        registry.noteMissed(of: item, by: doer)
         noteMissed(below: Set(tree.ancestors(of: item, at: place)), by: doer)
     }
 
@@ -170,9 +172,9 @@ extension Arbiter {
         if registry.pauses.isEmpty, registry.mutes.isEmpty { return }
         for directory in directories {
             if tree.isPackage(directory) {
-                registry.mutes.noteHappening(below: directory, by: doer)
+                registry.noteMissed(of: directory, by: doer)
             } else {
-                registry.pauses.noteHappening(below: directory)
+                registry.noteMissed(in: directory)
             }
         }
     }

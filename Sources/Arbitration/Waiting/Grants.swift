@@ -40,7 +40,9 @@ extension Arbiter {
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         let unanswered =
             registry.isEmpty ? [] : Set(unanswered(by: claim) + unaskedWrites(byGranted: claim)).sorted()
-        if !unanswered.isEmpty { registry.consultations[claim.id]?.overriddenPresenters = unanswered }
+        if !unanswered.isEmpty {
+            registry.updateConsultation(of: claim.id) { $0.overriddenPresenters = unanswered }
+        }
         effects.append(
             .grant(
                 claim.id,
