@@ -5,26 +5,33 @@ public import Coordination
 ///
 /// A value type without clock, lock or I/O. The same events in the same order always produce the same effects, so the events
 /// of a failing run are enough to repeat it. <doc:Rules> numbers the rules that it follows.
+///
+/// Each part of the state has one owner, which alone changes it and states its invariants. An owner knows no other owner.
+/// The extensions of this type read several owners, decide, and tell each what to change:
+///
+///     event ──▶ begin ──▶ owners change, and add to the agenda
+///                 ┌──────────────┘
+///                 ▼
+///        next step of the agenda ──▶ effects, and more of the same ──▶ … ──▶ agenda empty
 public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
+
+    // A claim without other claims on its item has entries in these two only.
     var claims = ClaimTable()
     var locks = LockTable()
-    var tree = DirectoryTree()
 
-    // Only claims that meet other claims have entries in the following indexes.
+    var tree = DirectoryTree()
+    var families = ProcessFamilies()
+    var registry = PresenterRegistry()
     var waits = WaitQueue()
     var contentions = ContentionTable()
-    var families = ProcessFamilies()
-    /// The presenters, their access sessions and their questions; empty in nearly all mounts.
-    var registry = PresenterRegistry()
     var waitForGraph = WaitForGraph()
-    let workCounter = WorkCounter()
-
-    var clock = Clock()
-    var now: Instant { clock.now }
 
     var agenda = Agenda()
+    var clock = Clock()
+    var now: Instant { clock.now }
+    let workCounter = WorkCounter()
 
     public init(bounds: Bounds, limits: WorkLimits = WorkLimits()) {
         self.bounds = bounds

@@ -296,9 +296,9 @@ extension Arbiter {
 extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
         // Q4: without a contention no claim waits for the holder.
-        guard var contention = contentions[id], let claim = claims[id] else { return }
-        contention.note(observation, at: now)
-        contentions.update(id) { $0 = contention }
+        let now = now
+        contentions.update(id) { $0.note(observation, at: now) }
+        guard let contention = contentions[id], let claim = claims[id] else { return }
         let still = now.since(contention.lastChange)
         switch observation {
         // Y3.

@@ -5,6 +5,12 @@ import Coordination
 ///
 /// Files are not in the tree: claims and presenters state the place of a file themselves. A parent that was not placed yet
 /// counts as a root until it is placed.
+///
+/// Invariants (I7):
+///
+/// - Each directory is listed at its parent, and at no other directory. No directory is below itself.
+/// - `outermostPackage` of a directory is the last package on the way from it to its root; `packages` counts packages.
+/// - `presentersBelow` counts the presenters of items below a directory.
 struct DirectoryTree: Sendable {
     private struct DirectoryNode: Sendable {
         var parent: ItemID?

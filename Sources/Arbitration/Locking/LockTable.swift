@@ -212,11 +212,10 @@ extension LockTable {
 
     /// Counts a claim that requires the contents of a directory to write.
     ///
-    /// Returns whether it is the first of these claims, and whether it is the first that all claims below meet.
-    mutating func lockSubtree(_ directory: ItemID, completely: Bool) -> (isFirst: Bool, isFirstComplete: Bool)
-    {
+    /// Returns whether it is the first of these claims, and whether all claims below must meet it from now on.
+    mutating func lockSubtree(_ directory: ItemID, completely: Bool) -> (isFirst: Bool, mustEnterAll: Bool) {
         var lock = subtrees[directory] ?? SubtreeLock()
-        let result = (isFirst: lock.claims == 0, isFirstComplete: completely && !lock.isComplete)
+        let result = (isFirst: lock.claims == 0, mustEnterAll: completely && !lock.isComplete)
         lock.claims += 1
         if completely { lock.isComplete = true }
         subtrees[directory] = lock
