@@ -5,7 +5,8 @@ import Coordination
 ///
 /// Invariants (I4):
 ///
-/// - Each claim is in the queue of every lock that it requires, in the half and the mode that fit it, and in no other.
+/// - Each claim is in the queue of every lock that it requires, and in no other queue. It is among the held or the waiting
+///   claims, and among the readers or the writers, as its state and its lock say.
 /// - No queue is empty.
 /// - `subtrees` counts the claims that require the contents of a directory to write. Only while it does, claims below
 ///   require these contents to read (S4).

@@ -65,7 +65,7 @@ extension PresenterRegistry {
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
-    /// Removes a presenter that has left its item, and whose sessions and questions are removed.
+    /// Removes a presenter after its sessions and questions; it must have left its item.
     mutating func remove(_ id: PresenterID) {
         let former = records.removeValue(forKey: id)
         if former?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false {

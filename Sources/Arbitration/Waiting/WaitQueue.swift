@@ -119,7 +119,7 @@ extension WaitQueue {
     /// The waiting claims that resolve a symbolic link, in the order of their numbers (S7).
     func claims(resolving link: ItemID) -> [ClaimID] { (byLink[link] ?? []).sorted() }
 
-    /// Enters the links of a claim whose parts have changed.
+    /// Enters the links of a claim again, because its parts have changed.
     mutating func relink(_ former: Claim, to claim: Claim) {
         index(former) { $0.remove(former.id) }
         index(claim) { $0.insert(claim.id) }
