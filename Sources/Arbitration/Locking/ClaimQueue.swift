@@ -152,8 +152,8 @@ struct ClaimQueue: Sequence, Sendable {
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, where matches: (ClaimID) -> Bool
     ) -> ClaimID? {
         let end = claim.map(position) ?? Position(piece: rest.count, offset: 0)
-        return lastStranger(of: partyNumber, before: end, downTo: 0, matches)
-            ?? stranger(inHead: partyNumber, claim, matches)
+        return lastStranger(of: partyNumber, before: end, downTo: 0, ()) { _, id in matches(id) }
+            ?? stranger(inHead: partyNumber, claim, ()) { _, id in matches(id) }
     }
 
     /// Some matching claim of other parties that is earlier than a claim, if one is given.
@@ -164,29 +164,43 @@ struct ClaimQueue: Sequence, Sendable {
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         where matches: (ClaimID) -> Bool
     ) -> ClaimID? {
+        someStranger(of: partyNumber, before: claim, seed: seed, in: ()) { _, id in matches(id) }
+    }
+
+    /// The same claim, found by a condition that gets its context as an argument.
+    ///
+    /// A closure that captures a large value copies it.
+    func someStranger<Context>(
+        of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
+        in context: borrowing Context, where matches: (borrowing Context, ClaimID) -> Bool
+    ) -> ClaimID? {
         let end = claim.map(position) ?? Position(piece: rest.count, offset: 0)
         let hash = (seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 16
         let pieces = end.piece + (end.offset > 0 ? 1 : 0)
-        guard pieces > 0 else { return stranger(inHead: partyNumber, claim, matches) }
+        guard pieces > 0 else { return stranger(inHead: partyNumber, claim, context, matches) }
         let piece = Int(hash % UInt64(pieces))
         let length = piece == end.piece ? end.offset : rest[piece].members.count
         let start = Position(piece: piece, offset: Int((hash >> 24) % UInt64(length)) + 1)
-        return lastStranger(of: partyNumber, before: start, downTo: 0, matches)
-            ?? stranger(inHead: partyNumber, claim, matches)
-            ?? lastStranger(of: partyNumber, before: end, downTo: piece, matches)
+        if let found = lastStranger(of: partyNumber, before: start, downTo: 0, context, matches) {
+            return found
+        }
+        if let found = stranger(inHead: partyNumber, claim, context, matches) { return found }
+        return lastStranger(of: partyNumber, before: end, downTo: piece, context, matches)
     }
 
-    private func stranger(inHead partyNumber: PartyNumber, _ claim: ClaimID?, _ matches: (ClaimID) -> Bool)
-        -> ClaimID?
-    {
+    private func stranger<Context>(
+        inHead partyNumber: PartyNumber, _ claim: ClaimID?, _ context: borrowing Context,
+        _ matches: (borrowing Context, ClaimID) -> Bool
+    ) -> ClaimID? {
         guard let head, claim.map({ head.id < $0 }) ?? true,
             head.partyNumber != partyNumber || partyNumber == 0
         else { return nil }
-        return matches(head.id) ? head.id : nil
+        return matches(context, head.id) ? head.id : nil
     }
 
-    private func lastStranger(
-        of partyNumber: PartyNumber, before end: Position, downTo least: Int, _ matches: (ClaimID) -> Bool
+    private func lastStranger<Context>(
+        of partyNumber: PartyNumber, before end: Position, downTo least: Int, _ context: borrowing Context,
+        _ matches: (borrowing Context, ClaimID) -> Bool
     ) -> ClaimID? {
         var (index, offset) = (end.piece, end.offset)
         while index >= least {
@@ -195,7 +209,7 @@ struct ClaimQueue: Sequence, Sendable {
                 for place in (0..<offset).reversed() {
                     let member = members[place]
                     if member.partyNumber == partyNumber, partyNumber != 0 { continue }
-                    if matches(member.id) { return member.id }
+                    if matches(context, member.id) { return member.id }
                 }
             }
             index -= 1
@@ -206,7 +220,7 @@ struct ClaimQueue: Sequence, Sendable {
 
     /// The first matching claim of other parties.
     func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
-        if let found = stranger(inHead: partyNumber, nil, matches) { return found }
+        if let head, head.partyNumber != partyNumber || partyNumber == 0, matches(head.id) { return head.id }
         for piece in rest where !piece.isAll(of: partyNumber) {
             for member in piece.members where member.partyNumber != partyNumber || partyNumber == 0 {
                 if matches(member.id) { return member.id }

@@ -151,13 +151,14 @@ extension Arbiter {
                 isBlocker(holder: id, asWriter: group.kind.isWrite, of: claim, asWriter: isWrite)
             }
         }
-        return lockQueue.held.writers.someStranger(of: claim.partyNumber, seed: claim.id) {
-            isBlocker(holder: $0, asWriter: true, of: claim, asWriter: isWrite)
+        let held = lockQueue.held
+        let writer = held.writers.someStranger(of: claim.partyNumber, seed: claim.id, in: self) {
+            $0.isBlocker(holder: $1, asWriter: true, of: claim, asWriter: isWrite)
         }
-            ?? (isWrite
-                ? lockQueue.held.readers.someStranger(of: claim.partyNumber, seed: claim.id) {
-                    isBlocker(holder: $0, asWriter: false, of: claim, asWriter: true)
-                } : nil)
+        guard writer == nil, isWrite else { return writer }
+        return held.readers.someStranger(of: claim.partyNumber, seed: claim.id, in: self) {
+            $0.isBlocker(holder: $1, asWriter: false, of: claim, asWriter: true)
+        }
     }
 
     /// Whether an earlier waiter that meets a claim blocks it; `blockingAnalysis` is by the claim's party.
