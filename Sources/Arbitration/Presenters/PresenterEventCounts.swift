@@ -14,7 +14,7 @@ struct PresenterEventCounts: Sendable {
     ///
     /// They cost the user that caused them no more than the event itself. Otherwise frequent small events of another user
     /// could have a guest muted.
-    private static let attentionsForNothing = 16
+    private static let uncountedEvents = 16
 
     @inline(__always)
     mutating func beginEvent() {
@@ -29,9 +29,9 @@ struct PresenterEventCounts: Sendable {
         guard let guest = presenter.presenter.guest else { return }
         ofPresentEvent[guest, default: 0] += 1
         let count = ofPresentEvent[guest] ?? 0
-        guard count > Self.attentionsForNothing else { return }
+        guard count > Self.uncountedEvents else { return }
         // Above the limit, the first ones of such an event count as well.
-        ofItems[guest, default: 0] += count == Self.attentionsForNothing + 1 ? count : 1
+        ofItems[guest, default: 0] += count == Self.uncountedEvents + 1 ? count : 1
     }
 
     /// Returns the number of events below their items, by share, and resets it.

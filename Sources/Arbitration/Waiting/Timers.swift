@@ -8,7 +8,7 @@ extension Arbiter {
         clock.dropPastWakes()
         // T5: the remaining timers are due at once, but other events may come before them.
         var left = limits.timers
-        while left > 0, let timer = earliestAlarm(), timer.moment <= now {
+        while left > 0, let timer = earliestTimer(), timer.moment <= now {
             left -= 1
             clock.removeEarliestTimer()
             switch timer.subject {
@@ -67,11 +67,11 @@ extension Arbiter {
 
     /// T3.
     mutating func requestWake(_ effects: inout [Effect]) {
-        guard let earliest = earliestAlarm()?.moment else { return }
+        guard let earliest = earliestTimer()?.moment else { return }
         if clock.requestWake(at: earliest) { effects.append(.wake(at: earliest)) }
     }
 
-    private mutating func earliestAlarm() -> TimerQueue.TimerEntry? {
+    private mutating func earliestTimer() -> TimerQueue.TimerEntry? {
         let wanted =
             waits.count + contentions.count + registry.questions.count + registry.accessSessions.count
         if clock.hasManyTimers(besides: wanted) {
