@@ -48,3 +48,10 @@ package enum AccessTable {
         return .write(isUpdate ? .updating : .forReplacing)
     }
 }
+
+extension Node {
+    /// Whether opening the file needs a claim.
+    func needsClaim(flags: Int32) -> Bool {
+        kind == S_IFREG && AccessTable.opening(flags, of: itemClass) != nil
+    }
+}

@@ -108,7 +108,7 @@ extension CoordinatedFilesystem {
             engine.hasInterestedPresenter(of: node.item, at: places.place(in: directory)),
             engine.bounds.policy != .fail,
             !processes.programs.removesFiles(program),
-            !documents.isTracked(node.item), !engine.isPresented(node.item), !isInPackage(directory)
+            !documents.isTracked(node.item), !engine.isPresented(node.item), !places.isInPackage(directory)
         else { return .before }
         let number = NodeNumber(directory.id.rawValue)
         let isOneOfMany = saves.areManyDepartures(by: thread, from: number, at: Engine.now)

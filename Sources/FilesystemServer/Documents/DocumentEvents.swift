@@ -234,25 +234,6 @@ extension CoordinatedFilesystem {
     }
 }
 
-extension NameChange {
-    /// Whether the name is that of a program's own helper file, which concerns no presenter.
-    ///
-    /// The files that a database keeps beside itself count as well, because they come and go with each commit.
-    var isPrivate: Bool { known.isPrivate }
-    var known: NodeName { NodeName(name: name, directory: directory) }
-}
-
-extension NodeName {
-    /// Whether the name is that of a helper file or of a database's companion file.
-    fileprivate var isPrivate: Bool {
-        switch Node.itemClass(of: name, in: directory) {
-        case .private: true
-        case .database: ItemClass.isDatabaseCompanion(name.bytes)
-        case .document, .log, .background: false
-        }
-    }
-}
-
 extension Handle {
     /// Whether other programs find other contents in the file, or another file under its name, than before the open.
     fileprivate var hasChanged: Bool {

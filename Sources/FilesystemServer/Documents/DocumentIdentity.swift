@@ -203,4 +203,32 @@ extension CoordinatedFilesystem {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
     }
+
+    /// Gives a node another name.
+    func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
+        node.setName(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
+        _ = sourceWatcher?.takeFormerName(of: node)
+        if !isOneOfSeveral { node.resetClass() }
+        places.reconsider(node)
+    }
+
+    /// Removes a name from a node.
+    func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
+        let isCalledSo = node.wasLastCalled(name, in: directory)
+        if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
+        if isCalledSo, !wasLast { node.takeOtherName() }
+        if wasLast { nodes.retire(node) }
+        if wasLast, node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: directory) }
+        saves.forgetFile(NodeNumber(node.id.rawValue))
+    }
+
+    /// Takes a document from its file, so that it waits for another file under its name.
+    func part(_ file: Node, from name: NameBytes, in directory: Node) {
+        let document = file.item
+        removeName(file, name, in: directory, wasLast: false)
+        documents.vacate(document, awaiting: name, in: directory)
+        let orphan = makeItem()
+        engine.vacate(document, orphan: orphan)
+        nodes.renumber(file, as: orphan)
+    }
 }

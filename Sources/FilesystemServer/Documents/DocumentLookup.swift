@@ -94,21 +94,6 @@ extension CoordinatedFilesystem: DocumentSource {
         }
     }
 
-    /// Corrects the name of a node that was moved out of band, or that is known by another of its names.
-    func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
-        let isAnotherLink =
-            status.linkCount > 1 && !status.isDirectory && !node.isTracked
-        if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
-        do throws(Errno) {
-            // The cached descriptor finds the document after an out-of-band move, even if files cannot be opened by
-            // handles.
-            _ = try node.descriptor()
-        } catch {
-            sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory)
-            node.setName(name, in: directory)
-        }
-    }
-
     /// Tracks a document that does not exist yet, or is missing in the middle of a save.
     private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
         let pendingSave = saves.pendingSave(
@@ -145,20 +130,5 @@ extension NameBytes {
     /// Whether it is a name that a directory may hold, other than `.` and `..`.
     fileprivate var isOrdinary: Bool {
         !bytes.contains(0) && bytes != [UInt8(ascii: ".")] && bytes != Array("..".utf8)
-    }
-}
-
-extension Node {
-    func status(of name: NameBytes) throws(Errno) -> FileStatus {
-        let directory = try descriptor()
-        return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
-    }
-
-    /// The same without waiting for a file system that may have been mounted there since. A distant source is asked all
-    /// the same.
-    func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
-        guard isMachineLocal else { return try status(of: name) }
-        let directory = try descriptor()
-        return try name.withName { (name) throws(Errno) in try directory.descriptor.cachedStatus(of: name) }
     }
 }

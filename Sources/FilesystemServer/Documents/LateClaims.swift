@@ -25,7 +25,7 @@ extension CoordinatedFilesystem {
     func insert(_ handle: Handle) {
         handles.insert(handle)
         // The file may have become a document since the handle was made without a claim.
-        if !handle.isClaimed, handle.mayWrite, isCoordinated(handle.node, flags: handle.flags) {
+        if !handle.isClaimed, handle.mayWrite, handle.node.needsClaim(flags: handle.flags) {
             claim(for: handle)
         }
     }

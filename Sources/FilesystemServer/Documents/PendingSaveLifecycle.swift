@@ -257,24 +257,6 @@ extension CoordinatedFilesystem {
     }
 }
 
-/// A name in a directory, for the journal.
-final class NameSubject: JournalSubject {
-    private let name: NameBytes
-    private let directory: Node
-    private let thread: Int32
-    private let acted = Engine.now
-
-    init(_ name: NameBytes, in directory: Node, thread: Int32) {
-        self.name = name
-        self.directory = directory
-        self.thread = thread
-    }
-
-    var attribution: Attribution {
-        Attribution(thread: thread, at: acted) { [name, directory] in directory.path(of: name) }
-    }
-}
-
 /// The claimant of a vacated document's claim, and of changes of names.
 final class PendingSaveClaimant: Claimant {
     private let subject: NameSubject

@@ -97,6 +97,11 @@ final class PlaceRegistry: Sendable {
         guard directory.kind == S_IFDIR else { return }
         if let registeredItem = directory.notePackageChange() { enter(directory, as: registeredItem) }
     }
+
+    /// Whether a directory belongs to a package that other programs may use.
+    func isInPackage(_ directory: Node) -> Bool {
+        engine.hasAwareClients && engine.isInPackage(directory.item, at: place(of: directory))
+    }
 }
 
 /// Numbers of directories that the engine knows, and those without a node among them.

@@ -147,10 +147,3 @@ extension TrackedFile.Location {
         return former
     }
 }
-
-extension Node {
-    /// The path of a name in this directory.
-    func path(of name: NameBytes) -> [UInt8] {
-        isRoot ? name.bytes : path + [UInt8(ascii: "/")] + name.bytes
-    }
-}

@@ -202,11 +202,3 @@ private final class CreateOperation: Sendable {
 
     func takeFile() -> OwnedDescriptor? { file.take() }
 }
-
-extension FillOutcome {
-    var pendingSave: PendingSave {
-        switch self {
-        case .save(let pendingSave), .change(let pendingSave): pendingSave
-        }
-    }
-}

@@ -92,16 +92,6 @@ extension CoordinatedFilesystem {
         return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
     }
 
-    /// The names from the source's root to an open file; nil if it is elsewhere, or in the daemon's own directory.
-    func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
-        let source = try nodes.root.descriptor().descriptor.currentPath()
-        let path = try opened.currentPath()
-        guard path.isPath(atOrBelow: source) else { return nil }
-        let names = path.dropFirst(source.count).split(separator: UInt8(ascii: "/"))
-        guard names.first.map({ !$0.elementsEqual(".truce".utf8) }) ?? true else { return nil }
-        return names.map { NameBytes(Array($0)) }
-    }
-
     /// Walks down to a file. The directories on the path stay known as long as the file is known.
     ///
     /// Returns nil if the file is not there any more.

@@ -146,15 +146,10 @@ extension CoordinatedFilesystem {
 
     /// The claim for a new name in a package that another program may use as a whole.
     func changeOfPackage(by change: NameChange) -> ClaimRequest.Part? {
-        guard isInPackage(change.directory), !change.isPrivate else { return nil }
+        guard places.isInPackage(change.directory), !change.isPrivate else { return nil }
         let directory = change.directory
         return ClaimRequest.Part(
             directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
-    }
-
-    /// Whether a directory belongs to a package that other programs may use.
-    func isInPackage(_ directory: Node) -> Bool {
-        engine.hasAwareClients && engine.isInPackage(directory.item, at: places.place(of: directory))
     }
 
     /// A request that waited under a lock continues on the thread that decided it. That thread may be unable to make files with

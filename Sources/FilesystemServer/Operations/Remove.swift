@@ -48,7 +48,7 @@ extension CoordinatedFilesystem {
         )
         let request = ClaimedRequest(
             .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
-            isInPackage: isInPackage(directory), by: change.caller.thread, processes: processes)
+            isInPackage: places.isInPackage(directory), by: change.caller.thread, processes: processes)
         let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
         // A retried request uses the claim it made before ESTALE.
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
@@ -175,7 +175,7 @@ extension CoordinatedFilesystem {
         if isVacating { saves.beginStep(in: change.directory.id) }
         defer { if isVacating { endStep(in: change.directory) } }
         do throws(Errno) {
-            try holdIfLastName(node, status)
+            try node?.keepAsOrphan(ifLastNameOf: status)
             let below = try change.directory.descriptor()
             try change.name.withName { (name) throws(Errno) in
                 try below.descriptor.remove(name, isDirectory: removal.isDirectory)
@@ -258,22 +258,6 @@ extension CoordinatedFilesystem {
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
-    }
-
-    /// Holds a route to a file that is about to lose its last name.
-    func holdIfLastName(_ node: Node?, _ status: FileStatus) throws(Errno) {
-        guard let node, status.isDirectory || status.linkCount <= 1 else { return }
-        try node.keepAsOrphan()
-    }
-
-    /// Removes a name from a node.
-    func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
-        let isCalledSo = node.wasLastCalled(name, in: directory)
-        if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
-        if isCalledSo, !wasLast { node.takeOtherName() }
-        if wasLast { nodes.retire(node) }
-        if wasLast, node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: directory) }
-        saves.forgetFile(NodeNumber(node.id.rawValue))
     }
 }
 

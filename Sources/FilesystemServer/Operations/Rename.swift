@@ -58,7 +58,7 @@ extension CoordinatedFilesystem {
         }
         let request = ClaimedRequest(
             .renaming(from, to: to), wanted, save: save,
-            isInPackage: isInPackage(from.directory) || isInPackage(to.directory),
+            isInPackage: places.isInPackage(from.directory) || places.isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
         coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let isSave = save?.keepsName ?? false
@@ -166,7 +166,9 @@ extension CoordinatedFilesystem {
         defer { if isUnderWay { renames.end() } }
         defer { if isVacating { endStep(in: move.from.directory) } }
         do throws(Errno) {
-            if let status = move.targetStatus, !move.isExchange { try holdIfLastName(move.target, status) }
+            if let status = move.targetStatus, !move.isExchange {
+                try move.target?.keepAsOrphan(ifLastNameOf: status)
+            }
             let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
             try move.from.name.withName { (name) throws(Errno) in
                 try move.to.name.withName { (newName) throws(Errno) in
@@ -388,13 +390,6 @@ extension CoordinatedFilesystem {
         for file in [node, target] {
             noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }
-    }
-
-    func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
-        node.setName(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
-        _ = sourceWatcher?.takeFormerName(of: node)
-        if !isOneOfSeveral { node.resetClass() }
-        places.reconsider(node)
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and which process saves.

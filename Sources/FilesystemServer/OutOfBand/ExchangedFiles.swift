@@ -51,14 +51,4 @@ extension CoordinatedFilesystem {
             if let other = replaced[taker.file] { exchanged.formUnion([taker.name, other]) }
         }
     }
-
-    /// Takes a document from its file, so that it waits for another file under its name.
-    func part(_ file: Node, from name: NameBytes, in directory: Node) {
-        let document = file.item
-        removeName(file, name, in: directory, wasLast: false)
-        documents.vacate(document, awaiting: name, in: directory)
-        let orphan = makeItem()
-        engine.vacate(document, orphan: orphan)
-        nodes.renumber(file, as: orphan)
-    }
 }

@@ -85,3 +85,11 @@ package enum FillOutcome: Hashable, Sendable {
     /// By another program: the step was a move or a deletion, and this is a new file.
     case change(PendingSave)
 }
+
+extension FillOutcome {
+    var pendingSave: PendingSave {
+        switch self {
+        case .save(let pendingSave), .change(let pendingSave): pendingSave
+        }
+    }
+}

@@ -25,7 +25,7 @@ extension CoordinatedFilesystem {
             return
         }
         let handle = handle.flatMap { handles[$0] }
-        guard change.size != nil, isCoordinated(node, flags: O_WRONLY | O_TRUNC) else {
+        guard change.size != nil, node.needsClaim(flags: O_WRONLY | O_TRUNC) else {
             return apply(change, to: node, through: handle, reply: reply)
         }
         guard let handle else { return resize(node, change, reply: reply) }

@@ -106,15 +106,10 @@ extension CoordinatedFilesystem {
     ) -> Handle {
         Handle(
             claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: caller,
-            isClaimed: isCoordinated(node, flags: flags),
+            isClaimed: node.needsClaim(flags: flags),
             readsAsSaved: !statLedger.isEmpty
                 && readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
             isRetry: isRetry, processes: processes)
-    }
-
-    /// Whether opening a file needs a claim.
-    func isCoordinated(_ node: Node, flags: Int32) -> Bool {
-        node.kind == S_IFREG && AccessTable.opening(flags, of: node.itemClass) != nil
     }
 
     private func park(_ handle: Handle, isRetry: Bool, fileClaims: Int, reply: consuming Reply) {
