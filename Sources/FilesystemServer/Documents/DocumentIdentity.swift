@@ -75,43 +75,6 @@ extension CoordinatedFilesystem {
         return true
     }
 
-    /// Restores the name of a presented document that a program moved a moment ago, if the same program now fills the
-    /// name.
-    ///
-    /// If the new item is a file, the program has saved the document: the document gets its name back, and the moved
-    /// file is a backup. Returns whether it did.
-    func restoreDocument(
-        _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
-    )
-        -> Bool
-    {
-        let place = NodeNumber(directory.id.rawValue)
-        let moved = saves.change {
-            $0.moved.resolveFill(
-                name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
-        }
-        // A document that others present came from elsewhere, so it stays a document of its own.
-        guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
-            let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
-            engine.isPresented(backup.item)
-        else { return false }
-        let document = backup.item
-        let (backupName, parent, _) = backup.location
-        guard let parent else { return false }
-        preserveBackupWrites(
-            to: backup, since: moved, by: NameSubject(name, in: directory, thread: caller.thread))
-        _ = fillAwaited(name, in: directory, with: node) { .nobody }
-        takeOver(node, from: backup)
-        engine.placePresenters(of: node.item)
-        noteNames(of: node)
-        let aside = NameChange(backupName, in: parent, caller: caller)
-        let move = Coordination.Move(
-            from: places.place(backupName, in: parent), to: places.place(name, in: directory))
-        engine.noteMove(of: document, move, by: processes.currentParty(ofThread: caller.thread))
-        noteCreation(of: backup, aside)
-        return true
-    }
-
     /// Finds awaited names in a directory that was found or made.
     private func findAwaited(
         below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party

@@ -12,43 +12,12 @@ extension CoordinatedFilesystem {
     /// How often the savers of pending saves are checked for exit.
     private static let watchInterval = TimeSpan.milliseconds(50)
 
-    /// Answers a lookup of a missing name: at once, or when its pending save closes.
-    func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
-        let thread = reply.caller.thread
-        guard thread > 0 else { return reply.fail(.noEntry) }
-        let saver = processes.saver(ofThread: thread)
-        let number = NodeNumber(directory.id.rawValue)
-        let pendingSave = saves.change { state in
-            if let saver { state.noteActivity(by: saver, at: Engine.now) }
-            return state.pendingSaves.pendingSave(of: name.bytes, in: number, for: saver)
-        }
-        guard let pendingSave, pendingSave.audience == .users, isSavePending(pendingSave),
-            !ProcessInspection.isKernelThread(thread), canRetry(thread)
-        else { return reply.fail(.noEntry) }
-        let isUnlinked = nodes[NodeID(pendingSave.oldNode.rawValue)]?.hasName != true
-        let serial = beginRetry(
-            .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
-        recordRetry(by: NameSubject(name, in: directory, thread: thread))
-        connection.invalidateAttributes(of: directory.id)
-        // The pending save may have closed since the check; no other code would then answer the lookup.
-        let isStillOpen =
-            saves.isOpen(pendingSave) && isSavePending(pendingSave)
-        if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
-        reply.fail(.stale)
-    }
-
     /// Whether a vacated name may still be filled: its saver lives, and has not left several names empty.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
         // A presenter that was asked to save may let one program after another do it.
         let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
         return isAlive && !saves.areManyDepartures(by: pendingSave)
     }
-
-    /// Whether the kernel repeats the lookup after ESTALE (D126).
-    ///
-    /// Not for a call that makes an item other than a file: ESTALE is an error to its program, and the new item fills
-    /// the name.
-    private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
     /// Opens the pending save of a vacated name, after the step and before its answer.
     ///
@@ -91,84 +60,6 @@ extension CoordinatedFilesystem {
         }
         engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
         watchPendingSaves()
-    }
-
-    /// Opens the pending save of a presented document that was moved with its file. Other programs wait for the name
-    /// until the program fills it or a moment has passed.
-    func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
-        let place = NodeNumber(change.directory.id.rawValue)
-        let pendingSave = PendingSave(
-            directory: place, name: change.name.bytes, document: node.item,
-            oldNode: NodeNumber(node.id.rawValue), saver: saver, evidence: .move,
-            thread: change.caller.thread, opened: Engine.now, claim: engine.makeClaimID())
-        let contents = stamp(of: node)
-        let forgotten: FillOutcome? = saves.change { state in
-            state.moved.add(
-                MovedDocuments.Entry(
-                    pendingSave.name, in: place, of: pendingSave.oldNode, by: saver, at: pendingSave.opened,
-                    contents: contents))
-            let forgotten = state.pendingSaves.resolveFill(pendingSave.name, in: place, by: nil)
-            // If there are too many, no lookup waits for the name; it can be filled all the same.
-            _ = state.pendingSaves.open(pendingSave)
-            return forgotten
-        }
-        if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
-        watchPendingSaves()
-    }
-
-    /// Notes that a program is about to use a file. A presented document that was moved a moment ago then stays where
-    /// it is, if:
-    /// - another program than the mover uses it, or
-    /// - the mover changes it or takes it away, because no program changes its backup.
-    ///
-    /// Its own presenters' use decides nothing, because they were told of the move.
-    func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
-        guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
-            thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
-        else { return }
-        let saver = isChange || thread <= 0 ? nil : processes.saver(ofThread: thread)
-        leaveMoved(node, for: saver)
-    }
-
-    /// Does the same for the writes of a handle that closes.
-    func noteUse(by handle: Handle) {
-        guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node), mayHaveWritten(handle),
-            !engine.isPresented(handle.node.item, by: handle.identify())
-        else { return }
-        leaveMoved(handle.node, for: nil)
-    }
-
-    private func stamp(of node: Node) -> Stamp? {
-        do throws(Errno) { return Stamp(try node.descriptor().descriptor.status()) } catch { return nil }
-    }
-
-    /// Preserves what presenters wrote to a file after they were told that the document moved there.
-    ///
-    /// They present the document under its former name again, so their writes would stay in the backup. The copy runs
-    /// later on a worker, because it takes time.
-    func preserveBackupWrites(
-        to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
-    ) {
-        if let contents = stamp(of: backup), let former = entry.contents, contents.hasSameContents(as: former)
-        {
-            return
-        }
-        work(on: backup, for: .preserving) { [preserver] in
-            preserver.preserveSetAside(backup, because: .presenter, by: subject)
-        }
-    }
-
-    private func isMovedDocument(_ node: Node) -> Bool {
-        let number = NodeNumber(node.id.rawValue)
-        return node.kind == S_IFREG && saves.isMoved(number)
-    }
-
-    private func leaveMoved(_ node: Node, for saver: SavingProcess?) {
-        let number = NodeNumber(node.id.rawValue)
-        let pendingSave = saves.change { state in
-            state.moved.resolveMove(number, for: saver) ? state.pendingSaves.resolveMove(number) : nil
-        }
-        if let pendingSave { closePendingSave(pendingSave, because: .windowClosed) }
     }
 
     /// Closes a pending save: the document's claim ends and waiting lookups are retried.
@@ -222,11 +113,6 @@ extension CoordinatedFilesystem {
         work(on: distant) { [self] in closePendingSave(pendingSave, because: .windowClosed) }
     }
 
-    func completeLookupWait(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
-        answerGetattr(of: serial, by: thread, about: directory)
-        expire(serial, of: thread) {}
-    }
-
     /// Prolongs the save of a program that writes or waits for the disk before it fills the name.
     func noteSaveActivity(by thread: Int32) {
         guard !saves.hasNoPendingSaves, thread > 0, let saver = processes.saver(ofThread: thread) else {
@@ -236,7 +122,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Starts to watch the pending saves, unless they are watched already.
-    private func watchPendingSaves() {
+    func watchPendingSaves() {
         if saves.beginWatching() { scheduleWatch() }
     }
 
@@ -254,6 +140,20 @@ extension CoordinatedFilesystem {
             for pendingSave in closed { closeAside(pendingSave) }
             if !isDone { scheduleWatch() }
         }
+    }
+
+    /// Ends the step that vacates a name: its pending save is open now, or the name was not vacated.
+    func endStep(in directory: Node) {
+        saves.endStep(in: directory.id)
+        resumeListings(directory.id)
+    }
+
+    /// The document that is missing under the new name in the middle of a save, if this file has its next contents.
+    func savedDocument(at change: NameChange, by saver: SavingProcess?) -> ItemID? {
+        guard !saves.hasNoPendingSaves else { return nil }
+        let pendingSave = saves.pendingSave(
+            of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
+        return pendingSave.flatMap { $0.evidence != .move && $0.isSaved(by: saver) ? $0.document : nil }
     }
 }
 

@@ -13,7 +13,6 @@ extension CoordinatedFilesystem {
     /// Whether any program other than the saver may use the document; a fast check before all others.
     func mayConcernOthers(_ node: Node) -> Bool {
         engine.hasAwareClients || node.isOpen
-            || expectedRetries.hasWaitingOpen(node.item)
     }
 
     /// Assesses a save. It counts as a save only if it concerns other programs; otherwise the name is gone at once.
@@ -49,10 +48,10 @@ extension CoordinatedFilesystem {
     }
 
     /// Does the same for a move.
-    func mayBeSaved(_ move: RenameOperation, by thread: Int32) -> Bool {
+    func mayBeSaved(_ node: Node, in directory: Node, onto target: Node?, by thread: Int32) -> Bool {
         // Two presented documents become a single document then, whichever program saves.
-        if let target = move.target, documents.isTracked(target.item) { return false }
-        return mayBeSaved(move.node, in: move.from.directory, by: thread)
+        if let target, documents.isTracked(target.item) { return false }
+        return mayBeSaved(node, in: directory, by: thread)
             && !processes.programs.replacesFromElsewhere(processes.program(ofThread: thread))
     }
 
@@ -62,5 +61,21 @@ extension CoordinatedFilesystem {
         guard !users.isEmpty else { return false }
         let party = processes.currentParty(ofThread: thread)
         return users.contains { !$0.identify().isExempt(from: party) }
+    }
+
+    /// Whether a thread works for a presenter of the file that still owes an answer. Most likely it saves.
+    func isAnswering(_ thread: Int32, about node: Node) -> Bool {
+        guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
+        return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
+    }
+
+    /// Notes makers of a possible save step that have ended since: only for a short time after that may another process finish
+    /// the save. Only relatives of the saver are checked.
+    func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
+        let directory = NodeNumber(change.directory.id.rawValue)
+        let makers = saves.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
+        let ended = makers.filter { !processes.isAlive($0) }
+        guard !ended.isEmpty else { return }
+        saves.change { state in for process in ended { state.saveDetector.noteExited(process) } }
     }
 }

@@ -133,51 +133,9 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Tells the save detector about a new file. If the file fills the name of a missing document, it becomes that document.
-    func recogniseCreation(
-        of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
-    ) -> CreationOutcome {
-        // No program saves a file by means of a directory. A second link of a document holds the former contents.
-        let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
-        let party = { self.processes.currentParty(ofThread: caller.thread) }
-        guard isSide || !saves.hasNoPendingSaves else {
-            return CreationOutcome(isDocument: fillAwaited(name, in: directory, with: node, by: party))
-        }
-        let saver = processes.saver(ofThread: caller.thread)
-        let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
-        let fill: FillOutcome? = saves.change { state in
-            if isSide, let saver {
-                state.saveDetector.noteCreated(name.bytes, in: place, node: number, by: saver, at: Engine.now)
-            }
-            if let saver { state.noteActivity(by: saver, at: Engine.now) }
-            return state.pendingSaves.resolveFill(
-                name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG)
-        }
-        if restoreDocument(name, in: directory, with: node, by: saver, caller) {
-            return CreationOutcome(fill: fill, isDocument: true, isSave: true)
-        }
-        guard let fill, fill.pendingSave.evidence != .move else {
-            let isAwaited = fillAwaited(name, in: directory, with: node, by: party)
-            return CreationOutcome(fill: fill, isDocument: isAwaited)
-        }
-        let isDocument = fillName(of: fill, with: node)
-        if case .save = fill { return CreationOutcome(fill: fill, isDocument: isDocument, isSave: true) }
-        return CreationOutcome(fill: fill, isDocument: isDocument, isSave: isDocument)
-    }
-
     func impersonate(_ caller: Caller) {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
-}
-
-/// The result of the creation of a file.
-struct CreationOutcome {
-    /// The pending save that it ends.
-    var fill: FillOutcome?
-    /// Whether the file is a document that was missing.
-    let isDocument: Bool
-    /// Whether it is a step of a save, and not a new file.
-    var isSave = false
 }
 
 /// A file that was just made and is about to be open.

@@ -89,12 +89,6 @@ extension CoordinatedFilesystem {
         reply.fail(reason.error)
     }
 
-    /// Ends the step that vacates a name: its pending save is open now, or the name was not vacated.
-    func endStep(in directory: Node) {
-        saves.endStep(in: directory.id)
-        resumeListings(directory.id)
-    }
-
     /// Opens a directory. If a save has begun in it since `step`, and there is time, the listing first waits for that save.
     private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
         guard engine.hasAwareClients, isAnythingPresented(in: directory) else {

@@ -218,7 +218,9 @@ extension CoordinatedFilesystem {
         -> SaveAssessment?
     {
         let thread = change.caller.thread
-        guard status.isRegularFile, thread > 0, mayConcernOthers(node) else { return nil }
+        guard status.isRegularFile, thread > 0,
+            mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
+        else { return nil }
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.hasAwareClients && engine.isPresented(node.item)
@@ -242,22 +244,6 @@ extension CoordinatedFilesystem {
         var save = save(by: saver, evidence, of: node, in: change.directory, thread)
         if save.evidence == nil { save.consultation = consultation }
         return save
-    }
-
-    /// Notes makers of a possible save step that have ended since: only for a short time after that may another process finish
-    /// the save. Only relatives of the saver are checked.
-    func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
-        let directory = NodeNumber(change.directory.id.rawValue)
-        let makers = saves.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
-        let ended = makers.filter { !processes.isAlive($0) }
-        guard !ended.isEmpty else { return }
-        saves.change { state in for process in ended { state.saveDetector.noteExited(process) } }
-    }
-
-    /// Whether a thread works for a presenter of the file that still owes an answer. Most likely it saves.
-    func isAnswering(_ thread: Int32, about node: Node) -> Bool {
-        guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
-        return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 }
 

@@ -236,7 +236,7 @@ extension CoordinatedFilesystem {
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
                 evidence: evidence, audience: save.audience, thread: thread)
         }
-        let awaited = savedDocument(by: move, save?.saver)
+        let awaited = move.status.isRegularFile ? savedDocument(at: move.to, by: save?.saver) : nil
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
         // Before any event is sent: later events of the file carry this name.
         if isKnown {
@@ -276,15 +276,6 @@ extension CoordinatedFilesystem {
             openPendingSave(ofMoved: node, called: move.from, by: save.saver)
         }
         fillName(of: move, node, save, under: claim)
-    }
-
-    /// The document that is missing under the new name in the middle of a save, if this file has its next contents.
-    private func savedDocument(by move: RenameOperation, _ saver: SavingProcess?) -> ItemID? {
-        guard !saves.hasNoPendingSaves, move.status.isRegularFile else { return nil }
-        let change = move.to
-        let pendingSave = saves.pendingSave(
-            of: change.name.bytes, in: NodeNumber(change.directory.id.rawValue), for: nil)
-        return pendingSave.flatMap { $0.evidence != .move && $0.isSaved(by: saver) ? $0.document : nil }
     }
 
     /// Notes that both files are used, unless a file goes back to its name of a moment ago.
@@ -400,10 +391,13 @@ extension CoordinatedFilesystem {
         // A second link of a file that is tracked by its name says nothing about the document.
         guard !isTracked(node, move.status, elsewhereThan: move.from) else { return nil }
         // The caller may fill a name with this file that it vacated before.
-        guard mayConcernOthers(node) || !saves.hasNoPendingSaves else { return nil }
+        guard
+            mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
+                || !saves.hasNoPendingSaves
+        else { return nil }
         let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = saves.remembersSteps
-        let mayBeSaved = mayBeSaved(move, by: thread)
+        let mayBeSaved = mayBeSaved(node, in: move.from.directory, onto: move.target, by: thread)
         let isAnswering = isAnswering(thread, about: node)
         guard isBackup || isRemembered || isAnswering || mayBeSaved,
             let saver = processes.saver(ofThread: thread)

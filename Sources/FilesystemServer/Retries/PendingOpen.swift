@@ -216,3 +216,11 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         return isRemoved
     }
 }
+
+extension PendingOpen {
+    /// Whether it has been granted and is about to be answered. Its answer is ESTALE if its file is not the document any more
+    /// by then.
+    func mayRequestRetry(in engine: Engine) -> Bool {
+        thread != 0 && !state.withLock { $0.isRetry } && engine.isGranted(claim)
+    }
+}

@@ -191,6 +191,6 @@ extension CoordinatedFilesystem {
     private func isNameAwaited(_ request: ClaimedRequest) -> Bool {
         guard let change = request.vacated else { return false }
         return retries.isLookupRetrying(to: change.name.bytes, in: change.directory.id)
-            || expectedRetries.isExpected(at: request.request.first.item, or: mayRequestRetry)
+            || expectedRetries.isExpected(at: request.request.first.item) { $0.mayRequestRetry(in: engine) }
     }
 }

@@ -84,12 +84,6 @@ extension CoordinatedFilesystem {
         finishOpen(handle, grant: grant, reply: reply)
     }
 
-    /// Whether an open has been granted and is about to be answered. Its answer is ESTALE if its file is not the document any
-    /// more by then.
-    func mayRequestRetry(_ open: PendingOpen) -> Bool {
-        open.thread != 0 && !open.isRetry && engine.isGranted(open.claim)
-    }
-
     /// Has the kernel look a file up again at once, after another file has taken its name. The presenter may have just saved it
     /// for another program, and an open a moment earlier would have waited for that save.
     func retrySuccessor(_ handle: Handle, reply: consuming Reply) {
@@ -134,49 +128,6 @@ extension CoordinatedFilesystem {
         // Before the answer, after which the thread may wait again.
         expectedRetries.removeWaiting(open)
         reply.fail(end.error)
-    }
-
-    private func expectRetry(_ open: PendingOpen, for span: TimeSpan) {
-        let visit = open.leave()
-        expectedRetries.expect(open)
-        engine.timers.schedule(at: (Engine.now + span).nanoseconds) { [self] in
-            guard open.isAway(since: visit), expectedRetries.remove(open) else { return }
-            giveUp(open)
-        }
-    }
-
-    /// Gives up the retried open of a thread that found no file under a name. Returns whether there was such an open: it does
-    /// not come, because the kernel has used its only retry.
-    func giveUpRetry(of thread: Int32) -> Bool {
-        // An interrupted open keeps its queue position.
-        let open = expectedRetries.take(by: thread, where: \.isRetry)
-        guard let open else { return false }
-        giveUp(open)
-        return true
-    }
-
-    /// A thread that retries the open of a document asks about its directory, with no lock held. If the document is missing in
-    /// the middle of a save, the answer waits for the save: the kernel does not retry again.
-    func awaitSave(forRetryOf thread: Int32, to directory: NodeID) {
-        guard let open = expectedRetries[thread], open.isRetry, retries[thread] == nil
-        else { return }
-        let number = NodeNumber(directory.rawValue)
-        let pendingSave = saves.pendingSaves(in: number).first { $0.document == open.item }
-        guard let pendingSave, isSavePending(pendingSave) else { return }
-        let serial = beginRetry(
-            .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
-        // The name may have been filled since.
-        if !saves.isOpen(pendingSave) {
-            completeLookupWait(serial, by: thread, in: directory)
-        }
-    }
-
-    private func giveUp(_ open: PendingOpen) {
-        switch open.decision {
-        case .granted: engine.end(open.claim)
-        case nil: engine.withdraw(open.claim)
-        case .refused: break
-        }
     }
 
     /// Continues an open after its thread has come back.
