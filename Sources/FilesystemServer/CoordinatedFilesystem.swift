@@ -150,4 +150,14 @@ final class CoordinatedFilesystem: Filesystem {
 
     /// A new item that no document has.
     func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
+
+    /// Whether the file was changed so recently that its clock may not distinguish the next change.
+    ///
+    /// Since Linux 6.13, common file systems give a change that follows a status query a new time. Submounts may have any
+    /// file system.
+    func isTimeRacy(_ status: FileStatus) -> Bool {
+        guard !hasFineTimes || submounts.isOnSubmount(status.mount) else { return false }
+        let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
+        return WallClock.nanoseconds() &- changed < FileTimes.granularity(of: status)
+    }
 }

@@ -56,19 +56,6 @@ extension CoordinatedFilesystem {
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
-    /// How long the kernel may cache the attributes of a node for a caller.
-    func validity(of node: Node, to thread: Int32) -> Validity {
-        cappedValidity(node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
-    }
-
-    /// The validity of attributes, or none while they can change unnoticed:
-    /// - While a shared mapping of a passthrough file may exist: its stores change the file's times without a request (D87).
-    /// - While the document has unsaved changes (D168).
-    func cappedValidity(_ node: Node, _ valid: Validity) -> Validity {
-        if node.hasMappers { return .none }
-        return engine.isAnythingUnsaved && engine.isUnsaved(node.item) ? .none : valid
-    }
-
     private func chooseRoute(
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
@@ -158,16 +145,6 @@ extension CoordinatedFilesystem {
         } catch {
             return error != .noAttribute && error != .unsupported
         }
-    }
-
-    /// Whether the file was changed so recently that its clock may not distinguish the next change.
-    ///
-    /// Since Linux 6.13, common file systems give a change that follows a status query a new time. Submounts may have any
-    /// file system.
-    func isTimeRacy(_ status: FileStatus) -> Bool {
-        guard !hasFineTimes || submounts.isOnSubmount(status.mount) else { return false }
-        let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)
-        return WallClock.nanoseconds() &- changed < FileTimes.granularity(of: status)
     }
 }
 

@@ -15,8 +15,6 @@ import Synchronization
 /// RELEASE comes while the kernel is still closing the file below, which counts as open for writing for some microseconds.
 /// The next access to the file therefore polls it again.
 extension CoordinatedFilesystem {
-    /// The pauses before each poll, in nanoseconds; the last one repeats.
-    private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
     private static let asks = 3
 
     /// Whether a handle that is about to be opened may outlive its descriptor. A writer that has the file open out of band
@@ -36,44 +34,12 @@ extension CoordinatedFilesystem {
         return false
     }
 
-    /// Closes a handle after its RELEASE, or leaves it open as long as a mapping lives.
-    ///
-    /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
-    /// detected.
-    func closeUnlessMapped(_ handle: Handle) {
-        guard handle.mayOutlive, isAlone(handle) else { return close(handle) }
-        // Otherwise this process, which may have the file open for fsync, would count as the writer.
-        handle.closeFile()
-        guard isWritten(handle.node) else { return close(handle) }
-        handle.beginLingering()
-        lingeringHandles.add(handle)
-        work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
-    }
-
-    /// Closes the lingering handle of a file that no program can store to any more, before the next access.
-    func closeLingering(on node: Node) {
-        guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), isAlone(handle),
-            !isWritten(node),
-            lingeringHandles.remove(handle)
-        else { return }
-        close(handle)
-    }
-
-    private func pollMapping(at handle: Handle, after looks: Int) {
-        closeLingering(on: handle.node)
-        guard !hasEnded, lingeringHandles.handle(on: handle.node) === handle else { return }
-        let pause = Self.pauses[min(looks, Self.pauses.count - 1)]
-        engine.timers.schedule(at: Engine.now.nanoseconds + pause) { [self] in
-            work(on: handle.node) { [self] in pollMapping(at: handle, after: looks + 1) }
-        }
-    }
-
-    private func isAlone(_ handle: Handle) -> Bool {
+    func isAlone(_ handle: Handle) -> Bool {
         handles.writers(on: handle.node).allSatisfy { $0 === handle }
     }
 
     /// Whether any program has the file open for writing, or mapped for stores.
-    private func isWritten(_ node: Node) -> Bool {
+    func isWritten(_ node: Node) -> Bool {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {

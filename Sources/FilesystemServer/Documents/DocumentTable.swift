@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
-package import FuseBridge
+import FuseBridge
 import Glibc
 import LinuxSystem
 import Synchronization
@@ -16,19 +16,6 @@ import Synchronization
 /// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of nodes and of
 /// their table. No system call is made under it, and the engine is not called under it.
 package final class DocumentTable: Sendable {
-    /// A name in a directory that waits for a file.
-    package struct EntryName: Hashable, Sendable {
-        let directory: NodeID
-        let name: [UInt8]
-
-        package init(_ name: [UInt8], in directory: NodeID) {
-            self.directory = directory
-            self.name = name
-        }
-
-        init(_ name: NameBytes, in directory: Node) { self.init(name.bytes, in: directory.id) }
-    }
-
     fileprivate struct State {
         var files: [ItemID: TrackedFile] = [:]
         var awaited: [EntryName: [TrackedFile]] = [:]
@@ -319,7 +306,7 @@ package final class DocumentTable: Sendable {
 
 extension DocumentTable.State {
     /// The document that waits for this as its last name, if there is one.
-    fileprivate func waiter(for name: DocumentTable.EntryName) -> TrackedFile? {
+    fileprivate func waiter(for name: EntryName) -> TrackedFile? {
         awaited[name]?.first { $0.location.isAtLast }
     }
 }

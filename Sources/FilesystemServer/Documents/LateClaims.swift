@@ -40,15 +40,6 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Updates the baselines after a change of names, which changes the last of the file's times but no contents.
-    /// Writers that have written nothing stay unchanged.
-    func refreshBaselines(of node: Node) {
-        guard node.kind == S_IFREG, node.isOpen else { return }
-        let writers = handles.writers(on: node)
-        guard !writers.isEmpty, let status = node.presentStatus else { return }
-        for writer in writers { writer.noteNameChange(Stamp(status)) }
-    }
-
     private func claim(for handle: Handle) {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = ClaimRequest.Part(node.item, handle.access, at: places.place(of: node))
@@ -78,7 +69,7 @@ extension CoordinatedFilesystem {
             return
         }
         noteChange(by: handle)
-        noteBaseline(of: handle, status)
+        handle.noteBaseline(status, isRacy: isTimeRacy(status))
         handle.forgetWrites()
     }
 }

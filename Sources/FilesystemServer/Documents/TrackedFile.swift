@@ -125,9 +125,9 @@ extension TrackedFile.Location {
     }
 
     /// The name that is awaited next.
-    var awaited: DocumentTable.EntryName? {
+    var awaited: EntryName? {
         guard case .names(let names, let directory, _) = self, let name = names.first else { return nil }
-        return DocumentTable.EntryName(name, in: directory)
+        return EntryName(name, in: directory)
     }
 
     /// Whether the next awaited name is the document's own.

@@ -78,3 +78,18 @@ extension Handle: DescriptorOwner {
         }
     }
 }
+
+extension Handle {
+    /// The kernel marks opens by execve(2); from include/linux/fs.h, `__FMODE_EXEC`.
+    private static let execution: Int32 = 0x20
+
+    var isForExecution: Bool { flags & Self.execution != 0 }
+
+    /// The flags for opening the file below, without those that were applied already.
+    ///
+    /// Each write says whether it goes to the end of the file; only an append-only file is opened with O_APPEND below.
+    var flagsBelow: Int32 {
+        let appending = isAppendOnly ? O_APPEND : 0
+        return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)
+    }
+}

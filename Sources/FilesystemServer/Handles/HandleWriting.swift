@@ -59,3 +59,11 @@ struct HandleWriting {
         return now
     }
 }
+
+extension Handle {
+    /// Notes the state of the file from which the writes of this handle are told. `isRacy`: the file system's clock may not
+    /// distinguish a later change.
+    func noteBaseline(_ status: FileStatus, isRacy: Bool) {
+        setBaseline(Baseline(stamp: Stamp(status), isRacy: isRacy))
+    }
+}

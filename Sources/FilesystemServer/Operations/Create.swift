@@ -132,10 +132,6 @@ extension CoordinatedFilesystem {
             reply.fail(error)
         }
     }
-
-    func impersonate(_ caller: Caller) {
-        ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
-    }
 }
 
 /// A file that was just made and is about to be open.

@@ -138,45 +138,6 @@ extension CoordinatedFilesystem {
         attributesNow(of: node, reply: reply)
     }
 
-    func attributesNow(of node: Node, reply: consuming Reply) {
-        let id = node.id
-        let validity = attributeValidity(of: node)
-        if !expectedRetries.expectsNone, !saves.hasNoPendingSaves {
-            awaitSave(forRetryOf: reply.caller.thread, to: id)
-        }
-        if retries.isEmpty { return answerAttributes(of: id, valid: validity, reply: reply) }
-        let thread = reply.caller.thread
-        let valid = retries.validity(validity, to: thread, about: id)
-        guard let reply = parkGetattr(reply, about: id) else { return }
-        answerAttributes(of: id, valid: valid, reply: reply)
-    }
-
-    func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
-        guard let node = nodes[id] else { return reply.fail(.stale) }
-        // Before the status is read: its result may be out of date already.
-        let valid = cappedValidity(node, valid)
-        do throws(Errno) {
-            reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
-        } catch {
-            reply.fail(error)
-        }
-    }
-
-    /// A status as the mount shows it: neither the store nor its links to versions count as links.
-    func shown(_ status: FileStatus, of node: Node) -> FileStatus {
-        var status = submounts.shown(status)
-        if node.isRoot {
-            // A file system that does not count subdirectories reports 1 link.
-            if preserver.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
-        } else if status.isRegularFile, preserver.hasStore {
-            let (links, hasName) = node.linkCount
-            // The store may just have given a link contents of its own.
-            let least = min(status.linkCount, hasName ? 1 : 0)
-            status.linkCount = max(least, status.linkCount - min(links, status.linkCount))
-        }
-        return status
-    }
-
     func readLink(_ id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {

@@ -78,93 +78,6 @@ extension CoordinatedFilesystem {
         return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
     }
 
-    /// Takes a step that changes names, and ends its claim unless the step did. Contents that the step would destroy are
-    /// preserved first: those of a file that others write to, or that its presenters did not relinquish. Files that are only
-    /// put aside lose nothing yet, since their writers go on with them.
-    func preserveThenApply(
-        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, puttingAside others: [Node] = [],
-        reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
-    ) {
-        let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
-        let isUnanswered = !grant.unanswered.isEmpty
-        let isSavedForLook = node.map { hasUnreadSave($0.item, by: request.thread) } ?? false
-        let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook
-        let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
-        let aside = others.filter { node in
-            guard node.kind == S_IFREG else { return false }
-            // Of two exchanged files one may be the new contents, which no other program uses.
-            let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
-            return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
-        }
-        guard let first = lost ?? aside.first else {
-            step(reply)
-            return engine.end(request.claim)
-        }
-        let parked = Parked(reply)
-        work(on: first, for: .preserving) { [self] in
-            for node in aside {
-                preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
-            }
-            // Contents that a presenter did not relinquish are lost even without a writer. Contents written in an unfinished
-            // access are lost, too, because their writer is unknown.
-            let mustStay = hasUnseen || isUnanswered || isSavedForLook
-            if let lost {
-                preserveFile(
-                    lost, for: writers, mustStay: mustStay, because: grant.preservationCause, by: request)
-            }
-            if let reply = parked.take() { step(reply) }
-            engine.end(request.claim)
-        }
-    }
-
-    /// The writers of other programs that a granted name change preempts. The flag says whether it also preempts an access
-    /// without a handle, in which other programs' handles may write (G5).
-    private func strangers(
-        writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
-    ) -> (writers: [Handle], hasUnseen: Bool) {
-        guard let node else { return ([], false) }
-        let unclaimed = writersWithoutTurns(on: node)
-        // Writers of a renamed file continue with it.
-        let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
-            .filter { ($0 as? Handle)?.node ?? node === node }
-        let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
-        guard !met.isEmpty || !unclaimed.isEmpty else { return ([], false) }
-        let party = request.identify()
-        let isStranger = { (claimant: any Claimant) in !claimant.identify().isExempt(from: party) }
-        let preempted = met.filter(isStranger)
-        return (
-            preempted.compactMap { $0 as? Handle } + unclaimed.filter(isStranger),
-            preempted.contains { !($0 is Handle) && $0.mayWrite(node.path) }
-        )
-    }
-
-    /// Writers without coordination (``Handle/writesUncoordinated``), if the file is about to lose its last name. The programs
-    /// of PostgreSQL are left out, since they remove each other's files.
-    private func writersWithoutTurns(on node: Node) -> [Handle] {
-        guard node.isOpen else { return [] }
-        let writers = handles.writers(on: node).filter(\.writesUncoordinated)
-        guard !writers.isEmpty, !node.isInCluster else { return [] }
-        do throws(Errno) {
-            return try node.descriptor().descriptor.status().linkCount > 1 ? [] : writers
-        } catch {
-            return writers
-        }
-    }
-
-    /// Preserves a file that others write to. A writer that was closed meanwhile is checked again for written data.
-    private func preserveFile(
-        _ node: Node, for writers: [Handle], mustStay: Bool, because cause: PreservationCause,
-        by subject: any JournalSubject
-    ) {
-        let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
-        preserver.preserveFile(
-            node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
-        // Not by the handle table, which lacks a handle that is being opened.
-        for writer in writers + others where writer.isClosed {
-            preserver.releaseFiles(of: writer)
-        }
-    }
-
     /// `claim` is the claim for which the presenters were asked, if there is one.
     private func applyRemoval(_ removal: RemoveOperation, under claim: ClaimID? = nil, reply: consuming Reply)
     {
@@ -244,17 +157,6 @@ extension CoordinatedFilesystem {
         var save = save(by: saver, evidence, of: node, in: change.directory, thread)
         if save.evidence == nil { save.consultation = consultation }
         return save
-    }
-}
-
-extension Claimant {
-    /// Whether one of its accesses writes to a path or to a directory above it.
-    fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
-        intents.contains { intent in
-            guard intent.access.isWrite else { return false }
-            let own = intent.path()
-            return own.isEmpty || path == own || path.starts(with: own + [UInt8(ascii: "/")])
-        }
     }
 }
 

@@ -35,10 +35,10 @@ extension CoordinatedFilesystem {
     }
 
     private func namesOfExchanged(_ found: [DirtyNameStatus], _ names: TrackedNames) -> Set<
-        DocumentTable.EntryName
+        EntryName
     > {
-        var replaced: [NodeID: DocumentTable.EntryName] = [:]
-        var takers: [(name: DocumentTable.EntryName, file: NodeID)] = []
+        var replaced: [NodeID: EntryName] = [:]
+        var takers: [(name: EntryName, file: NodeID)] = []
         for (dirtyName, status) in found {
             guard let former = names.document(at: dirtyName.key), former.kind == S_IFREG,
                 status.isRegularFile,

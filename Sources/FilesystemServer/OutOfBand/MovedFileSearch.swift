@@ -67,7 +67,7 @@ extension CoordinatedFilesystem {
 
     /// Whether the node under a name has moved, and a lookup found it first. If so, its followers are told.
     func reportMoveFoundByLookup(
-        by formerNames: [DocumentTable.EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
+        by formerNames: [EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
     ) -> Bool {
         guard let id = formerNames[dirtyName.key], let node = nodes[id] else { return false }
         let (name, parent, hasName) = node.location

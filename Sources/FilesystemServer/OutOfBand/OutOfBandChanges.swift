@@ -16,7 +16,7 @@ struct OutOfBandChanges {
         /// No change was observed, but any may have happened.
         var isSupposed = false
 
-        var key: DocumentTable.EntryName { DocumentTable.EntryName(name, in: directory) }
+        var key: EntryName { EntryName(name, in: directory) }
 
         mutating func join(_ other: DirtyName) {
             let isSeen = isKnown || other.isKnown
@@ -38,8 +38,8 @@ struct OutOfBandChanges {
     /// The most names or files that are recorded. Above that, everything counts as changed.
     private static let capacity = 16_384
 
-    private(set) var dirtyNames: [DocumentTable.EntryName: DirtyName] = [:]
-    private(set) var order: [DocumentTable.EntryName] = []
+    private(set) var dirtyNames: [EntryName: DirtyName] = [:]
+    private(set) var order: [EntryName] = []
     private(set) var written: [NodeID: DirtyNode] = [:]
     private(set) var writtenOrder: [NodeID] = []
     /// Whether anything may have changed.

@@ -19,13 +19,13 @@ extension CoordinatedFilesystem {
         defer { for node in held { nodes.forget(node.id, lookups: 1) } }
         let dirtyNames = retain(directoriesOf: names.join(seen), &held)
         var (there, missing) = look(at: dirtyNames, later: &later)
-        var left: Set<DocumentTable.EntryName> = []
+        var left: Set<EntryName> = []
         there = tellOfExchanges(there, names).filter { dirtyName, status in
             guard let former = names.document(at: dirtyName.key) else { return true }
             return !tellOfDocument(at: former, dirtyName, status, &left)
         }
         for (dirtyName, status) in there { tellOfArrival(dirtyName, status, &left) }
-        let formerNames: [DocumentTable.EntryName: NodeID] = sourceWatcher?.formerNames ?? [:]
+        let formerNames: [EntryName: NodeID] = sourceWatcher?.formerNames ?? [:]
         missing = missing.filter {
             !left.contains($0.key) && !reportMoveFoundByLookup(by: formerNames, from: $0)
         }
@@ -65,11 +65,11 @@ extension CoordinatedFilesystem {
     /// Reports a file under the name of a followed document. Returns whether it is the document.
     private func tellOfDocument(
         at former: Node, _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
-        _ left: inout Set<DocumentTable.EntryName>
+        _ left: inout Set<EntryName>
     ) -> Bool {
         if FileKey(status) == former.key {
             if let origin = formerName(of: former, now: dirtyName) {
-                left.insert(DocumentTable.EntryName(origin.name, in: origin.directory))
+                left.insert(EntryName(origin.name, in: origin.directory))
                 noteMove(
                     of: former, from: origin,
                     to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
@@ -119,11 +119,11 @@ extension CoordinatedFilesystem {
     /// Reports a file under a name where no document is followed.
     private func tellOfArrival(
         _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
-        _ left: inout Set<DocumentTable.EntryName>
+        _ left: inout Set<EntryName>
     ) {
         let known = nodes[FileKey(status)]
         if let known, let origin = tellOfMove(of: known, to: dirtyName) {
-            left.insert(DocumentTable.EntryName(origin.name, in: origin.directory))
+            left.insert(EntryName(origin.name, in: origin.directory))
             return
         }
         guard known != nil || (engine.hasAwareClients && !dirtyName.isDoubtful) || !documents.awaitsNothing
@@ -174,7 +174,7 @@ struct TrackedNames {
         var isItself: Bool { node === document }
     }
 
-    private var followers: [DocumentTable.EntryName: [Follower]] = [:]
+    private var followers: [EntryName: [Follower]] = [:]
     /// The names that documents wait for.
     private var awaited: [OutOfBandChanges.DirtyName] = []
     /// Whether the root is followed; it has no name that could change.
@@ -196,34 +196,34 @@ struct TrackedNames {
                 next = parent
                 guard hasName, let parent else { continue }
                 let follower = Follower(node: node, document: document, anchor: place.anchor)
-                followers[DocumentTable.EntryName(name, in: parent), default: []].append(follower)
+                followers[EntryName(name, in: parent), default: []].append(follower)
             }
         }
     }
 
     /// The node of the document that is followed under a name.
-    func document(at name: DocumentTable.EntryName) -> Node? {
+    func document(at name: EntryName) -> Node? {
         followers[name]?.first(where: \.isItself)?.node
     }
 
-    func isTracked(_ name: DocumentTable.EntryName) -> Bool {
+    func isTracked(_ name: EntryName) -> Bool {
         followers[name]?.contains(where: \.isItself) ?? false
     }
 
     /// The nodes still known by a name that are documents or lead to some.
-    func nodes(at name: DocumentTable.EntryName) -> [Node] {
+    func nodes(at name: EntryName) -> [Node] {
         let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
         return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
     }
 
     /// Documents that are gone if a name is, unless they have moved with the node under it.
-    func losses(at name: DocumentTable.EntryName, besides moved: Set<NodeID>) -> [Node] {
+    func losses(at name: EntryName, besides moved: Set<NodeID>) -> [Node] {
         (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
             .compactMap(\.document)
     }
 
     /// Documents that are awaited in or below a removed directory are now awaited together with that directory.
-    func leave(_ name: DocumentTable.EntryName, of documents: DocumentTable) {
+    func leave(_ name: EntryName, of documents: DocumentTable) {
         for follower in followers[name] ?? [] where follower.document == nil {
             var next: Node? = follower.anchor
             while let directory = next {
@@ -257,8 +257,8 @@ struct TrackedNames {
 
 extension Node {
     /// Whether it is still known by this name; another thread may have found a new one since.
-    fileprivate func isKnown(by name: DocumentTable.EntryName) -> Bool {
+    fileprivate func isKnown(by name: EntryName) -> Bool {
         let (own, parent, hasName) = location
-        return hasName && parent.map { DocumentTable.EntryName(own, in: $0) == name } ?? false
+        return hasName && parent.map { EntryName(own, in: $0) == name } ?? false
     }
 }

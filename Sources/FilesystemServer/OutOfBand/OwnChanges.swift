@@ -28,7 +28,7 @@ package final class OwnChanges: Sendable {
     }
 
     private struct Generation {
-        var names: [DocumentTable.EntryName: Instant] = [:]
+        var names: [EntryName: Instant] = [:]
         var nodes: [NodeID: ChangeRecord] = [:]
     }
 
@@ -65,7 +65,7 @@ package final class OwnChanges: Sendable {
     }
 
     /// Notes that a name is about to be added or removed.
-    package func note(_ name: DocumentTable.EntryName, at now: Instant) {
+    package func note(_ name: EntryName, at now: Instant) {
         state.withLock { state in
             state.rotate(at: now)
             state.recent.names[name] = now
@@ -105,7 +105,7 @@ package final class OwnChanges: Sendable {
     }
 
     /// Whether the mount added or removed a name within a period.
-    package func has(_ name: DocumentTable.EntryName, within period: TimeSpan, at now: Instant) -> Bool {
+    package func has(_ name: EntryName, within period: TimeSpan, at now: Instant) -> Bool {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
     }

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// The kernel's attributes of such a file are invalidated within a moment, so that they no longer permit accesses (D198).
 /// Needed only where other users than the one that mounted have access, and only in the source's own file system.
-/// Elsewhere, attributes are valid for at most a second: see ``CoordinatedFilesystem/attributeValidity(of:)``.
+/// Elsewhere, attributes are valid for at most a second: see ``AttributeReplies``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
@@ -210,16 +210,6 @@ private struct ChangedDirectories {
 }
 
 extension CoordinatedFilesystem {
-    /// How long the kernel may use attributes, which decide on access rights.
-    func attributeValidity(of node: Node) -> Validity {
-        let valid = validity(of: node)
-        guard configuration.isInPlace, configuration.allowOther, valid.seconds > Validity.brief.seconds else {
-            return valid
-        }
-        let isNoticed = !node.isOnSubmount && rightsWatcher?.isAtWork ?? false
-        return isNoticed ? valid : .brief
-    }
-
     /// Invalidates the attributes of the file under a name. If another file is there now, the changed file may still be
     /// known by the name.
     fileprivate func invalidateAttributes(

@@ -138,10 +138,10 @@ final class SourceWatcher: Sendable {
     }
 
     /// Nodes that a lookup has found elsewhere, by their former names.
-    var formerNames: [DocumentTable.EntryName: NodeID] {
+    var formerNames: [EntryName: NodeID] {
         let former = state.withLock { $0.formerNames }
         return former.reduce(into: [:]) { names, entry in
-            names[DocumentTable.EntryName(entry.value.name, in: entry.value.directory)] = entry.key
+            names[EntryName(entry.value.name, in: entry.value.directory)] = entry.key
         }
     }
 
@@ -170,7 +170,7 @@ extension CoordinatedFilesystem {
     /// Notes that a program of the mount is about to add or remove a name.
     func noteOwn(_ name: NameBytes, in directory: Node) {
         guard let sourceWatcher, sourceWatcher.watch != nil else { return }
-        sourceWatcher.own.note(DocumentTable.EntryName(name, in: directory), at: Engine.now)
+        sourceWatcher.own.note(EntryName(name, in: directory), at: Engine.now)
     }
 
     /// Notes that a program of the mount is about to change a file. Returns the number of the change.
@@ -191,6 +191,33 @@ extension CoordinatedFilesystem {
         } catch {
             // Then later changes count as the mount's own for a while.
             return
+        }
+    }
+
+    /// Whether a node, or a directory above it, has another name than the kernel knows. Costs a system call for each; none for
+    /// an in-place mount.
+    func isRenamedOutOfBand(_ node: Node) -> Bool {
+        guard sourceWatcher != nil else { return false }
+        var next = node
+        while true {
+            let (name, parent, _) = next.location
+            guard let parent else { return false }
+            guard next.isFound(as: name, in: parent) else { return true }
+            next = parent
+        }
+    }
+}
+
+extension Node {
+    fileprivate func isFound(as name: NameBytes, in directory: Node) -> Bool {
+        do throws(Errno) {
+            let found = try name.withName { (name) throws(Errno) in
+                try directory.descriptor().descriptor.status(of: name)
+            }
+            return FileKey(found) == key
+        } catch {
+            // If the status cannot be read, the name is not known to belong to another node.
+            return error != .noEntry
         }
     }
 }

@@ -64,7 +64,7 @@ extension CoordinatedFilesystem {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
         for writer in unchanged {
-            noteBaseline(of: writer, status)
+            writer.noteBaseline(status, isRacy: isTimeRacy(status))
             let former = writer.replaceProvisionalCopy(with: left)
             withExtendedLifetime(former) {}
         }
@@ -75,7 +75,7 @@ extension CoordinatedFilesystem {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.observeWriting() == .clean }
         try step()
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
-        for writer in unchanged { noteBaseline(of: writer, status) }
+        for writer in unchanged { writer.noteBaseline(status, isRacy: isTimeRacy(status)) }
     }
 
     /// Preserves the state that others left in the file, if a writer that had changed nothing may have overwritten it.
@@ -133,5 +133,14 @@ extension CoordinatedFilesystem {
     /// Whether a handle may have changed its file, as far as the changes of other writers tell.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
+    }
+
+    /// Updates the baselines after a change of names, which changes the last of the file's times but no contents.
+    /// Writers that have written nothing stay unchanged.
+    func refreshBaselines(of node: Node) {
+        guard node.kind == S_IFREG, node.isOpen else { return }
+        let writers = handles.writers(on: node)
+        guard !writers.isEmpty, let status = node.presentStatus else { return }
+        for writer in writers { writer.noteNameChange(Stamp(status)) }
     }
 }

@@ -408,7 +408,7 @@ extension JournalSubject {
     var requester: UInt32? {
         switch self {
         case let handle as Handle: handle.user
-        case let request as ClaimedRequest: request.user
+        case let subject as any PreservationSubject: subject.user
         default: attribution.user
         }
     }
@@ -439,4 +439,10 @@ extension StoreError {
         default: false
         }
     }
+}
+
+/// A request whose step would lose contents, with its claim and its user.
+protocol PreservationSubject: JournalSubject {
+    var claim: ClaimID { get }
+    var user: UInt32? { get }
 }

@@ -167,7 +167,7 @@ extension ContentPreserver {
     ) -> SuspendedWriterVersions.SuspendedWriters {
         guard cause == .claim || cause == .suspendedWriter else { return .none }
         let claim = (subject as? Handle).flatMap { $0.hasClaim ? $0.currentClaim : nil }
-        guard let claim = claim ?? (subject as? ClaimedRequest)?.claim else { return .none }
+        guard let claim = claim ?? (subject as? any PreservationSubject)?.claim else { return .none }
         return SuspendedWriterVersions.SuspendedWriters(
             engine.suspendedWriters(beside: claim, atMost: SuspendedWriterVersions.mostWriters + 1))
     }

@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// The kernel holds a lock for it. If its claim must wait, the request is answered ESTALE, and the decision is stored here
 /// until the retry.
-final class ClaimedRequest: Claimant {
+final class ClaimedRequest: Claimant, PreservationSubject {
     /// The operation that the kernel asks for; a retried request is recognised by it.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)

@@ -9,19 +9,6 @@ import Synchronization
 /// them only a moment later. A program begins a save so if it makes a backup first, or puts a new directory in place of an old
 /// one.
 extension CoordinatedFilesystem {
-    /// Whether a node, or a directory above it, has another name than the kernel knows. Costs a system call for each; none for
-    /// an in-place mount.
-    func isRenamedOutOfBand(_ node: Node) -> Bool {
-        guard sourceWatcher != nil else { return false }
-        var next = node
-        while true {
-            let (name, parent, _) = next.location
-            guard let parent else { return false }
-            guard next.isFound(as: name, in: parent) else { return true }
-            next = parent
-        }
-    }
-
     /// Answers ESTALE to a caller that is about to change a name in a directory that was renamed out of band. The kernel looks
     /// the whole path up again, once. A caller that uses a descriptor finds the same directory again, and means it.
     func retryIfRenamedOutOfBand(
@@ -70,18 +57,4 @@ extension CoordinatedFilesystem {
 
     /// Removes the retry mark of a caller: its request is carried out now, and its next request is another.
     func clearRetryMark(_ caller: Caller) { _ = retries.takeRetryMark(caller.thread, at: Engine.now) }
-}
-
-extension Node {
-    fileprivate func isFound(as name: NameBytes, in directory: Node) -> Bool {
-        do throws(Errno) {
-            let found = try name.withName { (name) throws(Errno) in
-                try directory.descriptor().descriptor.status(of: name)
-            }
-            return FileKey(found) == key
-        } catch {
-            // If the status cannot be read, the name is not known to belong to another node.
-            return error != .noEntry
-        }
-    }
 }

@@ -9,7 +9,7 @@ import Testing
 struct OwnChangesTests {
     private let own = OwnChanges(at: Self.at(0))
     private let file = NodeID(7)
-    private let name = DocumentTable.EntryName(Array("document".utf8), in: NodeID(2))
+    private let name = EntryName(Array("document".utf8), in: NodeID(2))
 
     /// Milliseconds after the start.
     private static func at(_ milliseconds: UInt64) -> Instant {
@@ -29,21 +29,21 @@ struct OwnChangesTests {
         #expect(!own.has(name, within: OwnChanges.period, at: Self.at(1101)))
         #expect(own.has(name, within: OwnChanges.moment, at: Self.at(350)))
         #expect(!own.has(name, within: OwnChanges.moment, at: Self.at(351)))
-        let other = DocumentTable.EntryName(Array("document".utf8), in: NodeID(3))
+        let other = EntryName(Array("document".utf8), in: NodeID(3))
         #expect(!own.has(other, within: OwnChanges.period, at: Self.at(100)))
-        let similar = DocumentTable.EntryName(Array("document2".utf8), in: NodeID(2))
+        let similar = EntryName(Array("document2".utf8), in: NodeID(2))
         #expect(!own.has(similar, within: OwnChanges.period, at: Self.at(100)))
     }
 
     @Test("Nothing is forgotten before its second is over, whatever else is noted meanwhile")
     func nothingForgottenEarly() {
         for moment in stride(from: UInt64(0), through: 5000, by: 250) {
-            let noted = DocumentTable.EntryName(Array("\(moment)".utf8), in: NodeID(2))
+            let noted = EntryName(Array("\(moment)".utf8), in: NodeID(2))
             let changed = NodeID(100 + moment)
             own.note(noted, at: Self.at(moment))
             own.note(changed, .contents, at: Self.at(moment))
             for later in stride(from: moment, through: moment + 1000, by: 100) {
-                own.note(DocumentTable.EntryName(Array("other".utf8), in: NodeID(2)), at: Self.at(later))
+                own.note(EntryName(Array("other".utf8), in: NodeID(2)), at: Self.at(later))
                 #expect(own.has(noted, within: OwnChanges.period, at: Self.at(later)), "\(moment), \(later)")
                 let look = Self.look(size: later, written: 1)
                 #expect(own.changes(of: changed).explain(look, at: Self.at(later)), "\(moment), \(later)")

@@ -25,18 +25,6 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// Updates the time of a file that was cut to the size it had. On some file systems truncate(2) does not update it then,
-    /// but open(2) and ftruncate(2) do. A caller that may write to another user's file may not set its time; then the time
-    /// stays, and the truncation still succeeds.
-    func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
-        do throws(Errno) {
-            guard try file.descriptor.status().modified == former else { return }
-            try file.descriptor.changeTimes(accessed: .omit, modified: .now)
-        } catch {
-            return
-        }
-    }
-
     private func applyResize(
         _ change: AttributeChange, on node: Node, _ request: ClaimedRequest, _ grant: Grant,
         reply: consuming Reply

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// How long the kernel may use attributes, and the answer to a GETATTR.
+extension CoordinatedFilesystem {
+    func attributesNow(of node: Node, reply: consuming Reply) {
+        let id = node.id
+        let validity = attributeValidity(of: node)
+        if !expectedRetries.expectsNone, !saves.hasNoPendingSaves {
+            awaitSave(forRetryOf: reply.caller.thread, to: id)
+        }
+        if retries.isEmpty { return answerAttributes(of: id, valid: validity, reply: reply) }
+        let thread = reply.caller.thread
+        let valid = retries.validity(validity, to: thread, about: id)
+        guard let reply = parkGetattr(reply, about: id) else { return }
+        answerAttributes(of: id, valid: valid, reply: reply)
+    }
+
+    /// How long the kernel may cache the attributes of a node for a caller.
+    func validity(of node: Node, to thread: Int32) -> Validity {
+        cappedValidity(node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
+    }
+
+    /// How long the kernel may use attributes, which decide on access rights.
+    func attributeValidity(of node: Node) -> Validity {
+        let valid = validity(of: node)
+        guard configuration.isInPlace, configuration.allowOther, valid.seconds > Validity.brief.seconds else {
+            return valid
+        }
+        let isNoticed = !node.isOnSubmount && rightsWatcher?.isAtWork ?? false
+        return isNoticed ? valid : .brief
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+import Synchronization
+import VersionStore
+
+/// The end of a handle.
+///
+/// RELEASE of a handle that may have mapped its file comes at close(2), though the program may still store to the mapping. So
+/// such a handle is closed only when no program can store to the file any more (``LingeringHandles``).
+extension CoordinatedFilesystem {
+    func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
+        reply.succeed()
+        guard let handle = handles[handle] else { return }
+        closeUnlessMapped(handle)
+    }
+
+    /// The pauses before each poll, in nanoseconds; the last one repeats.
+    private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
+
+    /// Closes a handle after its RELEASE, or leaves it open as long as a mapping lives.
+    ///
+    /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
+    /// detected.
+    func closeUnlessMapped(_ handle: Handle) {
+        guard handle.mayOutlive, isAlone(handle) else { return close(handle) }
+        // Otherwise this process, which may have the file open for fsync, would count as the writer.
+        handle.closeFile()
+        guard isWritten(handle.node) else { return close(handle) }
+        handle.beginLingering()
+        lingeringHandles.add(handle)
+        work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
+    }
+
+    /// Closes the lingering handle of a file that no program can store to any more, before the next access.
+    func closeLingering(on node: Node) {
+        guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), isAlone(handle),
+            !isWritten(node),
+            lingeringHandles.remove(handle)
+        else { return }
+        close(handle)
+    }
+
+    private func pollMapping(at handle: Handle, after looks: Int) {
+        closeLingering(on: handle.node)
+        guard !hasEnded, lingeringHandles.handle(on: handle.node) === handle else { return }
+        let pause = Self.pauses[min(looks, Self.pauses.count - 1)]
+        engine.timers.schedule(at: Engine.now.nanoseconds + pause) { [self] in
+            work(on: handle.node) { [self] in pollMapping(at: handle, after: looks + 1) }
+        }
+    }
+
+    /// Ends a handle in this order: its data, its preserved contents, the events to presenters, and its claim.
+    func close(_ handle: Handle) {
+        let unchanged = handle.mayWrite ? unchangedWriters(of: handle.node, besides: handle) : []
+        guard !unchanged.isEmpty else { return leave(handle) }
+        // It counts as a writer of the file until then, so that its writes are not attributed to others.
+        handle.node.threads(for: .processObservation).run { [self] in
+            if handle.isPreservedAtClose { return leave(handle) }
+            let hasChanged = handle.truncates || mayHaveWritten(handle)
+            let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
+            guard !still.isEmpty else { return leave(handle) }
+            work(on: handle.node, for: .preserving) { [self] in
+                rebaseline(handle.node, to: still, by: handle)
+                leave(handle)
+            }
+        }
+    }
+
+    private func leave(_ handle: Handle) {
+        noteUse(by: handle)
+        let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
+        guard handles.remove(handle.id) != nil else { return }
+        if handle.mayWrite { discardProvisionalCopy(beside: handle) }
+        noteEnd(ofLocksBy: handle)
+        endPageCaching(of: handle)
+        if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
+        // The journal may hold the handle for long; its file must not stay open as long.
+        handle.closeFile(forGood: true)
+        leaveRoute(handle)
+        finishOwnChange(handle.node, change)
+        let hasMore = handle.hasPreservedFile
+        guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
+            return end(handle)
+        }
+        // The program may set the file's time back after close(2), before a worker checks it.
+        let mayHaveWritten = mayHaveWritten(handle)
+        if mayHaveWritten { handle.markWritten() }
+        work(on: handle.node, for: .preserving) { [self] in
+            preserver.releaseFiles(of: handle)
+            if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
+            if mayHaveWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle, atEnd: true) }
+            end(handle)
+            preserver.letGoOfGrown(by: handle)
+        }
+    }
+
+    /// Preserves contents at the end of the connection, when the kernel reports no further close. Claims do not end, and no
+    /// waiting claim is granted. A program with passthrough may go on writing.
+    func preserveAtUnmount() {
+        for handle in handles.all {
+            // A program with passthrough may still write.
+            if handle.writesPassthrough {
+                preserveProvisionalCopy(beside: handle)
+            } else {
+                discardProvisionalCopy(beside: handle)
+            }
+        }
+        let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.writesToOrphan }
+        let left = handles.all.filter { handle in
+            (handle.mayWrite || handle.truncates) && (isOrphans(handle) || mayBeOverwrittenUnseen(handle))
+        }
+        let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
+        // Files without a name come first, because their contents are found nowhere else.
+        for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
+            work(on: writers[0].node, for: .preserving) { [self] in
+                // A single copy has the writes of all of them.
+                guard let handle = writers.first(where: \.mayHaveWritten) else { return }
+                if isOrphans(handle) {
+                    preserver.preserveOrphanWrites(by: handle)
+                } else {
+                    preserveVersion(leftBy: handle, atEnd: true)
+                    preserver.letGoOfGrown(by: handle)
+                }
+            }
+        }
+    }
+
+    private func end(_ handle: Handle) {
+        noteChange(by: handle)
+        handle.settleVersions()
+        if handle.hasClaim { engine.end(handle.currentClaim) }
+        handle.node.unpin()
+    }
+}
