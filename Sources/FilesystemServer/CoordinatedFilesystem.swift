@@ -106,7 +106,7 @@ final class CoordinatedFilesystem: Filesystem {
         _ = node.cache(SharedDescriptor(root, of: budget))
         _ = try node.pin()
         nodes = NodeTable(
-            root: node, context: context, sourceWatcher: sourceWatcher)
+            root: node, context: context, observer: sourceWatcher)
         budget.findOwners { [unowned nodes, unowned handles, unowned listings] keeper in
             switch keeper {
             case .node(let id): nodes[id]
@@ -117,6 +117,9 @@ final class CoordinatedFilesystem: Filesystem {
         memoryTrimmer = MemoryTrimmer(of: nodes, engine: engine)
         places = PlaceRegistry(engine: engine, forgottenDirectories: forgottenDirectories)
         documents = DocumentTable(nodes: nodes, places: places)
+        saves.onNameResolved { [unowned self] name, directory in completeLookupWaits(for: name, in: directory)
+        }
+        saves.onProgress { [unowned self] directory in resumeListings(directory) }
     }
 
     // A node may outlive the tables, because the engine remembers the maker of a claim for a while.

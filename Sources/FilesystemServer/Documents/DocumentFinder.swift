@@ -124,6 +124,11 @@ extension CoordinatedFilesystem: DocumentSource {
             }
         }
     }
+
+    /// A document is presented from now on, or a directory with all items in it.
+    func didRegisterPresenter(_ document: any TrackedDocument) {
+        if let node = nodes[document.item] { watchWriters(in: node) }
+    }
 }
 
 extension NameBytes {

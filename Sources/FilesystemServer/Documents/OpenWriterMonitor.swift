@@ -166,11 +166,6 @@ extension CoordinatedFilesystem {
         }
     }
 
-    /// A document is presented from now on, or a directory with all items in it.
-    func didRegisterPresenter(_ document: any TrackedDocument) {
-        if let node = nodes[document.item] { watchWriters(in: node) }
-    }
-
     /// Notes that another event reports a program's changes. If the program still has the file open, its access session
     /// goes on and reports them only at its end. In that case the next poll reports them.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, by party: Party, isDoubtful: Bool) {

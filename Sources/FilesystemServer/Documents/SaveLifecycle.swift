@@ -72,10 +72,8 @@ extension CoordinatedFilesystem {
         }
         let directory = NodeID(pendingSave.directory.rawValue)
         saves.forgetListings(waitingFor: pendingSave.claim)
-        for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
-            completeLookupWait(serial, by: thread, in: directory)
-        }
-        resumeListings(directory)
+        saves.publishResolved(pendingSave.name, in: directory)
+        saves.publishProgress(in: directory)
     }
 
     /// Notes that a thread has taken a document away. When it leaves several names of a directory empty, their lookups
@@ -91,12 +89,8 @@ extension CoordinatedFilesystem {
             saves.areManyDepartures(by: thread, from: number, at: now)
         else { return }
         let given = saves.pendingSaves(in: number).filter { $0.thread == thread }
-        for pendingSave in given {
-            for (thread, serial) in retries.lookups(of: pendingSave.name, in: directory) {
-                completeLookupWait(serial, by: thread, in: directory)
-            }
-        }
-        resumeListings(directory)
+        for pendingSave in given { saves.publishResolved(pendingSave.name, in: directory) }
+        saves.publishProgress(in: directory)
     }
 
     /// Notes that a thread has filled a name.
@@ -145,7 +139,7 @@ extension CoordinatedFilesystem {
     /// Ends the step that vacates a name: its pending save is open now, or the name was not vacated.
     func endStep(in directory: Node) {
         saves.endStep(in: directory.id)
-        resumeListings(directory.id)
+        saves.publishProgress(in: directory.id)
     }
 
     /// The document that is missing under the new name in the middle of a save, if this file has its next contents.

@@ -27,6 +27,7 @@ final class SaveTracker: Sendable {
 
     private let state: Mutex<State>
     private let recentRemovals = Mutex(RecentRemovals())
+    private let subscribers = Mutex(Subscribers())
     private let stepsBegun = Atomic<UInt64>(0)
     private let pendingSaveCount = Atomic<Int>(0)
 
@@ -193,5 +194,34 @@ extension SaveTracker {
 
     func areManyDepartures(by pendingSave: PendingSave) -> Bool {
         areManyDepartures(by: pendingSave.thread, from: pendingSave.directory, at: Engine.now)
+    }
+}
+
+// The requests that wait for missing names. They are above the saves, so they subscribe.
+extension SaveTracker {
+    typealias NameHandler = @Sendable (_ name: [UInt8], _ directory: NodeID) -> Void
+    typealias DirectoryHandler = @Sendable (NodeID) -> Void
+
+    struct Subscribers {
+        fileprivate var names: [NameHandler] = []
+        fileprivate var directories: [DirectoryHandler] = []
+    }
+
+    /// `handler` runs when a missing name is filled or given up. The subscriber lives as long as the mount.
+    func onNameResolved(_ handler: @escaping NameHandler) {
+        subscribers.withLock { $0.names.append(handler) }
+    }
+
+    /// `handler` runs when a save in a directory has gone on or was given up. The subscriber lives as long as the mount.
+    func onProgress(_ handler: @escaping DirectoryHandler) {
+        subscribers.withLock { $0.directories.append(handler) }
+    }
+
+    func publishResolved(_ name: [UInt8], in directory: NodeID) {
+        for handler in subscribers.withLock({ $0.names }) { handler(name, directory) }
+    }
+
+    func publishProgress(in directory: NodeID) {
+        for handler in subscribers.withLock({ $0.directories }) { handler(directory) }
     }
 }

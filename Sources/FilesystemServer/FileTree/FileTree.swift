@@ -29,7 +29,7 @@ extension CoordinatedFilesystem {
             // handles.
             _ = try node.descriptor()
         } catch {
-            sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory)
+            nodes.observer?.noteFormerName(of: node, ifOther: name, in: directory)
             node.setName(name, in: directory)
         }
     }

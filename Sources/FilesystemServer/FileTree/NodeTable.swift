@@ -60,23 +60,23 @@ final class NodeTable: Sendable {
     private let shards: InlineArray<16, Mutex<Shard>>
     private let context: Node.Context
     /// Is told of each directory; nil if the source is not watched.
-    private let sourceWatcher: SourceWatcher?
+    let observer: (any NodeObserver)?
     /// Nodes with an item that differs from their number, by item. Its lock is taken alone, or after a shard's.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
     init(
-        root: Node, context: Node.Context, sourceWatcher: SourceWatcher?
+        root: Node, context: Node.Context, observer: (any NodeObserver)?
     ) {
         self.root = root
-        self.sourceWatcher = sourceWatcher
+        self.observer = observer
         self.context = context
         shards = InlineArray { _ in Mutex(Shard()) }
         shards[Self.shard(of: .root)].withLock { shard in
             shard.nodes[.root] = Entry(node: root, lookups: .max)
         }
         shards[Self.shard(of: root.key)].withLock { $0.strays[root.key] = .root }
-        sourceWatcher?.startWatching(root)
+        observer?.startWatching(root)
     }
 
     subscript(id: NodeID) -> Node? {
@@ -130,11 +130,11 @@ final class NodeTable: Sendable {
             let hasName = node.hasName
             let isOnly = status.linkCount <= 1 || status.isDirectory
             if !hasName || isLocked && (isOnly || !node.retainsName(insteadOf: name, in: parent)) {
-                if hasName, isOnly { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: parent) }
+                if hasName, isOnly { observer?.noteFormerName(of: node, ifOther: name, in: parent) }
                 node.setName(name, in: parent, isOneOfSeveral: !isOnly)
             }
         } else if status.isDirectory {
-            sourceWatcher?.startWatching(node)
+            observer?.startWatching(node)
         }
         return node
     }
@@ -210,7 +210,7 @@ final class NodeTable: Sendable {
                 if renumbered[item] == id { renumbered[item] = nil }
             }
         }
-        if forgotten.kind == S_IFDIR { sourceWatcher?.stopWatching(forgotten) }
+        if forgotten.kind == S_IFDIR { observer?.stopWatching(forgotten) }
         forgotten.releaseAfterForget()
     }
 
@@ -267,4 +267,14 @@ final class NodeTable: Sendable {
     private static func shard(of id: NodeID) -> Int { Int(id.rawValue & (1 << shardBits - 1)) }
 
     private static func shard(of key: FileKey) -> Int { Int(key.inode & (1 << shardBits - 1)) }
+}
+
+/// Is told which directories and names the nodes of a tree have.
+protocol NodeObserver: AnyObject, Sendable {
+    /// The kernel knows a directory from now on.
+    func startWatching(_ node: Node)
+    /// The kernel has forgotten a directory.
+    func stopWatching(_ node: Node)
+    /// A lookup found a file that may have had another name.
+    func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node)
 }

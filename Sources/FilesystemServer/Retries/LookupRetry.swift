@@ -44,4 +44,11 @@ extension CoordinatedFilesystem {
         answerGetattr(of: serial, by: thread, about: directory)
         expire(serial, of: thread) {}
     }
+
+    /// Ends the waits of the lookups of a name that is filled or given up.
+    func completeLookupWaits(for name: [UInt8], in directory: NodeID) {
+        for (thread, serial) in retries.lookups(of: name, in: directory) {
+            completeLookupWait(serial, by: thread, in: directory)
+        }
+    }
 }

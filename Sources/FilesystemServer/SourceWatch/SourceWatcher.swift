@@ -11,7 +11,7 @@ import Synchronization
 /// With root's rights and handles for directories, the whole file system is watched. Otherwise each directory is watched
 /// that the kernel knows through the mount, up to the user's limit. Followed documents retain the directories on their
 /// path. Submounts are never watched: one that does not answer would block the thread that checks changes.
-final class SourceWatcher: Sendable {
+final class SourceWatcher: NodeObserver {
     private struct State {
         var directories: [Int32: Node] = [:]
         var watches: [NodeID: Int32] = [:]
