@@ -43,7 +43,7 @@ extension CoordinatedFilesystem {
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             submitDeferredDeletions(in: target)
         }
-        noteUse(of: move, by: from.caller.thread)
+        noteUseOfFiles(in: move, by: from.caller.thread)
         // A log or a database keeps its class under a second name.
         if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
@@ -279,7 +279,7 @@ extension CoordinatedFilesystem {
     }
 
     /// Notes that both files are used, unless a file goes back to its name of a moment ago.
-    private func noteUse(of move: RenameOperation, by thread: Int32) {
+    private func noteUseOfFiles(in move: RenameOperation, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
         let isReturn = saves.isReturn(of: number, to: move.to.name.bytes, in: place)
