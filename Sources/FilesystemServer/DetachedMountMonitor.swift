@@ -54,14 +54,14 @@ struct DetachedMountMonitor: Sendable {
 
     private func look(_ end: ServiceShutdown) {
         // On a worker, because all deadlines share the timers' thread.
-        filesystem.engine.workers.run { lookAtAll(end) }
+        filesystem.context.engine.workers.run { lookAtAll(end) }
     }
 
     private func lookAtAll(_ end: ServiceShutdown) {
         // Read the last request before the current time, because requests may arrive meanwhile.
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
-            filesystem.engine.log(
+            filesystem.context.engine.log(
                 "unmounted here and unused: the daemon ends, though another mount namespace has a copy of the mount"
             )
             return end.trigger()
@@ -70,7 +70,7 @@ struct DetachedMountMonitor: Sendable {
     }
 
     private func look(_ end: ServiceShutdown, after time: TimeSpan) {
-        filesystem.engine.timers.schedule(at: (Engine.now + time).nanoseconds) { look(end) }
+        filesystem.context.engine.timers.schedule(at: (Engine.now + time).nanoseconds) { look(end) }
     }
 
     private var isEmpty: Bool {
@@ -78,7 +78,8 @@ struct DetachedMountMonitor: Sendable {
             let inside = try MountHolders.ProcessHolders(mount.device)
             // A user cannot see the directories of other users' processes. Without `allowOther` those cannot be in the
             // mount.
-            return inside.holders.isEmpty && (inside.hidden == 0 || !filesystem.configuration.allowOther)
+            return inside.holders.isEmpty
+                && (inside.hidden == 0 || !filesystem.context.configuration.allowOther)
         } catch {
             return false
         }
@@ -87,5 +88,5 @@ struct DetachedMountMonitor: Sendable {
 
 extension CoordinatedFilesystem {
     /// Whether no file or directory is open and no request is parked.
-    fileprivate var isAtRest: Bool { handles.isEmpty && listings.isEmpty && parkedRequests.isEmpty }
+    fileprivate var isAtRest: Bool { tree.handles.isEmpty && listings.isEmpty && parkedRequests.isEmpty }
 }

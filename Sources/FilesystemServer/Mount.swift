@@ -109,17 +109,17 @@ package final class Mount: StatusSource {
         }
         pruneLater()
         if let watching = SourceWatchThread(filesystem) { try JoinableThread { watching.run() }.detach() }
-        try JoinableThread { [filesystem, mountpoint] in
-            SleepInhibitor(filesystem.parkedRequests, of: mountpoint, log: filesystem.engine.log).run()
+        try JoinableThread { [filesystem, mountpoint, engine] in
+            SleepInhibitor(filesystem.parkedRequests, of: mountpoint, log: engine.log).run()
         }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left contents to preserve, and so may handles that are still open.
-        filesystem.isOver.store(true, ordering: .sequentiallyConsistent)
+        filesystem.context.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
         filesystem.preserveAtUnmount()
         let end = Engine.now + Self.longestShutdown
         let areDone = engine.workers.finish(until: end.nanoseconds)
-        let areAll = filesystem.threads.finish(until: end.nanoseconds) && areDone
+        let areAll = filesystem.context.threads.finish(until: end.nanoseconds) && areDone
         engine.workers.run { [filesystem] in filesystem.preserver.settle() }
         if !engine.workers.finish(until: end.nanoseconds) || !areAll {
             engine.log("ended with work undone after \(Self.longestShutdown)")
@@ -128,9 +128,9 @@ package final class Mount: StatusSource {
 
     /// Removes versions that have become too old, every ten minutes.
     private func pruneLater() {
-        guard filesystem.preserver.hasStore else { return }
+        guard filesystem.context.hasStore else { return }
         engine.timers.schedule(at: (Engine.now + Self.prunePause).nanoseconds) { [weak self] in
-            guard let self, !filesystem.isOver.load(ordering: .relaxed) else { return }
+            guard let self, !filesystem.context.isOver.load(ordering: .relaxed) else { return }
             engine.workers.run { [weak self] in
                 self?.filesystem.preserver.prune()
                 self?.pruneLater()
@@ -174,11 +174,11 @@ package final class Mount: StatusSource {
         options.noexec = configuration.noexec
         options.isInPlace = configuration.isInPlace
         var report = engine.report(options: options, dataPath: filesystem.dataPath)
-        report.use.openFiles = filesystem.handles.count
+        report.use.openFiles = filesystem.tree.handles.count
         report.use.routes = filesystem.routeStatistics.open
-        report.use.backingFiles = filesystem.connection.backingFiles
-        report.use.descriptors = filesystem.nodes.root.budget.open
-        report.sourceWatch = filesystem.sourceWatcher?.watchReport
+        report.use.backingFiles = session.connection.backingFiles
+        report.use.descriptors = filesystem.tree.nodes.root.budget.open
+        report.sourceWatch = filesystem.sourceWatch.watcher?.watchReport
         report.rules = configuration.rules
         return report
     }

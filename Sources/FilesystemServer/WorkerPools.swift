@@ -84,7 +84,7 @@ package final class WorkerPools: Sendable {
     }
 }
 
-extension CoordinatedFilesystem {
+extension MountContext {
     /// Does work that may block.
     func work(
         on node: Node, for purpose: WorkerPools.WorkKind = .work, _ body: @escaping @Sendable () -> Void

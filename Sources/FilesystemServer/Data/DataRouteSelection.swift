@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
     }
 
     /// The data path that status reports show.
-    var dataPath: DataPath { configuration.data == .daemon ? .daemon : routeStatistics.dataPath }
+    var dataPath: DataPath { context.configuration.data == .daemon ? .daemon : routeStatistics.dataPath }
 
     func leaveRoute(_ handle: Handle) {
         let node = handle.node
@@ -61,7 +61,8 @@ extension CoordinatedFilesystem {
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         // With passthrough, close(2) would not return the errors of a remote file system.
-        guard configuration.data == .automatic, agreement().contains(.passthrough), node.kind == S_IFREG,
+        guard context.configuration.data == .automatic, context.agreement().contains(.passthrough),
+            node.kind == S_IFREG,
             routeStatistics.mayRegister, node.isMachineLocal
         else {
             return .daemon

@@ -28,7 +28,7 @@ extension CoordinatedFilesystem {
             } else {
                 try checkProtection(status, of: handle, through: descriptor)
             }
-            handle.noteBaseline(status, isRacy: isTimeRacy(status))
+            handle.noteBaseline(status, isRacy: context.isTimeRacy(status))
         }
         let route = try enterRoute(handle, through: descriptor, knowing: known, isNew: isNew, for: reply)
         do throws(Errno) {
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
         let node = handle.node
         guard node.hasName, node.isMachineLocal else { return }
         let isGone = status.linkCount == 0
-        guard isGone || isRenamedOutOfBand(node) else { return }
+        guard isGone || sourceWatch.isRenamedOutOfBand(node) else { return }
         if handle.isRetry || handle.thread == 0 || ProcessInspection.isKernelThread(handle.thread) {
             if isGone { handle.becomeOrphanWriter() }
             return
@@ -75,14 +75,14 @@ extension CoordinatedFilesystem {
     func truncate(
         _ handle: Handle, through descriptor: SharedDescriptor, for caller: Caller
     ) throws(Errno) {
-        let own = noteOwn(handle.node, .contents)
+        let own = sourceWatch.noteOwn(handle.node, .contents)
         let former = handle.baseline?.stamp
         try descriptor.descriptor.truncate(to: 0)
         if let former, former.size == 0 { moveTime(of: descriptor, from: former.modified) }
-        finishOwnChange(handle.node, own)
+        sourceWatch.finishOwnChange(handle.node, own)
         try stripPrivileges(of: handle.node, writtenBy: caller)
         let status = try descriptor.descriptor.status()
-        handle.noteBaseline(status, isRacy: isTimeRacy(status))
+        handle.noteBaseline(status, isRacy: context.isTimeRacy(status))
     }
 
     /// Updates the time of a file that was cut to the size it had. On some file systems truncate(2) does not update it then,

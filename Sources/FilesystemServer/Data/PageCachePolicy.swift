@@ -26,7 +26,7 @@ extension CoordinatedFilesystem {
     ///
     /// Only for readers. A writer needs the present contents, and changes the file's stamp.
     func mayReusePageCache(for handle: Handle) -> Bool {
-        guard namesChangeOnlyHere(handle.node), handle.node.timesShowStores, !handle.mayWrite,
+        guard context.namesChangeOnlyHere(handle.node), handle.node.timesShowStores, !handle.mayWrite,
             !handle.truncates,
             let file = handle.file
         else { return false }
@@ -60,7 +60,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             let baseline = handle.baseline?.stamp.changed
             let changed = if let baseline { baseline } else { try file.file.status().changed }
-            return changed.seconds >= began
+            return changed.seconds >= context.began
         } catch {
             return true
         }

@@ -25,8 +25,8 @@ extension CoordinatedFilesystem {
         var status = submounts.shown(status)
         if node.isRoot {
             // A file system that does not count subdirectories reports 1 link.
-            if preserver.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
-        } else if status.isRegularFile, preserver.hasStore {
+            if context.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
+        } else if status.isRegularFile, context.hasStore {
             let (links, hasName) = node.linkCount
             // The store may just have given a link contents of its own.
             let least = min(status.linkCount, hasName ? 1 : 0)

@@ -124,7 +124,7 @@ extension CoordinatedFilesystem {
     /// new number: presenters of directories know the file by its name.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
-            of: makeItem(), at: places.place(change.name, in: change.directory),
+            of: context.makeItem(), at: places.place(change.name, in: change.directory),
             by: processes.currentParty(ofThread: change.caller.thread))
         publishDeferredDeletion(at: change)
         let serial = deferredDeletions.add(removal, of: change)

@@ -156,7 +156,7 @@ extension CoordinatedFilesystem {
     /// The new item of the former name, if an aware access waits to replace the file there.
     private func documentLeft(at from: NameChange, by item: ItemID) -> TrackedFile? {
         guard engine.awaitsReplacement(item) else { return nil }
-        return documents.track(makeItem(), at: .names([from.name], in: from.directory, former: nil))
+        return documents.track(context.makeItem(), at: .names([from.name], in: from.directory, former: nil))
     }
 
     /// Reports a new name.
@@ -168,7 +168,7 @@ extension CoordinatedFilesystem {
         let isOther =
             node.isTracked && !node.isCalled(change.name, in: change.directory)
         let (item, place) = (
-            isOther ? makeItem() : node.item, places.place(change.name, in: change.directory)
+            isOther ? context.makeItem() : node.item, places.place(change.name, in: change.directory)
         )
         guard engine.hasInterestedPresenter(of: item, at: place) else { return }
         engine.noteCreation(
@@ -187,7 +187,7 @@ extension CoordinatedFilesystem {
     /// Reports the removal of an item that had no node, and so has no number.
     func noteDeletion(ofUnknown change: NameChange) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
-        let (item, place) = (makeItem(), places.place(change.name, in: change.directory))
+        let (item, place) = (context.makeItem(), places.place(change.name, in: change.directory))
         guard engine.hasInterestedPresenter(of: item, at: place) else { return }
         engine.noteDeletion(of: item, at: place, by: party(behind: change))
     }
@@ -203,7 +203,7 @@ extension CoordinatedFilesystem {
     ) -> UInt64 {
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
-            let (look, isTimeRacy) = (TrackedFile.FileSnapshot(status), isTimeRacy(status))
+            let (look, isTimeRacy) = (TrackedFile.FileSnapshot(status), context.isTimeRacy(status))
             documents.noteReported(item, as: look)
             guard isOngoing else {
                 if let baseline {

@@ -67,7 +67,7 @@ extension CoordinatedFilesystem: DocumentSource {
             guard let again = try self.status(of: name, in: node), FileKey(again) == found.key else {
                 return nil
             }
-            correctName(of: found, to: name, in: node, again)
+            tree.correctName(of: found, to: name, in: node, again)
             if isLast { foundAwaited(found, as: name, in: node) }
             (node, last) = (found, again)
         }
@@ -100,7 +100,7 @@ extension CoordinatedFilesystem: DocumentSource {
             of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
         let former = pendingSave.flatMap { nodes[NodeID($0.oldNode.rawValue)] }
         let file = documents.track(
-            pendingSave?.document ?? makeItem(), at: .names([name], in: directory, former: former))
+            pendingSave?.document ?? context.makeItem(), at: .names([name], in: directory, former: former))
         do throws(LookupFailure) {
             // A file that was made before the document was tracked has not been reported.
             if try status(of: name, in: directory) == nil { return file }

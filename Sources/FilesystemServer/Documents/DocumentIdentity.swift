@@ -15,7 +15,7 @@ extension CoordinatedFilesystem {
     ///
     /// Its node gets its new name only afterwards, so the caller places its presenters.
     func takeOver(_ node: Node, from target: Node) {
-        let (document, orphan) = (target.item, makeItem())
+        let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)
         nodes.renumber(target, as: orphan)
     }
@@ -162,7 +162,7 @@ extension CoordinatedFilesystem {
         noteDeletion(of: node, change, under: claim)
         guard documents.isTracked(document) else { return }
         documents.vacate(document, awaiting: change.name, in: change.directory)
-        let orphan = makeItem()
+        let orphan = context.makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
     }
@@ -190,7 +190,7 @@ extension CoordinatedFilesystem {
         let document = file.item
         removeName(file, name, in: directory, wasLast: false)
         documents.vacate(document, awaiting: name, in: directory)
-        let orphan = makeItem()
+        let orphan = context.makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(file, as: orphan)
     }

@@ -69,7 +69,7 @@ extension CoordinatedFilesystem {
             return
         }
         noteChange(by: handle)
-        handle.noteBaseline(status, isRacy: isTimeRacy(status))
+        handle.noteBaseline(status, isRacy: context.isTimeRacy(status))
         handle.forgetWrites()
     }
 }

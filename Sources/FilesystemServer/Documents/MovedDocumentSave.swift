@@ -65,7 +65,7 @@ extension CoordinatedFilesystem {
         {
             return
         }
-        work(on: backup, for: .preserving) { [preserver] in
+        context.work(on: backup, for: .preserving) { [preserver] in
             preserver.preserveSetAside(backup, because: .presenter, by: subject)
         }
     }

@@ -152,9 +152,9 @@ extension CoordinatedFilesystem {
     /// Watches the open writers of a file that may have an interested presenter from now on.
     func watchWriters(of node: Node) {
         guard engine.hasAwareClients, node.kind == S_IFREG, !handles.writers(on: node).isEmpty else { return }
-        work(on: node) { [self] in
+        context.work(on: node) { [self] in
             guard hasInterestedPresenter(node), let status = node.presentStatus else { return }
-            watch(node, known: Stamp(status), isDoubtful: isTimeRacy(status))
+            watch(node, known: Stamp(status), isDoubtful: context.isTimeRacy(status))
         }
     }
 
@@ -185,7 +185,7 @@ extension CoordinatedFilesystem {
             writerMonitor.beginPoll(at: node)
             // Most files are closed by the first poll.
             if handles.writers(on: node).isEmpty, writerMonitor.remove(node) { return }
-            work(on: node) { [self] in pollWriters(at: node) }
+            context.work(on: node) { [self] in pollWriters(at: node) }
         }
     }
 
@@ -194,14 +194,14 @@ extension CoordinatedFilesystem {
         writerMonitor.beginPoll(at: node)
         let writers = handles.writers(on: node)
         let isNeeded = !writers.isEmpty && engine.hasAwareClients && hasInterestedPresenter(node)
-        if hasEnded || !isNeeded && writerMonitor.remove(node) { return }
+        if context.hasEnded || !isNeeded && writerMonitor.remove(node) { return }
         pollWriters(at: node, after: pollAndPublish(node, writers))
     }
 
     /// Returns the time until the next poll.
     private func pollAndPublish(_ node: Node, _ writers: [Handle]) -> TimeSpan {
         guard let status = node.presentStatus else { return OpenWriterMonitor.interval }
-        let (now, stamp, isTimeRacy) = (Engine.now, Stamp(status), isTimeRacy(status))
+        let (now, stamp, isTimeRacy) = (Engine.now, Stamp(status), context.isTimeRacy(status))
         let isYoung = writers.contains { now.since($0.opened) < OpenWriterMonitor.interval }
         let verdict = writerMonitor.evaluate(
             at: node, stamp, isTimeRacy: isTimeRacy, isYoung: isYoung, at: now)

@@ -44,7 +44,7 @@ extension CoordinatedFilesystem {
                 ClaimRequest.Part(document, .write(.updating), at: places.place(in: directory))), by: subject)
         engine.identify(claim, as: subject.identify())
         documents.vacate(document, awaiting: name, in: directory, former: isGone ? nil : node)
-        let orphan = makeItem()
+        let orphan = context.makeItem()
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
@@ -104,7 +104,7 @@ extension CoordinatedFilesystem {
         guard let distant = files.first(where: \.isDistant) else {
             return closePendingSave(pendingSave, because: .windowClosed)
         }
-        work(on: distant) { [self] in closePendingSave(pendingSave, because: .windowClosed) }
+        context.work(on: distant) { [self] in closePendingSave(pendingSave, because: .windowClosed) }
     }
 
     /// Prolongs the save of a program that writes or waits for the disk before it fills the name.

@@ -7,8 +7,30 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// The names of files in the source, as nodes know them.
-extension CoordinatedFilesystem {
+/// The files of the source that the kernel knows, with their places and their open handles.
+final class FileTree: Sendable {
+    let nodes: NodeTable
+    let handles = HandleTable()
+    let places: PlaceRegistry
+    let memoryTrimmer: MemoryTrimmer
+
+    /// `observer` is told of each directory; nil if the source is not watched.
+    init(
+        of root: consuming OwnedDescriptor, _ context: MountContext, budget: DescriptorBudget,
+        observer: (any NodeObserver)?
+    ) throws(Errno) {
+        let forgottenDirectories = ForgottenDirectories()
+        let nodeContext = Node.Context(
+            budget: budget, connection: context.connection, forgottenDirectories: forgottenDirectories,
+            submounts: context.submounts, source: try root.filesystemStatus(), threads: context.threads)
+        let node = Node(.root, try root.status(), parent: nil, name: NameBytes([]), context: nodeContext)
+        _ = node.cache(SharedDescriptor(root, of: budget))
+        _ = try node.pin()
+        nodes = NodeTable(root: node, context: nodeContext, observer: observer)
+        memoryTrimmer = MemoryTrimmer(of: nodes, engine: context.engine)
+        places = PlaceRegistry(engine: context.engine, forgottenDirectories: forgottenDirectories)
+    }
+
     /// The names from the source's root to an open file; nil if it is elsewhere, or in the daemon's own directory.
     func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
         let source = try nodes.root.descriptor().descriptor.currentPath()

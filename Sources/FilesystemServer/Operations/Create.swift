@@ -12,7 +12,7 @@ extension CoordinatedFilesystem {
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
     ) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
-        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
+        guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
         whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
@@ -31,7 +31,7 @@ extension CoordinatedFilesystem {
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
             impersonate(caller)
-            noteOwn(name, in: directory)
+            sourceWatch.noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let created = try name.withName { (name) throws(Errno) in
                 try makeFile(name, in: below, flags: flags, mode: mode)
@@ -86,7 +86,7 @@ extension CoordinatedFilesystem {
             let parked = Parked(reply)
             engine.onDecision(handle.claim) { [self] _ in
                 guard let reply = parked.take() else { return }
-                resumeRequest(handle.node, reply, mayBlock: true) { [self] in
+                context.resumeRequest(handle.node, reply, mayBlock: true) { [self] in
                     finishCreate(creation, reply: $0)
                 }
             }
@@ -121,7 +121,7 @@ extension CoordinatedFilesystem {
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
                 node.id, generation: node.generation, submounts.shown(creation.status),
-                names: validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
+                names: context.validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
                 backing: backing, flushing: handle.hasErrorsAtClose)
             guard !isOpen else { return }
             close(handle)

@@ -194,7 +194,7 @@ extension CoordinatedFilesystem {
     ///
     /// It may not if the directory can change without a trace in its times.
     func openNames(of directory: Node) throws(Errno) -> KernelCacheTracker<Stamp>.CacheAction {
-        guard namesChangeOnlyHere(directory) else { return .uncached }
+        guard context.namesChangeOnlyHere(directory) else { return .uncached }
         let status = try directory.descriptor().descriptor.status()
         let isWorn = directory.hasWornAttributes(size: status.size)
         return isWorn ? .uncached : listings.openNames(of: directory.id, looking: Stamp(status))
@@ -226,7 +226,7 @@ extension CoordinatedFilesystem {
         let mountpoints = page.style == .names ? submounts.mountpoints(in: directory) : []
         do throws(Errno) {
             try listing.forEach(from: offset) { name, inode, type, next in
-                if isPrivate(name, in: directory.id) { return true }
+                if context.isPrivate(name, in: directory.id) { return true }
                 let entered =
                     page.style == .entries && !name.isSelfOrParent
                     ? enter(name, in: directory, next: next, to: &page) : nil
@@ -295,7 +295,7 @@ extension CoordinatedFilesystem {
     func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
         let parked = Parked(reply)
-        work(on: directory, for: .syncing) {
+        context.work(on: directory, for: .syncing) {
             guard let reply = parked.take() else { return }
             do throws(Errno) {
                 try directory.descriptor().descriptor.openForListing().synchronize(dataOnly: dataOnly)

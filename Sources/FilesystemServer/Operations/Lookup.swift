@@ -13,7 +13,7 @@ extension CoordinatedFilesystem {
             return lookUpByNumber(parent, asksForParent: name == "..", reply: reply)
         }
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
-        guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let caller = reply.caller
         let thread = caller.thread
         do throws(Errno) {
@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
             guard saves.hasNoPendingSaves else {
                 return answerMissing(name.copy(), in: directory, reply: reply)
             }
-            guard namesChangeOnlyHere(directory) else { return reply.fail(error) }
+            guard context.namesChangeOnlyHere(directory) else { return reply.fail(error) }
             // Only briefly: programs that had the source open before the mount can make the name out of band.
             reply.missing(valid: .brief)
         }
@@ -101,7 +101,7 @@ extension CoordinatedFilesystem {
     /// Answers with a node for which a further lookup was counted. Takes the lookup back if the caller is gone.
     func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
         let isKnown = reply.entry(
-            node.id, generation: node.generation, shown(status, of: node), names: validity(of: node),
+            node.id, generation: node.generation, shown(status, of: node), names: context.validity(of: node),
             attributes: attributes)
         if !isKnown { nodes.forget(node.id, lookups: 1) }
     }

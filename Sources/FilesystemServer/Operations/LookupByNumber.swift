@@ -83,7 +83,7 @@ extension CoordinatedFilesystem {
             // The kernel shows this path for a file without a known name.
             let isNameless = try found.descriptor.currentPath() == [UInt8(ascii: "/")]
             if isNameless, !status.isDirectory { return .unknown }
-            if let names = try names(of: found.descriptor), !names.isEmpty { return .names(names) }
+            if let names = try tree.names(of: found.descriptor), !names.isEmpty { return .names(names) }
         } catch {
             guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
             return .unknown
@@ -109,7 +109,7 @@ extension CoordinatedFilesystem {
                 above.append(node)
                 // A rename may have come between the lookup and this step.
                 guard FileKey(try directory.status(of: name)) == node.key else { return nil }
-                correctName(of: node, to: name, in: directory, status)
+                tree.correctName(of: node, to: name, in: directory, status)
             }
         } catch {
             guard error == .noEntry || error == .stale else { throw error }

@@ -62,7 +62,7 @@ extension CoordinatedFilesystem {
         _ maker: @escaping Maker
     ) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
-        guard !isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
+        guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, unless: !canRetry, reply)
         else { return }
@@ -81,7 +81,7 @@ extension CoordinatedFilesystem {
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
             impersonate(caller)
-            noteOwn(name, in: directory)
+            sourceWatch.noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let status = try name.withName { (name) throws(Errno) in
                 try maker(below.descriptor, name)

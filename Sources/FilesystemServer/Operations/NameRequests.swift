@@ -97,7 +97,7 @@ extension CoordinatedFilesystem {
             return engine.end(request.claim)
         }
         let parked = Parked(reply)
-        work(on: first, for: .preserving) { [self] in
+        context.work(on: first, for: .preserving) { [self] in
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }

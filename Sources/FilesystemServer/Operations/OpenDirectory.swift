@@ -77,7 +77,7 @@ extension CoordinatedFilesystem {
     private func resumeListing(_ listing: PendingListing) {
         guard pendingListings.remove(listing), let reply = listing.reply.take() else { return }
         parkedRequests.leave(listing.token)
-        resumeRequest(listing.directory, reply, mayBlock: true) { [self] reply in
+        context.resumeRequest(listing.directory, reply, mayBlock: true) { [self] reply in
             list(listing.directory, afterSavesUntil: listing.end, reply: reply)
         }
     }

@@ -179,7 +179,7 @@ extension CoordinatedFilesystem {
     ) {
         let parked = Parked(reply)
         let carryOut = { @Sendable [self] in
-            work(on: handle.node, for: purpose) { [self] in
+            context.work(on: handle.node, for: purpose) { [self] in
                 let result: Result<(consuming Reply) -> Void, Errno>
                 do throws(Errno) { result = .success(try body()) } catch { result = .failure(error) }
                 end(ticket, of: handle.node) {

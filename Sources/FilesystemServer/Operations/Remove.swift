@@ -15,7 +15,7 @@ extension CoordinatedFilesystem {
         _ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply
     ) {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
-        guard !isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
+        guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
         let former = takeRetriedRequest(.removing(change), by: change.caller)
@@ -83,7 +83,7 @@ extension CoordinatedFilesystem {
     {
         let (change, node, status) = (removal.change, removal.node, removal.status)
         clearRetryMark(change.caller)
-        noteOwn(change.name, in: change.directory)
+        sourceWatch.noteOwn(change.name, in: change.directory)
         let isVacating = removal.save?.evidence != nil
         if isVacating { saves.beginStep(in: change.directory.id) }
         defer { if isVacating { endStep(in: change.directory) } }

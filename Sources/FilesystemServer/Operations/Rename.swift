@@ -16,7 +16,7 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent], let newDirectory = nodes[newParent] else {
             return reply.fail(.stale)
         }
-        guard !isPrivate(name, in: parent), !isPrivate(newName, in: newParent) else {
+        guard !context.isPrivate(name, in: parent), !context.isPrivate(newName, in: newParent) else {
             return reply.fail(.notPermitted)
         }
         let from = NameChange(name.copy(), in: directory, caller: reply.caller)
@@ -153,8 +153,8 @@ extension CoordinatedFilesystem {
         _ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
         clearRetryMark(move.from.caller)
-        noteOwn(move.from.name, in: move.from.directory)
-        noteOwn(move.to.name, in: move.to.directory)
+        sourceWatch.noteOwn(move.from.name, in: move.from.directory)
+        sourceWatch.noteOwn(move.to.name, in: move.to.directory)
         let isVacating = save?.evidence != nil
         if isVacating { saves.beginStep(in: move.from.directory.id) }
         let renames = move.node.renames
@@ -215,7 +215,7 @@ extension CoordinatedFilesystem {
 
     /// Invalidates a name, because the kernel gives it to the node it has looked up.
     private func invalidateName(of change: NameChange) {
-        work(on: change.directory, for: .fileObservation) { [self] in
+        context.work(on: change.directory, for: .fileObservation) { [self] in
             change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
         }
     }

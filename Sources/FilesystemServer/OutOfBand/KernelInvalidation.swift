@@ -106,7 +106,7 @@ extension CoordinatedFilesystem {
             let opened = try nodes.root.budget.path(of: handle)
             let key = FileKey(try opened.status())
             if let known = nodes[key] { return known }
-            guard hasAwareClients, let names = try names(of: opened) else { return nil }
+            guard hasAwareClients, let names = try tree.names(of: opened) else { return nil }
             var walked: [Node] = []
             // No other code retains the nodes that are found: they stay as long as they are used.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }

@@ -15,7 +15,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             let opened = try node.descriptor()
             let status = try opened.descriptor.status()
-            guard hasSingleKnownName(node, status), let names = try names(of: opened.descriptor),
+            guard hasSingleKnownName(node, status), let names = try tree.names(of: opened.descriptor),
                 try follow(node, to: names)
             else { return false }
             // Changes of the contents there were not watched either.
@@ -101,7 +101,7 @@ extension CoordinatedFilesystem {
         guard !directory.isOnSubmount else { return directory }
         do throws(Errno) {
             let opened = try directory.descriptor()
-            guard let names = try names(of: opened.descriptor) else { return directory }
+            guard let names = try tree.names(of: opened.descriptor) else { return directory }
             let found = try reach(names, holding: &held)
             return found.id == directory.id ? found : directory
         } catch {

@@ -22,7 +22,7 @@ final class SourceWatchThread: Sendable {
     private let watch: ChangeWatch
 
     init?(_ filesystem: CoordinatedFilesystem) {
-        guard let sourceWatcher = filesystem.sourceWatcher, let watch = sourceWatcher.watch else {
+        guard let sourceWatcher = filesystem.sourceWatch.watcher, let watch = sourceWatcher.watch else {
             return nil
         }
         (self.filesystem, self.sourceWatcher, self.watch) = (filesystem, sourceWatcher, watch)

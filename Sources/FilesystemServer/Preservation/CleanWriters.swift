@@ -64,7 +64,7 @@ extension CoordinatedFilesystem {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
         for writer in unchanged {
-            writer.noteBaseline(status, isRacy: isTimeRacy(status))
+            writer.noteBaseline(status, isRacy: context.isTimeRacy(status))
             let former = writer.replaceProvisionalCopy(with: left)
             withExtendedLifetime(former) {}
         }
@@ -75,13 +75,13 @@ extension CoordinatedFilesystem {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.observeWriting() == .clean }
         try step()
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
-        for writer in unchanged { writer.noteBaseline(status, isRacy: isTimeRacy(status)) }
+        for writer in unchanged { writer.noteBaseline(status, isRacy: context.isTimeRacy(status)) }
     }
 
     /// Preserves the state that others left in the file, if a writer that had changed nothing may have overwritten it.
     func preserveProvisionalCopy(beside writer: Handle) {
         guard let left = writer.takeProvisionalCopy() else { return }
-        work(on: writer.node, for: .preserving) { [self] in
+        context.work(on: writer.node, for: .preserving) { [self] in
             preserver.preserve(left, in: writer.node, by: writer)
         }
     }

@@ -56,12 +56,12 @@ extension CoordinatedFilesystem {
         let node = handle.node
         let hasWritten = mayHaveWritten(handle)
         guard let status = node.presentStatus else { return answer() }
-        let isSure = !isTimeRacy(status) && !handle.hasUnseenStores
+        let isSure = !context.isTimeRacy(status) && !handle.hasUnseenStores
         guard handle.recordClose(Stamp(status), isSure: isSure, hasWritten: hasWritten) else {
             return answer()
         }
         let still = hasWritten || handle.truncates ? unchanged.filter(isStillUnchanged) : []
-        work(on: node, for: .preserving) { [self] in
+        context.work(on: node, for: .preserving) { [self] in
             rebaseline(node, to: still, by: handle)
             if hasWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle) }
             answer()

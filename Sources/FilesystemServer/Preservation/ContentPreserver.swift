@@ -14,12 +14,9 @@ final class ContentPreserver: Sendable {
     /// How often a copy is repeated while a program goes on writing.
     private static let mostCopies = 3
 
-    /// Whether the source holds the daemon's own directory.
-    var hasStore: Bool { store.map { $0.absence == nil } ?? false }
-
-    init(store: VersionStore?, engine: Engine) {
-        self.store = store
-        self.engine = engine
+    init(_ context: MountContext) {
+        store = context.store
+        engine = context.engine
     }
 
     /// Whether the store holds a file as a version. Blocks, and returns true if it cannot be known.

@@ -14,7 +14,7 @@ extension CoordinatedFilesystem {
     func retryIfRenamedOutOfBand(
         _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
-        guard !isFinal, caller.thread > 0, isRenamedOutOfBand(directory) else { return reply }
+        guard !isFinal, caller.thread > 0, sourceWatch.isRenamedOutOfBand(directory) else { return reply }
         return requestRetry(caller, reply)
     }
 

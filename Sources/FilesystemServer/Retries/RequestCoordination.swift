@@ -123,11 +123,11 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         request.whenDecided { [self] decision in
             guard let reply = parked.take() else { return }
-            guard case .granted(let grant) = decision, !hasEnded else {
+            guard case .granted(let grant) = decision, !context.hasEnded else {
                 abandon(request)
                 return reply.fail(.busy)
             }
-            resumeRequest(request.directory, reply, mayBlock: true) { step(request, grant, $0) }
+            context.resumeRequest(request.directory, reply, mayBlock: true) { step(request, grant, $0) }
         }
     }
 }

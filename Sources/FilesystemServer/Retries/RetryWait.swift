@@ -60,7 +60,8 @@ extension CoordinatedFilesystem {
     func answerGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.completeWait(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
-        resumeRequest(nodes[id], getattr.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0)
+        context.resumeRequest(nodes[id], getattr.reply) { [self] in
+            answerAttributes(of: id, valid: .none, reply: $0)
         }
     }
 
@@ -68,7 +69,8 @@ extension CoordinatedFilesystem {
     private func releaseGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.release(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
-        resumeRequest(nodes[id], getattr.reply) { [self] in answerAttributes(of: id, valid: .none, reply: $0)
+        context.resumeRequest(nodes[id], getattr.reply) { [self] in
+            answerAttributes(of: id, valid: .none, reply: $0)
         }
     }
 

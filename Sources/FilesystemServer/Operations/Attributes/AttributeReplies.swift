@@ -29,8 +29,10 @@ extension CoordinatedFilesystem {
 
     /// How long the kernel may use attributes, which decide on access rights.
     func attributeValidity(of node: Node) -> Validity {
-        let valid = validity(of: node)
-        guard configuration.isInPlace, configuration.allowOther, valid.seconds > Validity.brief.seconds else {
+        let valid = context.validity(of: node)
+        guard context.configuration.isInPlace, context.configuration.allowOther,
+            valid.seconds > Validity.brief.seconds
+        else {
             return valid
         }
         let isNoticed = !node.isOnSubmount && rightsWatcher?.isAtWork ?? false

@@ -32,8 +32,8 @@ extension CoordinatedFilesystem {
             let parked = Parked(reply)
             engine.onDecision(claim) { [self] decision in
                 guard let reply = parked.take() else { return }
-                guard case .granted(let grant) = decision, !hasEnded else { return reply.fail(.busy) }
-                resumeRequest(handle.node, reply, mayBlock: true) { [self] in
+                guard case .granted(let grant) = decision, !context.hasEnded else { return reply.fail(.busy) }
+                context.resumeRequest(handle.node, reply, mayBlock: true) { [self] in
                     finishRenewal(of: handle, by: claim, grant, change, reply: $0)
                 }
             }
@@ -78,7 +78,7 @@ extension CoordinatedFilesystem {
             return apply(change, to: handle.node, through: handle, reply: reply)
         }
         let parked = Parked(reply)
-        work(on: handle.node, for: .preserving) { [self] in
+        context.work(on: handle.node, for: .preserving) { [self] in
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }
@@ -86,7 +86,7 @@ extension CoordinatedFilesystem {
             if isGrowth(change, of: handle.node) { return step() }
             do throws(StoreError) {
                 try preserver.preserveContents(
-                    of: handle.node, because: cause, by: handle, doubting: isTimeRacy, before: step)
+                    of: handle.node, because: cause, by: handle, doubting: context.isTimeRacy, before: step)
             } catch {
                 guard case .reading = loss else { return refuse(parked) }
                 engine.logAction(

@@ -42,8 +42,8 @@ extension CoordinatedFilesystem {
 
     /// The owner's socket path is given only to callers that can connect to it, because a client connects to any path it finds.
     private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
-        guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return configuration.socketPath }
-        return caller.user == 0 || caller.user == geteuid() ? configuration.ownerSocketPath : nil
+        guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return context.configuration.socketPath }
+        return caller.user == 0 || caller.user == geteuid() ? context.configuration.ownerSocketPath : nil
     }
 
     func extendedAttributeNames(of id: NodeID, capacity: Int, reply: consuming Reply) {
@@ -97,7 +97,7 @@ extension CoordinatedFilesystem {
             let isMark = strcmp(name, PackageDetection.attribute) == 0
             if isMark { try checkOwnership(of: node, caller) }
             if strcmp(name, Self.accessList) == 0 { try reopenDescriptors(of: node) }
-            noteOwn(node, .attributes)
+            sourceWatch.noteOwn(node, .attributes)
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
             if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: caller) }
             reconsiderBypass(of: node)
@@ -122,7 +122,7 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             let isMark = strcmp(name, PackageDetection.attribute) == 0
             if isMark { try checkOwnership(of: node, caller) }
-            noteOwn(node, .attributes)
+            sourceWatch.noteOwn(node, .attributes)
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }

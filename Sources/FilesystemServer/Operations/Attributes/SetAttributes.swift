@@ -55,7 +55,8 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         if handle == nil { clearRetryMark(reply.caller) }
-        let own = noteOwn(node, change.size != nil || change.changesTimes ? .contents : .attributes)
+        let own = sourceWatch.noteOwn(
+            node, change.size != nil || change.changesTimes ? .contents : .attributes)
         do throws(Errno) {
             let descriptor = try node.descriptor()
             let caller = reply.caller
@@ -98,7 +99,7 @@ extension CoordinatedFilesystem {
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
                 noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
-            finishOwnChange(node, own)
+            sourceWatch.finishOwnChange(node, own)
             let valid = validity(of: node, to: caller.thread)
             reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {

@@ -38,7 +38,7 @@ extension CoordinatedFilesystem {
         }
         let unchanged = unchangedWriters(of: node, besides: nil)
         let parked = Parked(reply)
-        work(on: node, for: .preserving) { [self] in
+        context.work(on: node, for: .preserving) { [self] in
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: node, under: claim, reply: reply) }
             }
@@ -47,7 +47,7 @@ extension CoordinatedFilesystem {
                 try preserver.detachLinks(of: node)
                 if isEndangering {
                     try preserver.preserveContents(
-                        of: node, because: grant.preservationCause, by: request, doubting: isTimeRacy,
+                        of: node, because: grant.preservationCause, by: request, doubting: context.isTimeRacy,
                         before: step)
                 } else {
                     step()

@@ -128,8 +128,10 @@ extension CoordinatedFilesystem {
         } else {
             statLedger.forgetTold(save.process, of: save.item)
         }
-        resumeRequest(save.node, reply) { [self] reply in
-            if isSavedElsewhere(save), !save.isRetry, !hasEnded { return requestRetry(save, reply: reply) }
+        context.resumeRequest(save.node, reply) { [self] reply in
+            if isSavedElsewhere(save), !save.isRetry, !context.hasEnded {
+                return requestRetry(save, reply: reply)
+            }
             answerAttributes(of: save.node.id, valid: .none, reply: reply)
         }
     }

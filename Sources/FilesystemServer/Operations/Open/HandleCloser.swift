@@ -32,7 +32,7 @@ extension CoordinatedFilesystem {
         guard isWritten(handle.node) else { return close(handle) }
         handle.beginLingering()
         lingeringHandles.add(handle)
-        work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
+        context.work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
     }
 
     /// Closes the lingering handle of a file that no program can store to any more, before the next access.
@@ -46,10 +46,10 @@ extension CoordinatedFilesystem {
 
     private func pollMapping(at handle: Handle, after looks: Int) {
         closeLingering(on: handle.node)
-        guard !hasEnded, lingeringHandles.handle(on: handle.node) === handle else { return }
+        guard !context.hasEnded, lingeringHandles.handle(on: handle.node) === handle else { return }
         let pause = Self.pauses[min(looks, Self.pauses.count - 1)]
         engine.timers.schedule(at: Engine.now.nanoseconds + pause) { [self] in
-            work(on: handle.node) { [self] in pollMapping(at: handle, after: looks + 1) }
+            context.work(on: handle.node) { [self] in pollMapping(at: handle, after: looks + 1) }
         }
     }
 
@@ -63,7 +63,7 @@ extension CoordinatedFilesystem {
             let hasChanged = handle.truncates || mayHaveWritten(handle)
             let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
             guard !still.isEmpty else { return leave(handle) }
-            work(on: handle.node, for: .preserving) { [self] in
+            context.work(on: handle.node, for: .preserving) { [self] in
                 rebaseline(handle.node, to: still, by: handle)
                 leave(handle)
             }
@@ -72,7 +72,7 @@ extension CoordinatedFilesystem {
 
     private func leave(_ handle: Handle) {
         noteUse(by: handle)
-        let change = handle.mayWrite ? noteOwn(handle.node, .contents) : nil
+        let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         if handle.mayWrite { discardProvisionalCopy(beside: handle) }
         noteEnd(ofLocksBy: handle)
@@ -81,7 +81,7 @@ extension CoordinatedFilesystem {
         // The journal may hold the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
         leaveRoute(handle)
-        finishOwnChange(handle.node, change)
+        sourceWatch.finishOwnChange(handle.node, change)
         let hasMore = handle.hasPreservedFile
         guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
             return end(handle)
@@ -89,7 +89,7 @@ extension CoordinatedFilesystem {
         // The program may set the file's time back after close(2), before a worker checks it.
         let mayHaveWritten = mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
-        work(on: handle.node, for: .preserving) { [self] in
+        context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(of: handle)
             if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
             if mayHaveWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle, atEnd: true) }
@@ -116,7 +116,7 @@ extension CoordinatedFilesystem {
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
         // Files without a name come first, because their contents are found nowhere else.
         for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
-            work(on: writers[0].node, for: .preserving) { [self] in
+            context.work(on: writers[0].node, for: .preserving) { [self] in
                 // A single copy has the writes of all of them.
                 guard let handle = writers.first(where: \.mayHaveWritten) else { return }
                 if isOrphans(handle) {

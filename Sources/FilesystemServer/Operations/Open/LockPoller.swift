@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
     }
 
     private func needsLockPoll(for node: Node) -> Bool {
-        !hasEnded && expectedRetries.hasWaitingOpen(node.item) && !handles.writers(on: node).isEmpty
+        !context.hasEnded && expectedRetries.hasWaitingOpen(node.item) && !handles.writers(on: node).isEmpty
     }
 
     private func pollLocks(on node: Node) {

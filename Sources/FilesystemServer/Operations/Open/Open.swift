@@ -35,7 +35,7 @@ extension CoordinatedFilesystem {
         openQueue.add(of: user, on: node.isDistant ? node.key.mount : 0) { [self] in
             guard let reply = parked.take() else { return }
             // The program will not use the file, so the file must not be truncated for it.
-            guard !hasEnded else { return reply.fail(.notConnected) }
+            guard !context.hasEnded else { return reply.fail(.notConnected) }
             guard !reply.isInterrupted || !ParkedRequests.isGone(reply.caller.thread) else {
                 return reply.fail(.interrupted)
             }
@@ -168,7 +168,7 @@ extension CoordinatedFilesystem {
     /// written.
     private func detachLinks(for handle: Handle, _ grant: Grant?, reply: consuming Reply) {
         let waiting = makeInterruptible(handle, reply: reply)
-        work(on: handle.node, for: .preserving) { [self] in
+        context.work(on: handle.node, for: .preserving) { [self] in
             var isDetached = true
             do throws(StoreError) { try preserver.detachLinks(of: handle.node) } catch { isDetached = false }
             guard let reply = takeReply(waiting) else { return endUnopened(handle) }
@@ -184,7 +184,7 @@ extension CoordinatedFilesystem {
     private func endUnopened(_ handle: Handle) {
         handle.closeFile(forGood: true)
         guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
-        work(on: handle.node, for: .preserving) { [self] in
+        context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(ofUnopened: handle)
             endClaim(of: handle)
         }
@@ -197,13 +197,14 @@ extension CoordinatedFilesystem {
         let open: @Sendable () -> Void = { [self] in
             if let reply = takeReply(waiting) { complete(handle, reply: reply) } else { endUnopened(handle) }
         }
-        work(on: handle.node, for: .preserving) { [self] in
+        context.work(on: handle.node, for: .preserving) { [self] in
             do throws(StoreError) {
                 // An interrupted open preempts nothing.
                 let cause = isReplyAwaited(waiting) ? causeToPreserve(for: handle, grant) : nil
                 if let cause, !handle.onlyAppends {
                     try preserver.preserveContents(
-                        of: handle.node, because: cause, by: handle, doubting: isTimeRacy, before: open)
+                        of: handle.node, because: cause, by: handle, doubting: context.isTimeRacy,
+                        before: open)
                 } else {
                     if let cause {
                         try preserver.preserveContents(of: handle.node, because: cause, by: handle)

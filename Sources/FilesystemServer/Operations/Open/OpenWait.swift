@@ -46,7 +46,7 @@ extension CoordinatedFilesystem {
     func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         guard let reply = open.decide(decision)?.take() else { return }
         let handle = open.handle
-        resumeRequest(handle.node, reply, mayBlock: handle.truncates || !isPassthrough(handle.node)) {
+        context.resumeRequest(handle.node, reply, mayBlock: handle.truncates || !isPassthrough(handle.node)) {
             [self] reply in conclude(open, decision, reply: reply)
         }
     }
@@ -55,7 +55,7 @@ extension CoordinatedFilesystem {
         parkedRequests.leave(open.token)
         defer { expectedRetries.removeWaiting(open) }
         switch decision {
-        case .granted where hasEnded: reply.fail(.notConnected)
+        case .granted where context.hasEnded: reply.fail(.notConnected)
         case .granted(let grant): admit(open, grant, reply: reply)
         case .refused(.withdrawn, _): reply.fail(.interrupted)
         case .refused: reply.fail(.busy)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// What the mount tells the watcher of its source: its own changes, which are not reported as changes of other programs.
+final class SourceWatch: Sendable {
+    /// Nil for an in-place mount, where no path leads to the files out of band.
+    let watcher: SourceWatcher?
+    private let engine: Engine
+
+    init(_ watcher: SourceWatcher?, _ engine: Engine) {
+        self.watcher = watcher
+        self.engine = engine
+    }
+
+    /// Notes that a program of the mount is about to add or remove a name.
+    func noteOwn(_ name: NameBytes, in directory: Node) {
+        guard let watcher, watcher.watch != nil else { return }
+        watcher.own.note(EntryName(name, in: directory), at: Engine.now)
+    }
+
+    /// Notes that a program of the mount is about to change a file. Returns the number of the change.
+    @discardableResult
+    func noteOwn(_ node: Node, _ matter: OwnChanges.ChangeKind) -> UInt64? {
+        guard let watcher, watcher.watch != nil else { return nil }
+        return watcher.own.note(node.id, matter, at: Engine.now)
+    }
+
+    /// Notes the stamp after an own change of contents; a different one later is another program's change. Skipped while no
+    /// clients receive events.
+    func finishOwnChange(_ node: Node, _ change: UInt64?) {
+        guard let change, let own = watcher?.own, engine.hasAwareClients, node.kind == S_IFREG else {
+            return
+        }
+        do throws(Errno) {
+            own.finish(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
+        } catch {
+            // Then later changes count as the mount's own for a while.
+            return
+        }
+    }
+
+    /// Whether a node, or a directory above it, has another name than the kernel knows. Costs a system call for each; none for
+    /// an in-place mount.
+    func isRenamedOutOfBand(_ node: Node) -> Bool {
+        guard watcher != nil else { return false }
+        var next = node
+        while true {
+            let (name, parent, _) = next.location
+            guard let parent else { return false }
+            guard next.isFound(as: name, in: parent) else { return true }
+            next = parent
+        }
+    }
+}
+
+extension Node {
+    fileprivate func isFound(as name: NameBytes, in directory: Node) -> Bool {
+        do throws(Errno) {
+            let found = try name.withName { (name) throws(Errno) in
+                try directory.descriptor().descriptor.status(of: name)
+            }
+            return FileKey(found) == key
+        } catch {
+            // If the status cannot be read, the name is not known to belong to another node.
+            return error != .noEntry
+        }
+    }
+}
