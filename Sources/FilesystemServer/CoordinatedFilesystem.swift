@@ -26,11 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let lingeringHandles = LingeringHandles()
-    let advisoryLocks = AdvisoryLocks()
-    let pageCachePolicy = PageCachePolicy()
-    let lastOpenedToWrite = Atomic<UInt64>(0)
-    let routeStatistics = DataRouteStatistics()
     let documents: DocumentTable
     let writerMonitor = OpenWriterMonitor()
     let deferredDeletions = DeferredDeletions()
@@ -43,6 +38,10 @@ final class CoordinatedFilesystem: Filesystem {
     let listings = ListingTable()
     let pendingListings = PendingListings()
     let makers: WorkerPool
+    let data: DataPlane
+    let advisoryLocks: AdvisoryLocks
+    let lingeringHandles: LingeringHandles
+    let pageCachePolicy: PageCachePolicy
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -85,6 +84,10 @@ final class CoordinatedFilesystem: Filesystem {
             // Without this the thread makes no files; it never makes them as another user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
+        data = DataPlane(context, tree, sourceWatch)
+        self.advisoryLocks = data.advisoryLocks
+        self.lingeringHandles = data.lingeringHandles
+        self.pageCachePolicy = data.pageCachePolicy
         saves.onNameResolved { [unowned self] name, directory in completeLookupWaits(for: name, in: directory)
         }
         saves.onProgress { [unowned self] directory in resumeListings(directory) }

@@ -173,9 +173,9 @@ package final class Mount: StatusSource {
         options.nodev = configuration.nodev
         options.noexec = configuration.noexec
         options.isInPlace = configuration.isInPlace
-        var report = engine.report(options: options, dataPath: filesystem.dataPath)
+        var report = engine.report(options: options, dataPath: filesystem.data.dataPath)
         report.use.openFiles = filesystem.tree.handles.count
-        report.use.routes = filesystem.routeStatistics.open
+        report.use.routes = filesystem.data.routeStatistics.open
         report.use.backingFiles = session.connection.backingFiles
         report.use.descriptors = filesystem.tree.nodes.root.budget.open
         report.sourceWatch = filesystem.sourceWatch.watcher?.watchReport

@@ -97,7 +97,7 @@ final class AdvisoryLocks: Sendable {
     }
 }
 
-extension CoordinatedFilesystem {
+extension DataPlane {
     /// The access pattern by which a handle can share the file with others.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []

@@ -8,7 +8,7 @@ import Synchronization
 
 /// Selects the route of a file's data. It is chosen for each inode at its first open, and holds while the file is open: the
 /// kernel answers EIO to handles of one inode in two modes.
-extension CoordinatedFilesystem {
+extension DataPlane {
     func enterRoute(
         _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         isNew: Bool, for reply: borrowing Reply

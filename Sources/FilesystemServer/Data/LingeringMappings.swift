@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// RELEASE comes while the kernel is still closing the file below, which counts as open for writing for some microseconds.
 /// The next access to the file therefore polls it again.
-extension CoordinatedFilesystem {
+extension DataPlane {
     private static let asks = 3
 
     /// Whether a handle that is about to be opened may outlive its descriptor. A writer that has the file open out of band

@@ -8,7 +8,7 @@ import Synchronization
 import VersionStore
 
 /// Makes the data of a file reachable for a handle that is about to be open.
-extension CoordinatedFilesystem {
+extension DataPlane {
     /// Makes the handle's data reachable, and notes the file's status before it can change.
     ///
     /// For a new file both are known: its descriptor and its status at creation.

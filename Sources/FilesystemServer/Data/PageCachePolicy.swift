@@ -21,7 +21,7 @@ final class PageCachePolicy: Sendable {
     func giveUp(_ node: Node) { cache.withLock { $0.giveUp(node.id) } }
 }
 
-extension CoordinatedFilesystem {
+extension DataPlane {
     /// Whether the kernel may use its page cache of a file that is opened now (D89).
     ///
     /// Only for readers. A writer needs the present contents, and changes the file's stamp.

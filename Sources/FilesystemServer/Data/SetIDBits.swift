@@ -8,7 +8,7 @@ import LinuxSystem
 ///
 /// The file system below would do so for other writers, but not for root. So only a daemon of root's needs this: any other
 /// daemon writes as its own user.
-extension CoordinatedFilesystem {
+extension DataPlane {
     /// Called after contents were changed on behalf of `caller`.
     func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }

@@ -45,7 +45,7 @@ extension CoordinatedFilesystem {
         let part = ClaimRequest.Part(node.item, handle.access, at: places.place(of: node))
         // A save may write on by the handle: a reader that came in would get a part of the document.
         let request = ClaimRequest(
-            claim, .handle, part, accessPattern: accessPattern(of: handle).subtracting(.appends))
+            claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         guard engine.tryClaim(request, by: handle) else {
             return markUnclaimedWriter(handle)
         }

@@ -72,7 +72,7 @@ extension CoordinatedFilesystem {
     ) {
         let handle = creation.handle
         let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
-        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: accessPattern(of: handle))
+        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
         let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
         if let fill { closePendingSave(fill.pendingSave, because: .filled) }
         if let nameClaim { engine.end(nameClaim) }
@@ -108,7 +108,7 @@ extension CoordinatedFilesystem {
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {
-                route = try beginData(
+                route = try data.beginData(
                     of: handle, through: descriptor, created: creation.takeFile(), looking: creation.status,
                     for: reply)
             } catch {

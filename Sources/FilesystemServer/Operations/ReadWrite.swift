@@ -13,7 +13,7 @@ extension CoordinatedFilesystem {
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
-        noteReading(by: handle)
+        data.noteReading(by: handle)
         let ticket = handles.dataOrder.enter(
             DataRequest(.reading, of: range.bytes, by: reply.caller.thread), of: handle.node.id)
         if ticket?.isFirst ?? true, let file = handle.file {
@@ -66,7 +66,7 @@ extension CoordinatedFilesystem {
                 }
             }
             let count = try result.get()
-            try stripPrivileges(of: handle.node, writtenBy: caller)
+            try data.stripPrivileges(of: handle.node, writtenBy: caller)
             return { (reply: consuming Reply) in reply.written(count) }
         }
     }
@@ -129,7 +129,7 @@ extension CoordinatedFilesystem {
             useRoom(of: caller)
             defer { ThreadIdentity.becomeDaemon() }
             try file.file.allocate(mode: mode, offset: range.offset, length: range.length)
-            try stripPrivileges(of: handle.node, writtenBy: caller)
+            try data.stripPrivileges(of: handle.node, writtenBy: caller)
             return { (reply: consuming Reply) in reply.succeed() }
         }
     }
@@ -150,7 +150,7 @@ extension CoordinatedFilesystem {
             defer { ThreadIdentity.becomeDaemon() }
             let count = try source.file.copyRange(
                 at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
-            try stripPrivileges(of: to.node, writtenBy: caller)
+            try data.stripPrivileges(of: to.node, writtenBy: caller)
             // The kernel knows that the target has changed, but not that the source was read.
             connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }

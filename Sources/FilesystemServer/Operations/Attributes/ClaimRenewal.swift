@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
         // The handle no longer only appends.
         let request = ClaimRequest(
-            claim, .handle, part, accessPattern: accessPattern(of: handle).subtracting(.appends))
+            claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:

@@ -99,7 +99,7 @@ extension CoordinatedFilesystem {
             if strcmp(name, Self.accessList) == 0 { try reopenDescriptors(of: node) }
             sourceWatch.noteOwn(node, .attributes)
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
-            if strcmp(name, Self.accessList) == 0 { try stripGroup(of: node, listedBy: caller) }
+            if strcmp(name, Self.accessList) == 0 { try data.stripGroup(of: node, listedBy: caller) }
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
             noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)

@@ -67,23 +67,26 @@ extension CoordinatedFilesystem {
                 } else {
                     let former = handle == nil ? nil : try descriptor.descriptor.status()
                     try descriptor.descriptor.truncate(to: size)
-                    if let former, former.size == size { moveTime(of: descriptor, from: former.modified) }
+                    if let former, former.size == size {
+                        data.moveTime(of: descriptor, from: former.modified)
+                    }
                 }
-                try stripPrivileges(of: node, writtenBy: caller)
+                try data.stripPrivileges(of: node, writtenBy: caller)
             }
             if change.mode != nil || change.user != nil || change.group != nil {
                 try reopenDescriptors(of: node)
             }
             // A chown(2) without a user and a group still updates the change time and clears set-user-ID. The kernel sends this
             // request, too, at the first write to a file with privileges.
-            if change.isEmpty { try stripPrivileges(of: node, touchedBy: caller) }
+            if change.isEmpty { try data.stripPrivileges(of: node, touchedBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
                 if change.user != nil { node.noteOwnerChange() }
             }
             if let mode = change.mode {
                 let group = try descriptor.descriptor.status().group
-                try descriptor.descriptor.changeMode(to: permitted(mode & 0o7777, group: group, to: caller))
+                try descriptor.descriptor.changeMode(
+                    to: data.permitted(mode & 0o7777, group: group, to: caller))
                 reconsiderBypass(of: node)
             }
             if change.changesTimes {

@@ -26,10 +26,10 @@ extension CoordinatedFilesystem {
     /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
     /// detected.
     func closeUnlessMapped(_ handle: Handle) {
-        guard handle.mayOutlive, isAlone(handle) else { return close(handle) }
+        guard handle.mayOutlive, data.isAlone(handle) else { return close(handle) }
         // Otherwise this process, which may have the file open for fsync, would count as the writer.
         handle.closeFile()
-        guard isWritten(handle.node) else { return close(handle) }
+        guard data.isWritten(handle.node) else { return close(handle) }
         handle.beginLingering()
         lingeringHandles.add(handle)
         context.work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
@@ -37,8 +37,8 @@ extension CoordinatedFilesystem {
 
     /// Closes the lingering handle of a file that no program can store to any more, before the next access.
     func closeLingering(on node: Node) {
-        guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), isAlone(handle),
-            !isWritten(node),
+        guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), data.isAlone(handle),
+            !data.isWritten(node),
             lingeringHandles.remove(handle)
         else { return }
         close(handle)
@@ -75,12 +75,12 @@ extension CoordinatedFilesystem {
         let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         if handle.mayWrite { discardProvisionalCopy(beside: handle) }
-        noteEnd(ofLocksBy: handle)
-        endPageCaching(of: handle)
+        data.noteEnd(ofLocksBy: handle)
+        data.endPageCaching(of: handle)
         if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
         // The journal may hold the handle for long; its file must not stay open as long.
         handle.closeFile(forGood: true)
-        leaveRoute(handle)
+        data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
         let hasMore = handle.hasPreservedFile
         guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {

@@ -52,7 +52,7 @@ extension CoordinatedFilesystem {
             advisoryLocks.note(handle.identify().program, by: handle)
             if handle.noteObservedLock() { tellLock(of: handle) }
             // If it was closed meanwhile, no other call would note the end of its locks.
-            if handles[handle.id] == nil { noteEnd(ofLocksBy: handle) }
+            if handles[handle.id] == nil { data.noteEnd(ofLocksBy: handle) }
         }
         guard advisoryLocks.contains(node) else { return }
         for handle in handles.all(on: node) where mayBeExpectedToLock(handle) { noteLock(of: handle) }

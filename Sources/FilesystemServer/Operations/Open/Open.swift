@@ -65,7 +65,7 @@ extension CoordinatedFilesystem {
         let handle = makeHandle(on: node, flags: flags, by: caller, isRetry: isRetry)
         guard handle.isClaimed else { return finishOpen(handle, grant: nil, reply: reply) }
         let part = ClaimRequest.Part(handle.item, handle.access, at: places.place(of: node))
-        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: accessPattern(of: handle))
+        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): admitAtOnce(handle, grant, isRetry: isRetry, reply: reply)
         case .waiting: park(handle, isRetry: isRetry, fileClaims: fileClaims, reply: reply)
@@ -243,17 +243,17 @@ extension CoordinatedFilesystem {
             let descriptor = try node.pin()
             let route: DataRoute
             do throws(Errno) {
-                route = try beginData(of: handle, through: descriptor, for: reply)
+                route = try data.beginData(of: handle, through: descriptor, for: reply)
             } catch {
                 node.unpin()
                 throw error
             }
             do throws(Errno) {
                 // Last, because a failed open must not change the file.
-                if handle.truncates { try truncate(handle, through: descriptor, for: caller) }
+                if handle.truncates { try data.truncate(handle, through: descriptor, for: caller) }
             } catch {
                 handle.closeFile()
-                leaveRoute(handle)
+                data.leaveRoute(handle)
                 node.unpin()
                 throw error
             }
@@ -266,8 +266,8 @@ extension CoordinatedFilesystem {
                 isOpen = reply.opened(handle.id, backing: backing, flushing: needsFlush(handle))
             case .daemon:
                 let isMappable = !handle.isAppendOnly
-                let keeps = mayReusePageCache(for: handle)
-                if !keeps { invalidateSizeIfChanged(for: handle) }
+                let keeps = data.mayReusePageCache(for: handle)
+                if !keeps { data.invalidateSizeIfChanged(for: handle) }
                 isOpen = reply.opened(
                     handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps,
                     flushing: needsFlush(handle))

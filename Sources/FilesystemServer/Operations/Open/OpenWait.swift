@@ -46,7 +46,9 @@ extension CoordinatedFilesystem {
     func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         guard let reply = open.decide(decision)?.take() else { return }
         let handle = open.handle
-        context.resumeRequest(handle.node, reply, mayBlock: handle.truncates || !isPassthrough(handle.node)) {
+        context.resumeRequest(
+            handle.node, reply, mayBlock: handle.truncates || !data.isPassthrough(handle.node)
+        ) {
             [self] reply in conclude(open, decision, reply: reply)
         }
     }
