@@ -39,6 +39,7 @@ final class CoordinatedFilesystem: Filesystem {
     let pendingListings = PendingListings()
     let makers: WorkerPool
     let data: DataPlane
+    let shownAttributes: ShownAttributes
     let advisoryLocks: AdvisoryLocks
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
@@ -85,6 +86,7 @@ final class CoordinatedFilesystem: Filesystem {
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
         data = DataPlane(context, tree, sourceWatch)
+        shownAttributes = ShownAttributes(context, tree)
         self.advisoryLocks = data.advisoryLocks
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy

@@ -8,7 +8,19 @@ import Synchronization
 import VersionStore
 
 /// The attributes of a file as the mount shows them.
-extension CoordinatedFilesystem {
+final class ShownAttributes: Sendable {
+    private let context: MountContext
+    private let engine: Engine
+    private let submounts: Submounts
+    private let nodes: NodeTable
+
+    init(_ context: MountContext, _ tree: FileTree) {
+        self.context = context
+        engine = context.engine
+        submounts = context.submounts
+        nodes = tree.nodes
+    }
+
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         // Before the status is read: its result may be out of date already.

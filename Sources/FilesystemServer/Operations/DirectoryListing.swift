@@ -276,7 +276,8 @@ extension CoordinatedFilesystem {
         if !documents.awaitsNothing { foundAwaited(node, as: name.copy(), in: directory) }
         let valid = validity(of: node, to: 0)
         let isAccepted = page.add(
-            name, node: node.id, generation: node.generation, shown(status, of: node), valid: valid,
+            name, node: node.id, generation: node.generation, shownAttributes.shown(status, of: node),
+            valid: valid,
             next: next)
         if !isAccepted { nodes.forget(node.id, lookups: 1) }
         return isAccepted

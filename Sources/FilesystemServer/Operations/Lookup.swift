@@ -101,7 +101,8 @@ extension CoordinatedFilesystem {
     /// Answers with a node for which a further lookup was counted. Takes the lookup back if the caller is gone.
     func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
         let isKnown = reply.entry(
-            node.id, generation: node.generation, shown(status, of: node), names: context.validity(of: node),
+            node.id, generation: node.generation, shownAttributes.shown(status, of: node),
+            names: context.validity(of: node),
             attributes: attributes)
         if !isKnown { nodes.forget(node.id, lookups: 1) }
     }

@@ -61,7 +61,7 @@ extension CoordinatedFilesystem {
         guard let getattr = retries.completeWait(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
         context.resumeRequest(nodes[id], getattr.reply) { [self] in
-            answerAttributes(of: id, valid: .none, reply: $0)
+            shownAttributes.answerAttributes(of: id, valid: .none, reply: $0)
         }
     }
 
@@ -70,7 +70,7 @@ extension CoordinatedFilesystem {
         guard let getattr = retries.release(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
         context.resumeRequest(nodes[id], getattr.reply) { [self] in
-            answerAttributes(of: id, valid: .none, reply: $0)
+            shownAttributes.answerAttributes(of: id, valid: .none, reply: $0)
         }
     }
 

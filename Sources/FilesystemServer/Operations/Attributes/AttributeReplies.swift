@@ -15,16 +15,17 @@ extension CoordinatedFilesystem {
         if !expectedRetries.expectsNone, !saves.hasNoPendingSaves {
             awaitSave(forRetryOf: reply.caller.thread, to: id)
         }
-        if retries.isEmpty { return answerAttributes(of: id, valid: validity, reply: reply) }
+        if retries.isEmpty { return shownAttributes.answerAttributes(of: id, valid: validity, reply: reply) }
         let thread = reply.caller.thread
         let valid = retries.validity(validity, to: thread, about: id)
         guard let reply = parkGetattr(reply, about: id) else { return }
-        answerAttributes(of: id, valid: valid, reply: reply)
+        shownAttributes.answerAttributes(of: id, valid: valid, reply: reply)
     }
 
     /// How long the kernel may cache the attributes of a node for a caller.
     func validity(of node: Node, to thread: Int32) -> Validity {
-        cappedValidity(node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
+        shownAttributes.cappedValidity(
+            node, retries.validity(attributeValidity(of: node), to: thread, about: node.id))
     }
 
     /// How long the kernel may use attributes, which decide on access rights.

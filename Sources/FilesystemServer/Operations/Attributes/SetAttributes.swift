@@ -104,7 +104,8 @@ extension CoordinatedFilesystem {
             }
             sourceWatch.finishOwnChange(node, own)
             let valid = validity(of: node, to: caller.thread)
-            reply.attributes(shown(try descriptor.descriptor.status(), of: node), valid: valid)
+            reply.attributes(
+                shownAttributes.shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
             if handle == nil { failWithRetry(reply, error) } else { reply.fail(error) }
         }

@@ -132,7 +132,7 @@ extension CoordinatedFilesystem {
             if isSavedElsewhere(save), !save.isRetry, !context.hasEnded {
                 return requestRetry(save, reply: reply)
             }
-            answerAttributes(of: save.node.id, valid: .none, reply: reply)
+            shownAttributes.answerAttributes(of: save.node.id, valid: .none, reply: reply)
         }
     }
 
