@@ -40,6 +40,7 @@ final class CoordinatedFilesystem: Filesystem {
     let makers: WorkerPool
     let data: DataPlane
     let shownAttributes: ShownAttributes
+    let cleanWriters: CleanWriters
     let advisoryLocks: AdvisoryLocks
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
@@ -87,6 +88,7 @@ final class CoordinatedFilesystem: Filesystem {
         }
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
+        cleanWriters = CleanWriters(context, tree, preserver)
         self.advisoryLocks = data.advisoryLocks
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy

@@ -48,7 +48,8 @@ extension CoordinatedFilesystem {
 
     /// Does the same for the writes of a handle that closes.
     func noteUse(by handle: Handle) {
-        guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node), mayHaveWritten(handle),
+        guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node),
+            cleanWriters.mayHaveWritten(handle),
             !engine.isPresented(handle.node.item, by: handle.identify())
         else { return }
         leaveMoved(handle.node, for: nil)

@@ -90,7 +90,7 @@ extension CoordinatedFilesystem {
             noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             if status.linkCount > 1 {
-                refreshBaselines(of: node)
+                cleanWriters.refreshBaselines(of: node)
                 node.noteOtherName(name, in: directory)
                 noteNames(of: node)
             }

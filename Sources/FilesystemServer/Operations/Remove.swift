@@ -102,7 +102,7 @@ extension CoordinatedFilesystem {
         if let node {
             let isLast = removal.isDirectory || status.linkCount <= 1
             let isKnown = isLast || node.isCalled(change.name, in: change.directory)
-            if !isLast { refreshBaselines(of: node) }
+            if !isLast { cleanWriters.refreshBaselines(of: node) }
             removeName(node, change.name, in: change.directory, wasLast: isLast)
             if let save = removal.save, let evidence = save.evidence {
                 openPendingSave(

@@ -183,8 +183,8 @@ extension CoordinatedFilesystem {
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
         if move.status.isRegularFile, !move.isExchange { noteDeparture(of: move.from) }
         noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
-        refreshBaselines(of: move.node)
-        if let target = move.target { refreshBaselines(of: target) }
+        cleanWriters.refreshBaselines(of: move.node)
+        if let target = move.target { cleanWriters.refreshBaselines(of: target) }
         publishRename(move, save, under: claim)
         renames.end()
         isUnderWay = false

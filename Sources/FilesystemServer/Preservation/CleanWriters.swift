@@ -11,7 +11,19 @@ import Synchronization
 /// A file does not tell which of its writers has changed it. So each time another writer closes the file, its state
 /// becomes the new baseline of such a writer. If the writer's position has moved, it may have written meanwhile, and its
 /// baseline stays.
-extension CoordinatedFilesystem {
+final class CleanWriters: Sendable {
+    private let context: MountContext
+    private let preserver: ContentPreserver
+    private let engine: Engine
+    private let handles: HandleTable
+
+    init(_ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver) {
+        self.context = context
+        self.preserver = preserver
+        engine = context.engine
+        handles = tree.handles
+    }
+
     func hasYieldedClean(_ writer: Handle) -> Bool {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }

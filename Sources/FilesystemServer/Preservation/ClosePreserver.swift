@@ -37,8 +37,8 @@ extension CoordinatedFilesystem {
         guard handle.hasClaim, node.isOpen(besides: 1), isOpener(thread, of: handle) else {
             return answer()
         }
-        let unchanged = unchangedWriters(of: node, besides: handle)
-        guard !unchanged.isEmpty || mayBeOverwrittenUnseen(handle) else { return answer() }
+        let unchanged = cleanWriters.unchangedWriters(of: node, besides: handle)
+        guard !unchanged.isEmpty || cleanWriters.mayBeOverwrittenUnseen(handle) else { return answer() }
         // A version that is being preserved now may suffice, but is not on the disk yet.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
         guard handle.beginPreservationAtClose(orElse: again) else { return }
@@ -54,16 +54,16 @@ extension CoordinatedFilesystem {
         by handle: Handle, to unchanged: [Handle], then answer: @escaping @Sendable () -> Void
     ) {
         let node = handle.node
-        let hasWritten = mayHaveWritten(handle)
+        let hasWritten = cleanWriters.mayHaveWritten(handle)
         guard let status = node.presentStatus else { return answer() }
         let isSure = !context.isTimeRacy(status) && !handle.hasUnseenStores
         guard handle.recordClose(Stamp(status), isSure: isSure, hasWritten: hasWritten) else {
             return answer()
         }
-        let still = hasWritten || handle.truncates ? unchanged.filter(isStillUnchanged) : []
+        let still = hasWritten || handle.truncates ? unchanged.filter(cleanWriters.isStillUnchanged) : []
         context.work(on: node, for: .preserving) { [self] in
-            rebaseline(node, to: still, by: handle)
-            if hasWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle) }
+            cleanWriters.rebaseline(node, to: still, by: handle)
+            if hasWritten, cleanWriters.mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle) }
             answer()
         }
     }

@@ -48,11 +48,11 @@ extension CoordinatedFilesystem {
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> TruncationLoss {
         // Contents of others are still there, unless this handle has overwritten them.
         let isUnchanged = handle.observeWriting() == .clean
-        if !isUnchanged { preserveProvisionalCopy(beside: handle) }
+        if !isUnchanged { cleanWriters.preserveProvisionalCopy(beside: handle) }
         let left = handle.takeProvisionalCopy()
         // While only readers preempt this claim, the contents are its own.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
-        if isBehind || endangers(grant, by: claim) { return .contents(grant.preservationCause) }
+        if isBehind || cleanWriters.endangers(grant, by: claim) { return .contents(grant.preservationCause) }
         // Programs that still read.
         return grant.basis == .proceeded ? .reading : .nothing
     }

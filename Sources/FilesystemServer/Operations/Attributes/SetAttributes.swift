@@ -37,7 +37,8 @@ extension CoordinatedFilesystem {
         // Some writes may have come after this claim was granted, so the contents were not preserved then. They are those of a
         // suspended writer, or of a writer that this claim preempted.
         let isOverSomebody =
-            engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
+            engine.isSuperseded(claim)
+            || cleanWriters.hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
         cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
     }
 
@@ -91,12 +92,12 @@ extension CoordinatedFilesystem {
             }
             if change.changesTimes {
                 noteWrites(to: node, before: change)
-                try refreshBaselines(of: node) { () throws(Errno) in
+                try cleanWriters.refreshBaselines(of: node) { () throws(Errno) in
                     try descriptor.descriptor.changeTimes(
                         accessed: change.accessed, modified: change.modified)
                 }
             }
-            if change.changesMore { refreshBaselines(of: node) }
+            if change.changesMore { cleanWriters.refreshBaselines(of: node) }
             if handle == nil || change.changesMore {
                 let access =
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes

@@ -30,13 +30,14 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let claim = request.claim
-        let isEndangering = endangers(grant, by: claim) || hasUnreadSave(node.item, by: request.thread)
+        let isEndangering =
+            cleanWriters.endangers(grant, by: claim) || hasUnreadSave(node.item, by: request.thread)
         guard isEndangering || node.hasLinksWithoutWriters || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)
             return engine.end(claim)
         }
-        let unchanged = unchangedWriters(of: node, besides: nil)
+        let unchanged = cleanWriters.unchangedWriters(of: node, besides: nil)
         let parked = Parked(reply)
         context.work(on: node, for: .preserving) { [self] in
             let step = { [self] in
@@ -55,8 +56,8 @@ extension CoordinatedFilesystem {
             } catch {
                 return refuse(parked)
             }
-            rebaseline(node, to: unchanged.filter(isStillUnchanged), by: request)
-            if hasChangedSuspendedWriter(claim, taking: { _ in true }) {
+            cleanWriters.rebaseline(node, to: unchanged.filter(cleanWriters.isStillUnchanged), by: request)
+            if cleanWriters.hasChangedSuspendedWriter(claim, taking: { _ in true }) {
                 preserver.preserveBesideSuspendedWriter(in: node, by: request)
             }
         }

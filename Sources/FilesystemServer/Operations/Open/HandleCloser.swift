@@ -55,16 +55,16 @@ extension CoordinatedFilesystem {
 
     /// Ends a handle in this order: its data, its preserved contents, the events to presenters, and its claim.
     func close(_ handle: Handle) {
-        let unchanged = handle.mayWrite ? unchangedWriters(of: handle.node, besides: handle) : []
+        let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
         // It counts as a writer of the file until then, so that its writes are not attributed to others.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
-            let hasChanged = handle.truncates || mayHaveWritten(handle)
-            let still = hasChanged ? unchanged.filter(isStillUnchanged) : []
+            let hasChanged = handle.truncates || cleanWriters.mayHaveWritten(handle)
+            let still = hasChanged ? unchanged.filter(cleanWriters.isStillUnchanged) : []
             guard !still.isEmpty else { return leave(handle) }
             context.work(on: handle.node, for: .preserving) { [self] in
-                rebaseline(handle.node, to: still, by: handle)
+                cleanWriters.rebaseline(handle.node, to: still, by: handle)
                 leave(handle)
             }
         }
@@ -74,7 +74,7 @@ extension CoordinatedFilesystem {
         noteUse(by: handle)
         let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
-        if handle.mayWrite { discardProvisionalCopy(beside: handle) }
+        if handle.mayWrite { cleanWriters.discardProvisionalCopy(beside: handle) }
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)
         if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
@@ -83,16 +83,19 @@ extension CoordinatedFilesystem {
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
         let hasMore = handle.hasPreservedFile
-        guard handle.mayWrite || handle.truncates, hasMore || mayBeOverwrittenUnseen(handle) else {
+        guard handle.mayWrite || handle.truncates, hasMore || cleanWriters.mayBeOverwrittenUnseen(handle)
+        else {
             return end(handle)
         }
         // The program may set the file's time back after close(2), before a worker checks it.
-        let mayHaveWritten = mayHaveWritten(handle)
+        let mayHaveWritten = cleanWriters.mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
         context.work(on: handle.node, for: .preserving) { [self] in
             preserver.releaseFiles(of: handle)
             if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
-            if mayHaveWritten, mayBeOverwrittenUnseen(handle) { preserveVersion(leftBy: handle, atEnd: true) }
+            if mayHaveWritten, cleanWriters.mayBeOverwrittenUnseen(handle) {
+                preserveVersion(leftBy: handle, atEnd: true)
+            }
             end(handle)
             preserver.letGoOfGrown(by: handle)
         }
@@ -104,14 +107,15 @@ extension CoordinatedFilesystem {
         for handle in handles.all {
             // A program with passthrough may still write.
             if handle.writesPassthrough {
-                preserveProvisionalCopy(beside: handle)
+                cleanWriters.preserveProvisionalCopy(beside: handle)
             } else {
-                discardProvisionalCopy(beside: handle)
+                cleanWriters.discardProvisionalCopy(beside: handle)
             }
         }
         let isOrphans: @Sendable (Handle) -> Bool = { handle in handle.writesToOrphan }
         let left = handles.all.filter { handle in
-            (handle.mayWrite || handle.truncates) && (isOrphans(handle) || mayBeOverwrittenUnseen(handle))
+            (handle.mayWrite || handle.truncates)
+                && (isOrphans(handle) || cleanWriters.mayBeOverwrittenUnseen(handle))
         }
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
         // Files without a name come first, because their contents are found nowhere else.

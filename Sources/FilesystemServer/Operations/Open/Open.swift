@@ -144,7 +144,7 @@ extension CoordinatedFilesystem {
             return detachLinks(for: handle, grant, reply: reply)
         }
         guard let grant else { return complete(handle, reply: reply) }
-        let holdStores = mayHoldDirtyPages(grant, on: handle.node)
+        let holdStores = cleanWriters.mayHoldDirtyPages(grant, on: handle.node)
         // A preempted handle without changes must be observed before the file is changed.
         let isUnseen = holdStores || grant.preempted.contains { $0.isClean }
         guard isUnseen || causeToPreserve(for: handle, grant) != nil else {
@@ -156,7 +156,8 @@ extension CoordinatedFilesystem {
             if holdStores { handle.node.writeBackStores() }
             // Of very many handles none is observed: each counts as having written when it ends.
             if !grant.preemptsMore {
-                for writer in writers(passedBy: grant) where hasYieldedClean(writer) {
+                for writer in cleanWriters.writers(passedBy: grant) where cleanWriters.hasYieldedClean(writer)
+                {
                     writer.recordObservedPosition()
                 }
             }
@@ -226,7 +227,7 @@ extension CoordinatedFilesystem {
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
-        return endangers(grant, by: handle.claim) ? grant.preservationCause : nil
+        return cleanWriters.endangers(grant, by: handle.claim) ? grant.preservationCause : nil
     }
 
     private func complete(_ handle: Handle, reply: consuming Reply) {
