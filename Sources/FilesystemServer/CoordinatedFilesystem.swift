@@ -41,6 +41,7 @@ final class CoordinatedFilesystem: Filesystem {
     let data: DataPlane
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
+    let closePreserver: ClosePreserver
     let advisoryLocks: AdvisoryLocks
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
@@ -89,6 +90,7 @@ final class CoordinatedFilesystem: Filesystem {
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
+        closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         self.advisoryLocks = data.advisoryLocks
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy

@@ -103,7 +103,7 @@ extension CoordinatedFilesystem {
         guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
         let thread = reply.caller.thread
         let parked = Parked(reply)
-        preserveAtClose(atCloseOf: handle, by: thread) { [self] in
+        closePreserver.preserveAtClose(atCloseOf: handle, by: thread) { [self] in
             guard let reply = parked.take() else { return }
             guard handle.hasErrorsAtClose else { return reply.succeed() }
             answer(reply, about: handle, for: .syncing) { () throws(Errno) in

@@ -10,7 +10,23 @@ import VersionStore
 ///
 /// The kernel answers close(2) before it releases the handle. A suspended writer may write in between. So the kernel is
 /// told to ask at close(2) itself where that may happen, and the answer comes after the contents are preserved.
-extension CoordinatedFilesystem {
+final class ClosePreserver: Sendable {
+    private let context: MountContext
+    private let preserver: ContentPreserver
+    private let cleanWriters: CleanWriters
+    private let processes: ProcessResolver
+    private let handles: HandleTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters
+    ) {
+        self.context = context
+        self.preserver = preserver
+        self.cleanWriters = cleanWriters
+        processes = context.processes
+        handles = tree.handles
+    }
+
     /// Whether the kernel asks at each close(2) of an existing file, which costs one more request.
     ///
     /// A program that opens a file to read and write often keeps it open, so writers may come later.

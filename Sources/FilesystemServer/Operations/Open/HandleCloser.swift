@@ -94,7 +94,7 @@ extension CoordinatedFilesystem {
             preserver.releaseFiles(of: handle)
             if handle.writesToOrphan { preserver.preserveOrphanWrites(by: handle) }
             if mayHaveWritten, cleanWriters.mayBeOverwrittenUnseen(handle) {
-                preserveVersion(leftBy: handle, atEnd: true)
+                closePreserver.preserveVersion(leftBy: handle, atEnd: true)
             }
             end(handle)
             preserver.letGoOfGrown(by: handle)
@@ -126,7 +126,7 @@ extension CoordinatedFilesystem {
                 if isOrphans(handle) {
                     preserver.preserveOrphanWrites(by: handle)
                 } else {
-                    preserveVersion(leftBy: handle, atEnd: true)
+                    closePreserver.preserveVersion(leftBy: handle, atEnd: true)
                     preserver.letGoOfGrown(by: handle)
                 }
             }

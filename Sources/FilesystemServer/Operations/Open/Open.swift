@@ -264,14 +264,15 @@ extension CoordinatedFilesystem {
             let isOpen: Bool
             switch route {
             case .backing(let backing):
-                isOpen = reply.opened(handle.id, backing: backing, flushing: needsFlush(handle))
+                isOpen = reply.opened(
+                    handle.id, backing: backing, flushing: closePreserver.needsFlush(handle))
             case .daemon:
                 let isMappable = !handle.isAppendOnly
                 let keeps = data.mayReusePageCache(for: handle)
                 if !keeps { data.invalidateSizeIfChanged(for: handle) }
                 isOpen = reply.opened(
                     handle.id, backing: nil, isMappable: isMappable, keepingContents: keeps,
-                    flushing: needsFlush(handle))
+                    flushing: closePreserver.needsFlush(handle))
             }
             if !isOpen {
                 // The kernel has not dropped its cached pages.
