@@ -26,9 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let documents: DocumentTable
-    let writerMonitor = OpenWriterMonitor()
-    let deferredDeletions = DeferredDeletions()
     let retries = RetryTable()
     let expectedRetries = ExpectedRetries<PendingOpen>()
     let parkedRequests: ParkedRequests
@@ -42,7 +39,10 @@ final class CoordinatedFilesystem: Filesystem {
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
+    let events: DocumentEvents
     let advisoryLocks: AdvisoryLocks
+    let deferredDeletions: DeferredDeletions
+    let documents: DocumentTable
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
 
@@ -77,7 +77,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.places = tree.places
         self.memoryTrimmer = tree.memoryTrimmer
         self.sourceWatcher = sourceWatch.watcher
-        self.documents = DocumentTable(nodes: tree.nodes, places: tree.places)
         self.parkedRequests = ParkedRequests(timers: context.engine.timers, counters: context.engine.counters)
         self.statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
         self.openQueue = OpenQueue { [timers = engine.timers] body in
@@ -91,7 +90,10 @@ final class CoordinatedFilesystem: Filesystem {
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
+        events = DocumentEvents(context, tree, saves)
         self.advisoryLocks = data.advisoryLocks
+        self.deferredDeletions = events.deferredDeletions
+        self.documents = events.documents
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy
         saves.onNameResolved { [unowned self] name, directory in completeLookupWaits(for: name, in: directory)

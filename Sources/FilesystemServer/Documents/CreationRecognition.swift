@@ -69,12 +69,12 @@ extension CoordinatedFilesystem {
         _ = fillAwaited(name, in: directory, with: node) { .nobody }
         takeOver(node, from: backup)
         engine.placePresenters(of: node.item)
-        noteNames(of: node)
+        events.noteNames(of: node)
         let aside = NameChange(backupName, in: parent, caller: caller)
         let move = Coordination.Move(
             from: places.place(backupName, in: parent), to: places.place(name, in: directory))
         engine.noteMove(of: document, move, by: processes.currentParty(ofThread: caller.thread))
-        noteCreation(of: backup, aside)
+        events.noteCreation(of: backup, aside)
         return true
     }
 }

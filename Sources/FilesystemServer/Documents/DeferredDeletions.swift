@@ -93,7 +93,7 @@ final class DeferredDeletions: Sendable {
     }
 }
 
-extension CoordinatedFilesystem {
+extension DocumentEvents {
     /// When presenters of directories above are asked about a removal.
     ///
     /// They are asked afterwards if the program may put another file under the name:

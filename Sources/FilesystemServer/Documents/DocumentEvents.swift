@@ -10,7 +10,29 @@ import Synchronization
 ///
 /// A request that changes an item reports the event before it is answered, so that later questions come after the
 /// event.
-extension CoordinatedFilesystem {
+final class DocumentEvents: Sendable {
+    let documents: DocumentTable
+    let writerMonitor = OpenWriterMonitor()
+    let deferredDeletions = DeferredDeletions()
+    let context: MountContext
+    let engine: Engine
+    let processes: ProcessResolver
+    let nodes: NodeTable
+    let handles: HandleTable
+    let places: PlaceRegistry
+    let saves: SaveTracker
+
+    init(_ context: MountContext, _ tree: FileTree, _ saves: SaveTracker) {
+        self.context = context
+        engine = context.engine
+        processes = context.processes
+        nodes = tree.nodes
+        handles = tree.handles
+        places = tree.places
+        self.saves = saves
+        documents = DocumentTable(nodes: tree.nodes, places: tree.places)
+    }
+
     /// Reports that a file's contents or attributes changed; with `isOngoing` the program may go on writing.
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, isOngoing: Bool = false,

@@ -127,7 +127,7 @@ extension CoordinatedFilesystem: DocumentSource {
 
     /// A document is presented from now on, or a directory with all items in it.
     func didRegisterPresenter(_ document: any TrackedDocument) {
-        if let node = nodes[document.item] { watchWriters(in: node) }
+        if let node = nodes[document.item] { events.watchWriters(in: node) }
     }
 }
 

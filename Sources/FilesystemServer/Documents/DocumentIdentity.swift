@@ -37,7 +37,7 @@ extension CoordinatedFilesystem {
         documents.merge(document, at: node, with: incoming)
         engine.replace(document, by: incoming, orphan: orphan)
         nodes.renumber(node, as: document)
-        watchWriters(of: node)
+        events.watchWriters(of: node)
     }
 
     /// Handles the filling of a vacated name. Returns whether the document filled it.
@@ -97,7 +97,7 @@ extension CoordinatedFilesystem {
         _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
     ) {
         if fillAwaited(name, in: directory, with: node, by: party) {
-            noteChange(of: node, .write(.updating), by: party)
+            events.noteChange(of: node, .write(.updating), by: party)
         }
     }
 
@@ -122,7 +122,7 @@ extension CoordinatedFilesystem {
         // Another file may have been given its name meanwhile.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
         adopt(pendingSave.document, by: node)
-        noteNames(of: node)
+        events.noteNames(of: node)
         let move = Coordination.Move(from: formerPlace(of: pendingSave), to: namedPlace(of: node))
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
@@ -159,7 +159,7 @@ extension CoordinatedFilesystem {
     /// The file of a document is gone for good: the document waits for another file under its name.
     func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
-        noteDeletion(of: node, change, under: claim)
+        events.noteDeletion(of: node, change, under: claim)
         guard documents.isTracked(document) else { return }
         documents.vacate(document, awaiting: change.name, in: change.directory)
         let orphan = context.makeItem()

@@ -68,7 +68,7 @@ extension CoordinatedFilesystem {
         guard !handle.writesToOrphan, let status = handle.node.presentStatus else {
             return
         }
-        noteChange(by: handle)
+        events.noteChange(by: handle)
         handle.noteBaseline(status, isRacy: context.isTimeRacy(status))
         handle.forgetWrites()
     }

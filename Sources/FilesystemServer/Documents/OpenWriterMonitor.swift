@@ -134,7 +134,7 @@ final class OpenWriterMonitor: Sendable {
     }
 }
 
-extension CoordinatedFilesystem {
+extension DocumentEvents {
     /// Watches a file that a program has opened to write and that has interested presenters.
     func watch(_ handle: Handle) {
         guard let baseline = handle.baseline else { return }

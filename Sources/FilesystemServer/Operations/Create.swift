@@ -100,9 +100,9 @@ extension CoordinatedFilesystem {
 
     private func finishCreate(_ creation: CreateOperation, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
-        let hasInterestedPresenter = identifyWriter(of: handle)
+        let hasInterestedPresenter = events.identifyWriter(of: handle)
         if creation.isNew {
-            noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
+            events.noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }
         do throws(Errno) {
             let descriptor = try node.pin()
@@ -116,7 +116,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
-            if hasInterestedPresenter { watch(handle) } else { watchIfHeard(handle) }
+            if hasInterestedPresenter { events.watch(handle) } else { events.watchIfHeard(handle) }
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(

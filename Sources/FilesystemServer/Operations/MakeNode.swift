@@ -92,11 +92,11 @@ extension CoordinatedFilesystem {
             if status.linkCount > 1 {
                 cleanWriters.refreshBaselines(of: node)
                 node.noteOtherName(name, in: directory)
-                noteNames(of: node)
+                events.noteNames(of: node)
             }
             let outcome = recogniseCreation(of: node, as: name, in: directory, by: caller)
-            if !outcome.isSave { noteCreation(of: node, change, under: claim) }
-            if outcome.isDocument { noteChange(of: node, .write(.updating), byThread: caller.thread) }
+            if !outcome.isSave { events.noteCreation(of: node, change, under: claim) }
+            if outcome.isDocument { events.noteChange(of: node, .write(.updating), byThread: caller.thread) }
             if let fill = outcome.fill { closePendingSave(fill.pendingSave, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
         guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
         let former = takeRetriedRequest(.removing(change), by: change.caller)
         // Entries of the directory were deleted first.
-        if isDirectory { submitDeferredDeletions(in: directory, name) }
+        if isDirectory { events.submitDeferredDeletions(in: directory, name) }
         let status: FileStatus
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
@@ -109,13 +109,13 @@ extension CoordinatedFilesystem {
                     change.name, in: change.directory, of: node, isGone: true, by: save.saver,
                     evidence: evidence, audience: save.audience, thread: change.caller.thread)
             } else if removal.save?.consultation == .afterwards, !documents.isTracked(node.item) {
-                deferDeletion(of: change)
+                events.deferDeletion(of: change)
             } else if isKnown {
                 loseDocument(of: node, called: change, under: claim)
             } else {
                 // The document still has its name; presenters of the directory receive the event for the other name.
-                noteNames(of: node)
-                noteDeletion(ofUnknown: change)
+                events.noteNames(of: node)
+                events.noteDeletion(ofUnknown: change)
             }
         }
         // A request that follows the answer must find this claim ended and its events sent. Without aware clients no program
@@ -137,7 +137,7 @@ extension CoordinatedFilesystem {
         let program = processes.program(ofThread: thread)
         let isAnswering = isAnswering(thread, about: node)
         let isPresented = engine.hasAwareClients && engine.isPresented(node.item)
-        let consultation = consultation(aboutRemoving: node, status, change, by: program)
+        let consultation = events.consultation(aboutRemoving: node, status, change, by: program)
         let mayBeSave =
             isPresented || processes.programs.unlinksToCreate(program) || consultation == .afterwards
             || saves.knowsHelperFiles

@@ -41,7 +41,7 @@ extension CoordinatedFilesystem {
         let node = move.node
         for file in [node, move.target].compactMap(\.self) { closeLingering(on: file) }
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
-            submitDeferredDeletions(in: target)
+            events.submitDeferredDeletions(in: target)
         }
         noteUseOfFiles(in: move, by: from.caller.thread)
         // A log or a database keeps its class under a second name.
@@ -254,7 +254,7 @@ extension CoordinatedFilesystem {
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
                 if isMoved {
-                    tellMove(of: node, from: move.from, to: move.to, over: target.item, under: claim)
+                    events.tellMove(of: node, from: move.from, to: move.to, over: target.item, under: claim)
                 }
                 takeOver(node, from: target)
             } else if !move.isOverOtherLink {
@@ -264,14 +264,14 @@ extension CoordinatedFilesystem {
         documents.noteMoved(node)
         if isUpdate {
             engine.placePresenters(of: node.item)
-            noteChange(of: node, .write(.updating), under: claim, byThread: thread)
+            events.noteChange(of: node, .write(.updating), under: claim, byThread: thread)
         } else if isMoved {
-            tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
+            events.tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
         } else {
             // This is another name of a document; or the document stays with its name, and this is a backup.
-            noteCreation(of: node, move.to, under: claim)
+            events.noteCreation(of: node, move.to, under: claim)
         }
-        if !isKnown { noteDeletion(ofUnknown: move.from) }
+        if !isKnown { events.noteDeletion(ofUnknown: move.from) }
         if isMoved, let save, save.evidence == .move {
             openPendingSave(ofMoved: node, called: move.from, by: save.saver)
         }
@@ -331,7 +331,7 @@ extension CoordinatedFilesystem {
             isDocument = isAwaited && isShown
         }
         if isDocument {
-            noteChange(
+            events.noteChange(
                 of: node, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }
         if let fill { closePendingSave(fill.pendingSave, because: .filled) }
@@ -349,9 +349,9 @@ extension CoordinatedFilesystem {
         }
         if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
         if isTargetKnown { rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral) }
-        if isKnown { noteMove(of: node, from: move.from, to: move.to, under: claim) }
+        if isKnown { events.noteMove(of: node, from: move.from, to: move.to, under: claim) }
         if isTargetKnown {
-            noteMove(of: target, from: move.to, to: move.from, isSecondHalf: isKnown, under: claim)
+            events.noteMove(of: target, from: move.to, to: move.from, isSecondHalf: isKnown, under: claim)
         }
         if !isKnown { noteOtherName(move.to, insteadOf: move.from, of: node, under: claim) }
         if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
@@ -363,7 +363,7 @@ extension CoordinatedFilesystem {
     ) {
         node.noteOtherName(change.name, in: change.directory)
         node.lostOtherName(former.name, in: former.directory)
-        noteCreation(of: node, change, under: claim)
+        events.noteCreation(of: node, change, under: claim)
     }
 
     /// Each document stays with its name and gets the other's contents, which is how some programs save (D20).
@@ -379,7 +379,7 @@ extension CoordinatedFilesystem {
         adopt(other, by: node)
         adopt(document, by: target)
         for file in [node, target] {
-            noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
+            events.noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }
     }
 

@@ -29,7 +29,7 @@ extension CoordinatedFilesystem {
         for (dirtyName, node) in taken {
             rename(node, to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
             _ = fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
-            noteChange(of: node, .write(.updating)) { .outOfBand }
+            events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
         return found.filter { !exchanged.contains($0.dirtyName.key) }
     }

@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
             else { return false }
             // Changes of the contents there were not watched either.
             if node.kind == S_IFREG, hasChanged(node, status) {
-                noteChange(of: node, .write(.updating)) { .outOfBand }
+                events.noteChange(of: node, .write(.updating)) { .outOfBand }
             }
             return true
         } catch {
@@ -60,7 +60,7 @@ extension CoordinatedFilesystem {
         guard let origin = formerName(of: node, now: dirtyName) else { return nil }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
         rename(node, to: change)
-        noteMove(of: node, from: origin, to: change)
+        events.noteMove(of: node, from: origin, to: change)
         _ = fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
         return origin
     }

@@ -31,7 +31,9 @@ extension CoordinatedFilesystem {
         }
         // A name may lead elsewhere now.
         names = TrackedNames(documents)
-        if seen.hasOverflowed, names.haveRoot { noteChange(of: nodes.root, .write(.updating)) { .outOfBand } }
+        if seen.hasOverflowed, names.haveRoot {
+            events.noteChange(of: nodes.root, .write(.updating)) { .outOfBand }
+        }
         for dirtyName in missing { tellOfLoss(dirtyName, names) }
         // Lost documents are awaited now: if their directories are gone too, they are awaited by the names of these.
         names = TrackedNames(documents)
@@ -39,7 +41,7 @@ extension CoordinatedFilesystem {
         for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
             // Changes of followed documents were already reported.
             if seen.hasOverflowed, written.node.isTracked { continue }
-            noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
+            events.noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
 
@@ -70,7 +72,7 @@ extension CoordinatedFilesystem {
         if FileKey(status) == former.key {
             if let origin = formerName(of: former, now: dirtyName) {
                 left.insert(EntryName(origin.name, in: origin.directory))
-                noteMove(
+                events.noteMove(
                     of: former, from: origin,
                     to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
                 guard dirtyName.mask.contains(.written) else { return true }
@@ -78,7 +80,7 @@ extension CoordinatedFilesystem {
             guard !dirtyName.isDoubtful, !dirtyName.isSupposed || hasChanged(former, status) else {
                 return true
             }
-            noteChange(of: former, .write(.updating)) { .outOfBand }
+            events.noteChange(of: former, .write(.updating)) { .outOfBand }
             return true
         }
         guard former.kind == S_IFREG, status.isRegularFile else {
@@ -89,12 +91,14 @@ extension CoordinatedFilesystem {
         defer { nodes.forget(node.id, lookups: 1) }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
         removeName(former, dirtyName.name, in: dirtyName.directory, wasLast: false)
-        if let origin = formerName(of: node, now: dirtyName) { tellMove(of: node, from: origin, to: change) }
+        if let origin = formerName(of: node, now: dirtyName) {
+            events.tellMove(of: node, from: origin, to: change)
+        }
         takeOver(node, from: former)
         rename(node, to: change)
         documents.noteMoved(node)
         engine.placePresenters(of: node.item)
-        noteChange(of: node, .write(.updating)) { .outOfBand }
+        events.noteChange(of: node, .write(.updating)) { .outOfBand }
         return true
     }
 
@@ -135,12 +139,12 @@ extension CoordinatedFilesystem {
         if !node.isOnSubmount,
             fillAwaited(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
         {
-            return noteChange(of: node, .write(.updating)) { .outOfBand }
+            return events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
         if dirtyName.mask.contains(.appeared) {
-            noteCreation(of: node, NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+            events.noteCreation(of: node, NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
         } else if !dirtyName.changesName, !dirtyName.isDoubtful {
-            noteChange(of: node, AccessTable.changingAttributes) { .outOfBand }
+            events.noteChange(of: node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
 
@@ -151,7 +155,7 @@ extension CoordinatedFilesystem {
         guard moved.isEmpty, !names.isTracked(dirtyName.key), dirtyName.mask.contains(.vanished),
             !dirtyName.mask.contains(.appeared)
         else { return }
-        noteDeletion(ofUnknown: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+        events.noteDeletion(ofUnknown: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
     }
 
     /// Reports a document that is gone, by itself or with a directory above it.

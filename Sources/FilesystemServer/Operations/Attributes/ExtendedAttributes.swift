@@ -102,7 +102,7 @@ extension CoordinatedFilesystem {
             if strcmp(name, Self.accessList) == 0 { try data.stripGroup(of: node, listedBy: caller) }
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
-            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
+            events.noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)
@@ -126,7 +126,7 @@ extension CoordinatedFilesystem {
             try node.descriptor().descriptor.removeExtendedAttribute(name)
             reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
-            noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
+            events.noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()
         } catch {
             reply.fail(error)

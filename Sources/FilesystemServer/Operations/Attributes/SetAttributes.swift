@@ -101,7 +101,7 @@ extension CoordinatedFilesystem {
             if handle == nil || change.changesMore {
                 let access =
                     change.size.map { AccessTable.resizing(to: $0) } ?? AccessTable.changingAttributes
-                noteChange(of: node, access, under: claim, byThread: caller.thread)
+                events.noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
             sourceWatch.finishOwnChange(node, own)
             let valid = validity(of: node, to: caller.thread)

@@ -134,7 +134,7 @@ extension CoordinatedFilesystem {
     }
 
     private func end(_ handle: Handle) {
-        noteChange(by: handle)
+        events.noteChange(by: handle)
         handle.settleVersions()
         if handle.hasClaim { engine.end(handle.currentClaim) }
         handle.node.unpin()

@@ -235,7 +235,7 @@ extension CoordinatedFilesystem {
         if handle.mayWrite || handle.truncates, !preserver.join(handle) {
             return detachLinks(for: handle, nil, reply: reply)
         }
-        let hasInterestedPresenter = identifyWriter(of: handle)
+        let hasInterestedPresenter = events.identifyWriter(of: handle)
         let caller = reply.caller
         let node = handle.node
         do throws(Errno) {
@@ -259,7 +259,7 @@ extension CoordinatedFilesystem {
                 throw error
             }
             insert(handle)
-            if hasInterestedPresenter { watch(handle) } else { watchIfHeard(handle) }
+            if hasInterestedPresenter { events.watch(handle) } else { events.watchIfHeard(handle) }
             node.noteOpened()
             let isOpen: Bool
             switch route {
