@@ -40,6 +40,7 @@ final class CoordinatedFilesystem: Filesystem {
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
     let events: DocumentEvents
+    let identity: DocumentIdentity
     let advisoryLocks: AdvisoryLocks
     let deferredDeletions: DeferredDeletions
     let documents: DocumentTable
@@ -91,6 +92,7 @@ final class CoordinatedFilesystem: Filesystem {
         cleanWriters = CleanWriters(context, tree, preserver)
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         events = DocumentEvents(context, tree, saves)
+        identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         self.advisoryLocks = data.advisoryLocks
         self.deferredDeletions = events.deferredDeletions
         self.documents = events.documents

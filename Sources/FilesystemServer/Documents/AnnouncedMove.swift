@@ -20,7 +20,7 @@ extension CoordinatedFilesystem {
         guard let parent, let former = documents.redirect(document.item, to: node) else { throw .notMoved }
         let move = Move(
             from: places.place(former.name, in: former.directory), to: places.place(newName, in: parent))
-        adopt(document.item, by: node)
+        identity.adopt(document.item, by: node)
         engine.noteMove(of: node.item, move, by: party, under: claim)
     }
 }

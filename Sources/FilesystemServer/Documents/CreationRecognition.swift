@@ -17,7 +17,8 @@ extension CoordinatedFilesystem {
         let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !saves.hasNoPendingSaves else {
-            return CreationOutcome(isDocument: fillAwaited(name, in: directory, with: node, by: party))
+            return CreationOutcome(
+                isDocument: identity.fillAwaited(name, in: directory, with: node, by: party))
         }
         let saver = processes.saver(ofThread: caller.thread)
         let (number, place) = (NodeNumber(node.id.rawValue), NodeNumber(directory.id.rawValue))
@@ -33,10 +34,10 @@ extension CoordinatedFilesystem {
             return CreationOutcome(fill: fill, isDocument: true, isSave: true)
         }
         guard let fill, fill.pendingSave.evidence != .move else {
-            let isAwaited = fillAwaited(name, in: directory, with: node, by: party)
+            let isAwaited = identity.fillAwaited(name, in: directory, with: node, by: party)
             return CreationOutcome(fill: fill, isDocument: isAwaited)
         }
-        let isDocument = fillName(of: fill, with: node)
+        let isDocument = identity.fillName(of: fill, with: node)
         if case .save = fill { return CreationOutcome(fill: fill, isDocument: isDocument, isSave: true) }
         return CreationOutcome(fill: fill, isDocument: isDocument, isSave: isDocument)
     }
@@ -66,8 +67,8 @@ extension CoordinatedFilesystem {
         guard let parent else { return false }
         preserveBackupWrites(
             to: backup, since: moved, by: NameSubject(name, in: directory, thread: caller.thread))
-        _ = fillAwaited(name, in: directory, with: node) { .nobody }
-        takeOver(node, from: backup)
+        _ = identity.fillAwaited(name, in: directory, with: node) { .nobody }
+        identity.takeOver(node, from: backup)
         engine.placePresenters(of: node.item)
         events.noteNames(of: node)
         let aside = NameChange(backupName, in: parent, caller: caller)

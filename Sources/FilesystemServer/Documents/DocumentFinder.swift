@@ -68,7 +68,7 @@ extension CoordinatedFilesystem: DocumentSource {
                 return nil
             }
             tree.correctName(of: found, to: name, in: node, again)
-            if isLast { foundAwaited(found, as: name, in: node) }
+            if isLast { identity.foundAwaited(found, as: name, in: node) }
             (node, last) = (found, again)
         }
         let item = node.item

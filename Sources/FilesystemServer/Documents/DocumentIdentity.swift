@@ -10,7 +10,34 @@ import Synchronization
 ///
 /// A change is made first in the table of documents, then in the engine, and last at the nodes. A lookup in between
 /// finds the state that is about to be true.
-extension CoordinatedFilesystem {
+final class DocumentIdentity: Sendable {
+    let context: MountContext
+    let data: DataPlane
+    let events: DocumentEvents
+    let engine: Engine
+    let nodes: NodeTable
+    let handles: HandleTable
+    let places: PlaceRegistry
+    let sourceWatcher: SourceWatcher?
+    let saves: SaveTracker
+    let documents: DocumentTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
+        _ saves: SaveTracker, _ events: DocumentEvents
+    ) {
+        self.context = context
+        self.data = data
+        self.events = events
+        engine = context.engine
+        nodes = tree.nodes
+        handles = tree.handles
+        places = tree.places
+        sourceWatcher = sourceWatch.watcher
+        self.saves = saves
+        documents = events.documents
+    }
+
     /// A file was renamed over a document and is the document now.
     ///
     /// Its node gets its new name only afterwards, so the caller places its presenters.

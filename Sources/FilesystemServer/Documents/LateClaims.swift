@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// Many programs save like this, and close the file only after the rename. A program that writes on then contends with
 /// others, and its writes are preserved when others take the file away.
-extension CoordinatedFilesystem {
+extension DocumentIdentity {
     /// Claims the file for its writers. The caller calls it before the name is given: no other program claims such a
     /// file, so the claims are granted at once and follow the file to its document (R2). The caller calls it again
     /// afterwards, for opens that raced with the rename.

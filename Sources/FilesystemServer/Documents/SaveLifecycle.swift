@@ -55,7 +55,7 @@ extension CoordinatedFilesystem {
         }
         if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
         guard isOpen else {
-            abandonName(of: pendingSave, by: subject)
+            identity.abandonName(of: pendingSave, by: subject)
             return engine.end(claim)
         }
         engine.journal.note(.vacated, at: Engine.now, claim: claim, by: subject)
@@ -67,7 +67,7 @@ extension CoordinatedFilesystem {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
             engine.journal.note(step, at: Engine.now, claim: pendingSave.claim, by: claimant)
-            if step == .windowClosed { abandonName(of: pendingSave, by: claimant) }
+            if step == .windowClosed { identity.abandonName(of: pendingSave, by: claimant) }
             engine.end(pendingSave.claim)
         }
         let directory = NodeID(pendingSave.directory.rawValue)

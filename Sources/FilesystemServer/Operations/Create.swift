@@ -115,7 +115,7 @@ extension CoordinatedFilesystem {
                 node.unpin()
                 throw error
             }
-            insert(handle)
+            identity.insert(handle)
             if hasInterestedPresenter { events.watch(handle) } else { events.watchIfHeard(handle) }
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }

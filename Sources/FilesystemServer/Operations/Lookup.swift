@@ -93,7 +93,7 @@ extension CoordinatedFilesystem {
         let node = nodes.introduce(status, as: name, in: directory, isLocked: false)
         if let file { _ = node.cache(file) }
         correctName(of: node, foundAs: name, in: directory, status)
-        if !documents.awaitsNothing { foundAwaited(node, as: name, in: directory) }
+        if !documents.awaitsNothing { identity.foundAwaited(node, as: name, in: directory) }
         let thread = retries.isEmpty ? 0 : reply.caller.thread
         answer(node, status, attributes: validity(of: node, to: thread), reply: reply)
     }

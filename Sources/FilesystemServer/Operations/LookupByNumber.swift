@@ -116,7 +116,7 @@ extension CoordinatedFilesystem {
             return nil
         }
         guard let node = above.popLast(), let name = names.last else { return nil }
-        if !documents.awaitsNothing { foundAwaited(node, as: name, in: above.last ?? nodes.root) }
+        if !documents.awaitsNothing { identity.foundAwaited(node, as: name, in: above.last ?? nodes.root) }
         return node
     }
 

@@ -43,13 +43,14 @@ extension CoordinatedFilesystem {
         do throws(Errno) { file = try node.descriptor() } catch { return failWithRetry(reply, error) }
         // A log or a database keeps its class under a second name.
         if node.itemClass == .private, let directory = nodes[parent] {
-            claimForWriters(of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))
+            identity.claimForWriters(
+                of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))
         }
         make(name, in: parent, reply: reply) { [self] (directory, name) throws(Errno) in
             do throws(Errno) {
                 try directory.link(file.descriptor, as: name)
             } catch {
-                giveUpClaims(of: node)
+                identity.giveUpClaims(of: node)
                 throw error
             }
         }

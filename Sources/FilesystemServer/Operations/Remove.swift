@@ -103,7 +103,7 @@ extension CoordinatedFilesystem {
             let isLast = removal.isDirectory || status.linkCount <= 1
             let isKnown = isLast || node.isCalled(change.name, in: change.directory)
             if !isLast { cleanWriters.refreshBaselines(of: node) }
-            removeName(node, change.name, in: change.directory, wasLast: isLast)
+            identity.removeName(node, change.name, in: change.directory, wasLast: isLast)
             if let save = removal.save, let evidence = save.evidence {
                 openPendingSave(
                     change.name, in: change.directory, of: node, isGone: true, by: save.saver,
@@ -111,7 +111,7 @@ extension CoordinatedFilesystem {
             } else if removal.save?.consultation == .afterwards, !documents.isTracked(node.item) {
                 events.deferDeletion(of: change)
             } else if isKnown {
-                loseDocument(of: node, called: change, under: claim)
+                identity.loseDocument(of: node, called: change, under: claim)
             } else {
                 // The document still has its name; presenters of the directory receive the event for the other name.
                 events.noteNames(of: node)

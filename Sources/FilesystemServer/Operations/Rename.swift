@@ -45,8 +45,8 @@ extension CoordinatedFilesystem {
         }
         noteUseOfFiles(in: move, by: from.caller.thread)
         // A log or a database keeps its class under a second name.
-        if node !== move.target, !move.keepsClass { claimForWriters(of: node, named: to) }
-        if move.isExchange, let target = move.target { claimForWriters(of: target, named: from) }
+        if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: to) }
+        if move.isExchange, let target = move.target { identity.claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
             giveUp(former)
             return applyRename(move, nil, reply: reply)
@@ -177,7 +177,7 @@ extension CoordinatedFilesystem {
             }
         } catch {
             if !move.isExchange { move.target?.cancelOrphan() }
-            for node in [move.node, move.target].compactMap(\.self) { giveUpClaims(of: node) }
+            for node in [move.node, move.target].compactMap(\.self) { identity.giveUpClaims(of: node) }
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
@@ -191,8 +191,10 @@ extension CoordinatedFilesystem {
         // A request that follows the answer must find this claim ended and its events sent.
         if let claim { engine.end(claim) }
         // An open racing with this rename was not in the handle table yet; give its handle a claim now.
-        if !move.keepsClass { claimForWriters(of: move.node, named: move.to) }
-        if move.isExchange, let target = move.target { claimForWriters(of: target, named: move.from) }
+        if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
+        if move.isExchange, let target = move.target {
+            identity.claimForWriters(of: target, named: move.from)
+        }
         reply.succeed()
         if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
             move.target?.closeBackingIfUnused()
@@ -240,14 +242,14 @@ extension CoordinatedFilesystem {
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
         // Before any event is sent: later events of the file carry this name.
         if isKnown {
-            rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+            identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
         } else {
             node.noteOtherName(move.to.name, in: move.to.directory)
         }
         node.lostOtherName(move.from.name, in: move.from.directory)
         var isUpdate = false
         if let target = move.target, let status = move.targetStatus {
-            removeName(
+            identity.removeName(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
             // A file that is tracked by another name takes over only a tracked document; it is both documents then.
@@ -256,9 +258,9 @@ extension CoordinatedFilesystem {
                 if isMoved {
                     events.tellMove(of: node, from: move.from, to: move.to, over: target.item, under: claim)
                 }
-                takeOver(node, from: target)
+                identity.takeOver(node, from: target)
             } else if !move.isOverOtherLink {
-                loseDocument(of: target, called: move.to, under: claim)
+                identity.loseDocument(of: target, called: move.to, under: claim)
             }
         }
         documents.noteMoved(node)
@@ -310,7 +312,7 @@ extension CoordinatedFilesystem {
             return (nil, fill)
         }
         if let rolledBack {
-            if rolledBack.evidence != .move { adopt(rolledBack.document, by: node) }
+            if rolledBack.evidence != .move { identity.adopt(rolledBack.document, by: node) }
             return closePendingSave(rolledBack, because: .rolledBack)
         }
         let isTakenBack = restoreDocument(
@@ -319,13 +321,13 @@ extension CoordinatedFilesystem {
         if isTakenBack {
             isDocument = true
         } else if let fill, fill.pendingSave.evidence != .move {
-            isDocument = fillName(of: fill, with: node)
+            isDocument = identity.fillName(of: fill, with: node)
         } else {
             // If the awaited document has no presenter, the move event is enough; its mover may have asked to replace it. This
             // is read first: once the name is filled, presenters of the moved file are presenters of the document.
             let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
             let isShown = awaiting.map(engine.isPresented) ?? false
-            let isAwaited = fillAwaited(move.to.name, in: move.to.directory, with: node) {
+            let isAwaited = identity.fillAwaited(move.to.name, in: move.to.directory, with: node) {
                 processes.currentParty(ofThread: move.from.caller.thread)
             }
             isDocument = isAwaited && isShown
@@ -340,15 +342,15 @@ extension CoordinatedFilesystem {
     private func exchange(_ move: RenameOperation, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
         guard let target = move.target else {
-            if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+            if isKnown { identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
             return
         }
         let isTargetKnown = !move.isOverOtherLink
         if isKnown, isTargetKnown, [node, target].allSatisfy({ $0.kind == S_IFREG }) {
             return exchangeContents(of: move, node, target, under: claim)
         }
-        if isKnown { rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
-        if isTargetKnown { rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral) }
+        if isKnown { identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
+        if isTargetKnown { identity.rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral) }
         if isKnown { events.noteMove(of: node, from: move.from, to: move.to, under: claim) }
         if isTargetKnown {
             events.noteMove(of: target, from: move.to, to: move.from, isSecondHalf: isKnown, under: claim)
@@ -372,12 +374,12 @@ extension CoordinatedFilesystem {
     ) {
         let (document, other) = (node.item, target.item)
         // Both leave their files before either takes the other's; see `tellOfExchanges`.
-        part(node, from: move.from.name, in: move.from.directory)
-        part(target, from: move.to.name, in: move.to.directory)
-        rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
-        rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral)
-        adopt(other, by: node)
-        adopt(document, by: target)
+        identity.part(node, from: move.from.name, in: move.from.directory)
+        identity.part(target, from: move.to.name, in: move.to.directory)
+        identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
+        identity.rename(target, to: move.from, isOneOfSeveral: move.isTargetOneOfSeveral)
+        identity.adopt(other, by: node)
+        identity.adopt(document, by: target)
         for file in [node, target] {
             events.noteChange(of: file, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }

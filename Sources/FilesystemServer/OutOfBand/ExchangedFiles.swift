@@ -23,12 +23,12 @@ extension CoordinatedFilesystem {
         defer { for (_, node) in taken { nodes.forget(node.id, lookups: 1) } }
         for (dirtyName, _) in taken {
             if let former = names.document(at: dirtyName.key) {
-                part(former, from: dirtyName.name, in: dirtyName.directory)
+                identity.part(former, from: dirtyName.name, in: dirtyName.directory)
             }
         }
         for (dirtyName, node) in taken {
-            rename(node, to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
-            _ = fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
+            identity.rename(node, to: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
+            _ = identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
             events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
         return found.filter { !exchanged.contains($0.dirtyName.key) }

@@ -59,9 +59,9 @@ extension CoordinatedFilesystem {
     func tellOfMove(of node: Node, to dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         guard let origin = formerName(of: node, now: dirtyName) else { return nil }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
-        rename(node, to: change)
+        identity.rename(node, to: change)
         events.noteMove(of: node, from: origin, to: change)
-        _ = fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
+        _ = identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node) { .outOfBand }
         return origin
     }
 

@@ -90,12 +90,12 @@ extension CoordinatedFilesystem {
         let node = nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false)
         defer { nodes.forget(node.id, lookups: 1) }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
-        removeName(former, dirtyName.name, in: dirtyName.directory, wasLast: false)
+        identity.removeName(former, dirtyName.name, in: dirtyName.directory, wasLast: false)
         if let origin = formerName(of: node, now: dirtyName) {
             events.tellMove(of: node, from: origin, to: change)
         }
-        takeOver(node, from: former)
-        rename(node, to: change)
+        identity.takeOver(node, from: former)
+        identity.rename(node, to: change)
         documents.noteMoved(node)
         engine.placePresenters(of: node.item)
         events.noteChange(of: node, .write(.updating)) { .outOfBand }
@@ -137,7 +137,7 @@ extension CoordinatedFilesystem {
         let node = nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false)
         defer { nodes.forget(node.id, lookups: 1) }
         if !node.isOnSubmount,
-            fillAwaited(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
+            identity.fillAwaited(dirtyName.name, in: dirtyName.directory, with: node, by: { .outOfBand })
         {
             return events.noteChange(of: node, .write(.updating)) { .outOfBand }
         }
@@ -162,9 +162,9 @@ extension CoordinatedFilesystem {
     private func lose(_ node: Node) {
         let (name, parent, hasName) = node.location
         guard hasName, let parent else { return }
-        removeName(node, name, in: parent, wasLast: false)
+        identity.removeName(node, name, in: parent, wasLast: false)
         if node.kind == S_IFDIR { documents.noteDirectoryLost(node, called: name, in: parent) }
-        loseDocument(of: node, called: NameChange(outOfBand: name, in: parent), under: nil)
+        identity.loseDocument(of: node, called: NameChange(outOfBand: name, in: parent), under: nil)
     }
 }
 

@@ -84,7 +84,7 @@ extension CoordinatedFilesystem {
         giveUp(request)
         guard let request, case .renaming = request.kind else { return }
         for part in request.request.parts {
-            if let node = nodes[part.item] { giveUpClaims(of: node) }
+            if let node = nodes[part.item] { identity.giveUpClaims(of: node) }
         }
     }
 

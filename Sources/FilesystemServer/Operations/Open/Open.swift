@@ -258,7 +258,7 @@ extension CoordinatedFilesystem {
                 node.unpin()
                 throw error
             }
-            insert(handle)
+            identity.insert(handle)
             if hasInterestedPresenter { events.watch(handle) } else { events.watchIfHeard(handle) }
             node.noteOpened()
             let isOpen: Bool
