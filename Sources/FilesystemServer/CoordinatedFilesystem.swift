@@ -41,6 +41,7 @@ final class CoordinatedFilesystem: Filesystem {
     let closePreserver: ClosePreserver
     let events: DocumentEvents
     let identity: DocumentIdentity
+    let saveLifecycle: SaveLifecycle
     let advisoryLocks: AdvisoryLocks
     let deferredDeletions: DeferredDeletions
     let documents: DocumentTable
@@ -93,6 +94,7 @@ final class CoordinatedFilesystem: Filesystem {
         closePreserver = ClosePreserver(context, tree, preserver, cleanWriters)
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
+        saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
         self.advisoryLocks = data.advisoryLocks
         self.deferredDeletions = events.deferredDeletions
         self.documents = events.documents

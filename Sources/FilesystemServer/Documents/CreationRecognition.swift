@@ -8,7 +8,7 @@ import Synchronization
 import VersionStore
 
 /// New names, in the light of the saves that may be under way.
-extension CoordinatedFilesystem {
+extension SaveLifecycle {
     /// Tells the save detector about a new file. If the file fills the name of a missing document, it becomes that document.
     func recogniseCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller

@@ -8,7 +8,7 @@ import Synchronization
 import VersionStore
 
 /// Presented documents that a program has moved a moment ago, perhaps to save them under the former name.
-extension CoordinatedFilesystem {
+extension SaveLifecycle {
     /// Opens the pending save of a presented document that was moved with its file. Other programs wait for the name
     /// until the program fills it or a moment has passed.
     func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {

@@ -6,7 +6,7 @@ import LinuxSystem
 import Synchronization
 
 /// The programs that a save concerns, before the document's name is missing.
-extension CoordinatedFilesystem {
+extension SaveLifecycle {
     /// How many users of a document are checked; a single unrelated program decides.
     private static let mostUsers = 64
 

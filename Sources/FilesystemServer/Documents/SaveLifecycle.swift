@@ -8,7 +8,36 @@ import Synchronization
 import VersionStore
 
 /// Names that are missing in the middle of a save: lookups by other programs wait until the names are filled.
-extension CoordinatedFilesystem {
+final class SaveLifecycle: Sendable {
+    let context: MountContext
+    let preserver: ContentPreserver
+    let cleanWriters: CleanWriters
+    let events: DocumentEvents
+    let identity: DocumentIdentity
+    let engine: Engine
+    let processes: ProcessResolver
+    let nodes: NodeTable
+    let places: PlaceRegistry
+    let saves: SaveTracker
+    let documents: DocumentTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver, _ saves: SaveTracker,
+        _ cleanWriters: CleanWriters, _ events: DocumentEvents, _ identity: DocumentIdentity
+    ) {
+        self.context = context
+        self.preserver = preserver
+        self.cleanWriters = cleanWriters
+        self.events = events
+        self.identity = identity
+        engine = context.engine
+        processes = context.processes
+        nodes = tree.nodes
+        places = tree.places
+        self.saves = saves
+        documents = events.documents
+    }
+
     /// How often the savers of pending saves are checked for exit.
     private static let watchInterval = TimeSpan.milliseconds(50)
 

@@ -37,9 +37,9 @@ extension CoordinatedFilesystem {
                 try makeFile(name, in: below, flags: flags, mode: mode)
             }
             let status = try created.status()
-            noteArrival(of: name, in: directory, by: caller.thread)
+            saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
-            let outcome = recogniseCreation(of: node, as: name, in: directory, by: caller)
+            let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
             let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller)
             if outcome.isDocument { handle.noteFilledName() }
             let creation = CreateOperation(handle, of: change, isNew: !outcome.isSave, status, file: created)
@@ -74,7 +74,7 @@ extension CoordinatedFilesystem {
         let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
         let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
         let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
-        if let fill { closePendingSave(fill.pendingSave, because: .filled) }
+        if let fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
         if let nameClaim { engine.end(nameClaim) }
         switch admission {
         case nil: finishCreate(creation, reply: reply)

@@ -88,17 +88,17 @@ extension CoordinatedFilesystem {
                 try maker(below.descriptor, name)
                 return try below.descriptor.status(of: name)
             }
-            noteArrival(of: name, in: directory, by: caller.thread)
+            saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             if status.linkCount > 1 {
                 cleanWriters.refreshBaselines(of: node)
                 node.noteOtherName(name, in: directory)
                 events.noteNames(of: node)
             }
-            let outcome = recogniseCreation(of: node, as: name, in: directory, by: caller)
+            let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
             if !outcome.isSave { events.noteCreation(of: node, change, under: claim) }
             if outcome.isDocument { events.noteChange(of: node, .write(.updating), byThread: caller.thread) }
-            if let fill = outcome.fill { closePendingSave(fill.pendingSave, because: .filled) }
+            if let fill = outcome.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
             answer(node, status, attributes: validity(of: node, to: caller.thread), reply: reply)

@@ -39,7 +39,7 @@ extension CoordinatedFilesystem {
         }
         let saver = processes.saver(ofThread: thread)
         let (missing, isVacating) = saves.missing(in: directory.id, for: saver)
-        let pendingSaves = missing.filter(isSavePending)
+        let pendingSaves = missing.filter(saveLifecycle.isSavePending)
         guard !pendingSaves.isEmpty || isVacating else {
             return list(directory, .until(end), since: step, reply: reply)
         }

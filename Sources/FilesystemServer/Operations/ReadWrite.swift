@@ -44,7 +44,7 @@ extension CoordinatedFilesystem {
         engine.counters.writes.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
-        noteSaveActivity(by: caller.thread)
+        saveLifecycle.noteSaveActivity(by: caller.thread)
         // The file position proves nothing: this write may end just there.
         handle.noteWriteRequest()
         let copy = Array(bytes)
@@ -82,7 +82,7 @@ extension CoordinatedFilesystem {
 
     func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
         guard let handle = handles[handle] else { return reply.fail(.badDescriptor) }
-        noteSaveActivity(by: reply.caller.thread)
+        saveLifecycle.noteSaveActivity(by: reply.caller.thread)
         answer(reply, about: handle, for: .syncing) { [self] () throws(Errno) in
             let file = try handle.fileToLookAt()
             do throws(Errno) {

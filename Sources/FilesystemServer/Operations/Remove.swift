@@ -31,7 +31,7 @@ extension CoordinatedFilesystem {
         }
         let known = nodes[FileKey(status)]
         if let known { closeLingering(on: known) }
-        noteUse(of: known, by: change.caller.thread)
+        saveLifecycle.noteUse(of: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             giveUp(former)
             return applyRemoval(
@@ -86,7 +86,7 @@ extension CoordinatedFilesystem {
         sourceWatch.noteOwn(change.name, in: change.directory)
         let isVacating = removal.save?.evidence != nil
         if isVacating { saves.beginStep(in: change.directory.id) }
-        defer { if isVacating { endStep(in: change.directory) } }
+        defer { if isVacating { saveLifecycle.endStep(in: change.directory) } }
         do throws(Errno) {
             try node?.keepAsOrphan(ifLastNameOf: status)
             let below = try change.directory.descriptor()
@@ -98,14 +98,14 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
-        if status.isRegularFile { noteDeparture(of: change) }
+        if status.isRegularFile { saveLifecycle.noteDeparture(of: change) }
         if let node {
             let isLast = removal.isDirectory || status.linkCount <= 1
             let isKnown = isLast || node.isCalled(change.name, in: change.directory)
             if !isLast { cleanWriters.refreshBaselines(of: node) }
             identity.removeName(node, change.name, in: change.directory, wasLast: isLast)
             if let save = removal.save, let evidence = save.evidence {
-                openPendingSave(
+                saveLifecycle.openPendingSave(
                     change.name, in: change.directory, of: node, isGone: true, by: save.saver,
                     evidence: evidence, audience: save.audience, thread: change.caller.thread)
             } else if removal.save?.consultation == .afterwards, !documents.isTracked(node.item) {
@@ -132,20 +132,20 @@ extension CoordinatedFilesystem {
     {
         let thread = change.caller.thread
         guard status.isRegularFile, thread > 0,
-            mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
+            saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
         else { return nil }
         let program = processes.program(ofThread: thread)
-        let isAnswering = isAnswering(thread, about: node)
+        let isAnswering = saveLifecycle.isAnswering(thread, about: node)
         let isPresented = engine.hasAwareClients && engine.isPresented(node.item)
         let consultation = events.consultation(aboutRemoving: node, status, change, by: program)
         let mayBeSave =
             isPresented || processes.programs.unlinksToCreate(program) || consultation == .afterwards
             || saves.knowsHelperFiles
         guard mayBeSave, let saver = processes.saver(ofThread: thread) else { return nil }
-        noteEndedMakers(besides: saver, of: change)
+        saveLifecycle.noteEndedMakers(besides: saver, of: change)
         let mayBeSaved =
             !processes.programs.removesFiles(program) && engine.bounds.policy != .fail
-            && mayBeSaved(node, in: change.directory, by: thread)
+            && saveLifecycle.mayBeSaved(node, in: change.directory, by: thread)
         let evidence = saves.change { state in
             state.noteActivity(by: saver, at: Engine.now)
             return state.saveDetector.evidence(
@@ -154,7 +154,7 @@ extension CoordinatedFilesystem {
                 isPresented: isPresented, isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver,
                 program: program, at: Engine.now)
         }
-        var save = save(by: saver, evidence, of: node, in: change.directory, thread)
+        var save = saveLifecycle.save(by: saver, evidence, of: node, in: change.directory, thread)
         if save.evidence == nil { save.consultation = consultation }
         return save
     }

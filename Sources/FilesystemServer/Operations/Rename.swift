@@ -164,7 +164,7 @@ extension CoordinatedFilesystem {
         defer { for (directory, _) in directories { places.endRename(of: directory) } }
         var isUnderWay = true
         defer { if isUnderWay { renames.end() } }
-        defer { if isVacating { endStep(in: move.from.directory) } }
+        defer { if isVacating { saveLifecycle.endStep(in: move.from.directory) } }
         do throws(Errno) {
             if let status = move.targetStatus, !move.isExchange {
                 try move.target?.keepAsOrphan(ifLastNameOf: status)
@@ -181,8 +181,8 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
-        if move.status.isRegularFile, !move.isExchange { noteDeparture(of: move.from) }
-        noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
+        if move.status.isRegularFile, !move.isExchange { saveLifecycle.noteDeparture(of: move.from) }
+        saveLifecycle.noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
         cleanWriters.refreshBaselines(of: move.node)
         if let target = move.target { cleanWriters.refreshBaselines(of: target) }
         publishRename(move, save, under: claim)
@@ -234,11 +234,12 @@ extension CoordinatedFilesystem {
         let isMoved = isKnown && !(save?.keepsName ?? false)
         if let save, save.keepsName, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another document.
-            openPendingSave(
+            saveLifecycle.openPendingSave(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
                 evidence: evidence, audience: save.audience, thread: thread)
         }
-        let awaited = move.status.isRegularFile ? savedDocument(at: move.to, by: save?.saver) : nil
+        let awaited =
+            move.status.isRegularFile ? saveLifecycle.savedDocument(at: move.to, by: save?.saver) : nil
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
         // Before any event is sent: later events of the file carry this name.
         if isKnown {
@@ -275,7 +276,7 @@ extension CoordinatedFilesystem {
         }
         if !isKnown { events.noteDeletion(ofUnknown: move.from) }
         if isMoved, let save, save.evidence == .move {
-            openPendingSave(ofMoved: node, called: move.from, by: save.saver)
+            saveLifecycle.openPendingSave(ofMoved: node, called: move.from, by: save.saver)
         }
         fillName(of: move, node, save, under: claim)
     }
@@ -285,8 +286,8 @@ extension CoordinatedFilesystem {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
         let isReturn = saves.isReturn(of: number, to: move.to.name.bytes, in: place)
-        if !isReturn || move.isExchange { noteUse(of: move.node, by: thread) }
-        noteUse(of: move.target, by: thread)
+        if !isReturn || move.isExchange { saveLifecycle.noteUse(of: move.node, by: thread) }
+        saveLifecycle.noteUse(of: move.target, by: thread)
     }
 
     /// Decides the role of a renamed file under its new name.
@@ -313,9 +314,9 @@ extension CoordinatedFilesystem {
         }
         if let rolledBack {
             if rolledBack.evidence != .move { identity.adopt(rolledBack.document, by: node) }
-            return closePendingSave(rolledBack, because: .rolledBack)
+            return saveLifecycle.closePendingSave(rolledBack, because: .rolledBack)
         }
-        let isTakenBack = restoreDocument(
+        let isTakenBack = saveLifecycle.restoreDocument(
             move.to.name, in: move.to.directory, with: node, by: save?.saver, move.from.caller)
         let isDocument: Bool
         if isTakenBack {
@@ -336,7 +337,7 @@ extension CoordinatedFilesystem {
             events.noteChange(
                 of: node, .write(.updating), under: claim, byThread: move.from.caller.thread)
         }
-        if let fill { closePendingSave(fill.pendingSave, because: .filled) }
+        if let fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
     }
 
     private func exchange(_ move: RenameOperation, _ node: Node, under claim: ClaimID?) {
@@ -394,17 +395,18 @@ extension CoordinatedFilesystem {
         guard !isTracked(node, move.status, elsewhereThan: move.from) else { return nil }
         // The caller may fill a name with this file that it vacated before.
         guard
-            mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
+            saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
                 || !saves.hasNoPendingSaves
         else { return nil }
         let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
         let isRemembered = saves.remembersSteps
-        let mayBeSaved = mayBeSaved(node, in: move.from.directory, onto: move.target, by: thread)
-        let isAnswering = isAnswering(thread, about: node)
+        let mayBeSaved = saveLifecycle.mayBeSaved(
+            node, in: move.from.directory, onto: move.target, by: thread)
+        let isAnswering = saveLifecycle.isAnswering(thread, about: node)
         guard isBackup || isRemembered || isAnswering || mayBeSaved,
             let saver = processes.saver(ofThread: thread)
         else { return nil }
-        noteEndedMakers(besides: saver, of: move.from)
+        saveLifecycle.noteEndedMakers(besides: saver, of: move.from)
         let evidence = saves.change { state in
             state.noteActivity(by: saver, at: Engine.now)
             return state.saveDetector.evidence(
@@ -412,6 +414,6 @@ extension CoordinatedFilesystem {
                 in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
                 isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver, at: Engine.now)
         }
-        return save(by: saver, evidence, of: node, in: move.from.directory, thread)
+        return saveLifecycle.save(by: saver, evidence, of: node, in: move.from.directory, thread)
     }
 }

@@ -19,7 +19,7 @@ extension CoordinatedFilesystem {
             if let saver { state.noteActivity(by: saver, at: Engine.now) }
             return state.pendingSaves.pendingSave(of: name.bytes, in: number, for: saver)
         }
-        guard let pendingSave, pendingSave.audience == .users, isSavePending(pendingSave),
+        guard let pendingSave, pendingSave.audience == .users, saveLifecycle.isSavePending(pendingSave),
             !ProcessInspection.isKernelThread(thread), canRetry(thread)
         else { return reply.fail(.noEntry) }
         let isUnlinked = nodes[NodeID(pendingSave.oldNode.rawValue)]?.hasName != true
@@ -29,7 +29,7 @@ extension CoordinatedFilesystem {
         connection.invalidateAttributes(of: directory.id)
         // The pending save may have closed since the check; no other code would then answer the lookup.
         let isStillOpen =
-            saves.isOpen(pendingSave) && isSavePending(pendingSave)
+            saves.isOpen(pendingSave) && saveLifecycle.isSavePending(pendingSave)
         if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }

@@ -35,7 +35,7 @@ extension CoordinatedFilesystem {
         else { return }
         let number = NodeNumber(directory.rawValue)
         let pendingSave = saves.pendingSaves(in: number).first { $0.document == open.item }
-        guard let pendingSave, isSavePending(pendingSave) else { return }
+        guard let pendingSave, saveLifecycle.isSavePending(pendingSave) else { return }
         let serial = beginRetry(
             .lookup(name: pendingSave.name, isUnlinked: false), in: directory, by: thread)
         // The name may have been filled since.

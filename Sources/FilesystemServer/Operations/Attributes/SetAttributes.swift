@@ -18,7 +18,7 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         if change.size != nil {
             closeLingering(on: node)
-            noteUse(of: node, by: reply.caller.thread)
+            saveLifecycle.noteUse(of: node, by: reply.caller.thread)
         }
         let caller = reply.caller
         guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: handle != nil, reply) else {

@@ -71,7 +71,7 @@ extension CoordinatedFilesystem {
     }
 
     private func leave(_ handle: Handle) {
-        noteUse(by: handle)
+        saveLifecycle.noteUse(by: handle)
         let change = handle.mayWrite ? sourceWatch.noteOwn(handle.node, .contents) : nil
         guard handles.remove(handle.id) != nil else { return }
         if handle.mayWrite { cleanWriters.discardProvisionalCopy(beside: handle) }

@@ -15,9 +15,9 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
         if !retries.isEmpty { retries.endLookup(by: caller.thread) }
-        noteSaveActivity(by: caller.thread)
+        saveLifecycle.noteSaveActivity(by: caller.thread)
         let isChange = flags & O_ACCMODE != O_RDONLY || flags & O_TRUNC != 0
-        noteUse(of: node, by: caller.thread, isChange: isChange)
+        saveLifecycle.noteUse(of: node, by: caller.thread, isChange: isChange)
         let isRetry = retries.takeRetryMark(caller.thread, at: Engine.now)
         if !expectedRetries.expectsNone, let open = expectedRetries.take(by: caller.thread) {
             return resume(open, on: node, flags: flags, isRetry: isRetry, reply: reply)
