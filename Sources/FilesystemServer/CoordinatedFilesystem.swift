@@ -42,8 +42,8 @@ final class CoordinatedFilesystem: Filesystem {
     let events: DocumentEvents
     let identity: DocumentIdentity
     let saveLifecycle: SaveLifecycle
+    let finder: DocumentFinder
     let advisoryLocks: AdvisoryLocks
-    let deferredDeletions: DeferredDeletions
     let documents: DocumentTable
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
@@ -95,8 +95,8 @@ final class CoordinatedFilesystem: Filesystem {
         events = DocumentEvents(context, tree, saves)
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
+        finder = DocumentFinder(context, tree, saves, events, identity)
         self.advisoryLocks = data.advisoryLocks
-        self.deferredDeletions = events.deferredDeletions
         self.documents = events.documents
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy

@@ -161,7 +161,7 @@ package final class Mount: StatusSource {
     package func endWaits() { filesystem.parkedRequests.close() }
 
     /// Finds documents by their paths for the control socket.
-    package var documents: any DocumentSource { filesystem }
+    package var documents: any DocumentSource { filesystem.finder }
 
     package func status() -> StatusReport {
         var options = EffectiveOptions()

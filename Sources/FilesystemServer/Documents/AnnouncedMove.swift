@@ -7,7 +7,7 @@ import Synchronization
 /// Moves that programs announce because they were no `rename(2)`.
 ///
 /// A document that is saved in another format gets another name, and the file under the former name is deleted.
-extension CoordinatedFilesystem {
+extension DocumentFinder {
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
     ) throws(MoveFailure) {

@@ -10,7 +10,36 @@ import Synchronization
 ///
 /// The walk uses the source, not the mount, and takes none of the kernel's locks. So each item is checked again after
 /// its node is known, and the walk begins again after a rename in between.
-extension CoordinatedFilesystem: DocumentSource {
+final class DocumentFinder: DocumentSource {
+    let context: MountContext
+    let tree: FileTree
+    let events: DocumentEvents
+    let identity: DocumentIdentity
+    let engine: Engine
+    let processes: ProcessResolver
+    let nodes: NodeTable
+    let places: PlaceRegistry
+    let saves: SaveTracker
+    let deferredDeletions: DeferredDeletions
+    let documents: DocumentTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ saves: SaveTracker, _ events: DocumentEvents,
+        _ identity: DocumentIdentity
+    ) {
+        self.context = context
+        self.tree = tree
+        self.events = events
+        self.identity = identity
+        engine = context.engine
+        processes = context.processes
+        nodes = tree.nodes
+        places = tree.places
+        self.saves = saves
+        deferredDeletions = events.deferredDeletions
+        documents = events.documents
+    }
+
     /// How often a path may change under the walk.
     private static let longestChase = 16
 
