@@ -26,9 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let retries = RetryTable()
-    let expectedRetries = ExpectedRetries<PendingOpen>()
-    let parkedRequests: ParkedRequests
     let statLedger: StatLedger
     let crowdLines = Mutex(LogRateLimiter(lines: 1))
     let openQueue: OpenQueue
@@ -43,10 +40,14 @@ final class CoordinatedFilesystem: Filesystem {
     let identity: DocumentIdentity
     let saveLifecycle: SaveLifecycle
     let finder: DocumentFinder
+    let coordinator: RetryCoordinator
     let advisoryLocks: AdvisoryLocks
     let documents: DocumentTable
+    let expectedRetries: ExpectedRetries<PendingOpen>
     let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
+    let parkedRequests: ParkedRequests
+    let retries: RetryTable
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -79,7 +80,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.places = tree.places
         self.memoryTrimmer = tree.memoryTrimmer
         self.sourceWatcher = sourceWatch.watcher
-        self.parkedRequests = ParkedRequests(timers: context.engine.timers, counters: context.engine.counters)
         self.statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
         self.openQueue = OpenQueue { [timers = engine.timers] body in
             timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
@@ -96,11 +96,17 @@ final class CoordinatedFilesystem: Filesystem {
         identity = DocumentIdentity(context, tree, sourceWatch, data, saves, events)
         saveLifecycle = SaveLifecycle(context, tree, preserver, saves, cleanWriters, events, identity)
         finder = DocumentFinder(context, tree, saves, events, identity)
+        coordinator = RetryCoordinator(
+            context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
         self.advisoryLocks = data.advisoryLocks
         self.documents = events.documents
+        self.expectedRetries = coordinator.expectedRetries
         self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy
-        saves.onNameResolved { [unowned self] name, directory in completeLookupWaits(for: name, in: directory)
+        self.parkedRequests = coordinator.parkedRequests
+        self.retries = coordinator.retries
+        saves.onNameResolved { [coordinator] name, directory in
+            coordinator.completeLookupWaits(for: name, in: directory)
         }
         saves.onProgress { [unowned self] directory in resumeListings(directory) }
         budget.findOwners {
@@ -116,7 +122,7 @@ final class CoordinatedFilesystem: Filesystem {
     // A node may outlive the tables, because the engine remembers the maker of a claim for a while.
     deinit { tree.nodes.root.budget.findOwners { _ in nil } }
 
-    func interrupted(_ token: UInt) { parkedRequests.interrupted(token) }
+    func interrupted(_ token: UInt) { coordinator.parkedRequests.interrupted(token) }
 
     func noteSlowRequest(_ nanoseconds: UInt64) {
         let milliseconds = nanoseconds / 1_000_000

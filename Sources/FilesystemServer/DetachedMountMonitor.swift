@@ -88,5 +88,7 @@ struct DetachedMountMonitor: Sendable {
 
 extension CoordinatedFilesystem {
     /// Whether no file or directory is open and no request is parked.
-    fileprivate var isAtRest: Bool { tree.handles.isEmpty && listings.isEmpty && parkedRequests.isEmpty }
+    fileprivate var isAtRest: Bool {
+        tree.handles.isEmpty && listings.isEmpty && coordinator.parkedRequests.isEmpty
+    }
 }

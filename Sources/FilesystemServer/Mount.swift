@@ -110,7 +110,7 @@ package final class Mount: StatusSource {
         pruneLater()
         if let watching = SourceWatchThread(filesystem) { try JoinableThread { watching.run() }.detach() }
         try JoinableThread { [filesystem, mountpoint, engine] in
-            SleepInhibitor(filesystem.parkedRequests, of: mountpoint, log: engine.log).run()
+            SleepInhibitor(filesystem.coordinator.parkedRequests, of: mountpoint, log: engine.log).run()
         }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
         // The last handles may have left contents to preserve, and so may handles that are still open.
@@ -158,7 +158,7 @@ package final class Mount: StatusSource {
     }
 
     /// Ends the waits of all parked requests, and of all requests that would have to wait later.
-    package func endWaits() { filesystem.parkedRequests.close() }
+    package func endWaits() { filesystem.coordinator.parkedRequests.close() }
 
     /// Finds documents by their paths for the control socket.
     package var documents: any DocumentSource { filesystem.finder }

@@ -14,7 +14,9 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
+        guard let reply = coordinator.retryIfRenamedOutOfBand(change.caller, from: directory, reply) else {
+            return
+        }
         whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
             create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
         }
@@ -27,7 +29,7 @@ extension CoordinatedFilesystem {
         reply: consuming Reply
     ) {
         let (name, directory, caller) = (change.name, change.directory, change.caller)
-        clearRetryMark(caller)
+        coordinator.clearRetryMark(caller)
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
             impersonate(caller)
@@ -47,7 +49,7 @@ extension CoordinatedFilesystem {
             claim(creation, outcome.fill, after: nameClaim, isForced: isForced, reply: reply)
         } catch {
             if let nameClaim { engine.end(nameClaim) }
-            failWithRetry(reply, error)
+            coordinator.failWithRetry(reply, error)
         }
     }
 

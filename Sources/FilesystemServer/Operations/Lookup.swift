@@ -33,14 +33,15 @@ extension CoordinatedFilesystem {
             let look = classifyLookup(at: name, in: directory, by: caller)
             if look == .traversal, error == .noEntry { abandonRetry(name.copy(), in: directory, by: thread) }
             // A retried open ends here, unless the kernel's next lookup finds the name filled.
-            let isReturn = error == .noEntry && !expectedRetries.expectsNone && giveUpRetry(of: thread)
+            let isReturn =
+                error == .noEntry && !expectedRetries.expectsNone && coordinator.giveUpRetry(of: thread)
             if error == .noEntry, isReturn || look == .retry {
                 retries.noteMissingName(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
             }
             // The kernel retries only once: if the name is vacated again meanwhile, the answer is ENOENT.
             guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
             guard saves.hasNoPendingSaves else {
-                return answerMissing(name.copy(), in: directory, reply: reply)
+                return coordinator.answerMissing(name.copy(), in: directory, reply: reply)
             }
             guard context.namesChangeOnlyHere(directory) else { return reply.fail(error) }
             // Only briefly: programs that had the source open before the mount can make the name out of band.
@@ -70,7 +71,7 @@ extension CoordinatedFilesystem {
             return change.directory === directory && change.name == name
         }
         guard let retry else { return }
-        giveUp(retry.cause.request)
+        coordinator.giveUp(retry.cause.request)
         retries.noteRetryArrival(of: caller, at: Engine.now)
     }
 
@@ -81,8 +82,8 @@ extension CoordinatedFilesystem {
         guard let retry = retries[thread], let request = retry.cause.request,
             let change = request.vacated, change.directory === directory, change.name == name
         else { return }
-        abandon(request)
-        forget(retry.serial, of: thread)
+        coordinator.abandon(request)
+        coordinator.forget(retry.serial, of: thread)
     }
 
     /// Answers with a node for a file that was found or made, and counts the lookup.

@@ -40,7 +40,9 @@ extension CoordinatedFilesystem {
     func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let file: SharedDescriptor
-        do throws(Errno) { file = try node.descriptor() } catch { return failWithRetry(reply, error) }
+        do throws(Errno) { file = try node.descriptor() } catch {
+            return coordinator.failWithRetry(reply, error)
+        }
         // A log or a database keeps its class under a second name.
         if node.itemClass == .private, let directory = nodes[parent] {
             identity.claimForWriters(
@@ -65,7 +67,9 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, unless: !canRetry, reply)
+        guard
+            let reply = coordinator.retryIfRenamedOutOfBand(
+                change.caller, from: directory, unless: !canRetry, reply)
         else { return }
         whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
             make(change, under: claim, reply: reply, maker)
@@ -78,7 +82,7 @@ extension CoordinatedFilesystem {
         _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
     ) {
         let (directory, name, caller) = (change.directory, change.name, change.caller)
-        clearRetryMark(caller)
+        coordinator.clearRetryMark(caller)
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
             impersonate(caller)

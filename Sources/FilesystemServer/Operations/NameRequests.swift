@@ -17,15 +17,15 @@ extension CoordinatedFilesystem {
     /// The kernel retries a request that was answered ESTALE, and may then find something else under the name. So its claim
     /// ends when it is granted. The retried request makes its step under a new claim, which is granted at once.
     func whenNameIsFree(_ change: NameChange, reply: consuming Reply, then step: @escaping NameStep) {
-        let former = takeRetriedRequest(.making(change), by: change.caller)
+        let former = coordinator.takeRetriedRequest(.making(change), by: change.caller)
         guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else {
-            giveUp(former)
+            coordinator.giveUp(former)
             return step(nil, false, reply)
         }
         let request = ClaimedRequest(
             .making(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
             processes: processes)
-        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             asRequester(under: request.claim, in: change.directory, reply) { reply in
                 step(request.claim, grant.basis == .proceeded, reply)
             }

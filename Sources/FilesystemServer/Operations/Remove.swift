@@ -17,23 +17,25 @@ extension CoordinatedFilesystem {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = retryIfRenamedOutOfBand(change.caller, from: directory, reply) else { return }
-        let former = takeRetriedRequest(.removing(change), by: change.caller)
+        guard let reply = coordinator.retryIfRenamedOutOfBand(change.caller, from: directory, reply) else {
+            return
+        }
+        let former = coordinator.takeRetriedRequest(.removing(change), by: change.caller)
         // Entries of the directory were deleted first.
         if isDirectory { events.submitDeferredDeletions(in: directory, name) }
         let status: FileStatus
         do throws(Errno) {
             status = try directory.descriptor().descriptor.status(of: name)
         } catch {
-            giveUp(former)
-            clearRetryMark(change.caller)
+            coordinator.giveUp(former)
+            coordinator.clearRetryMark(change.caller)
             return reply.fail(error)
         }
         let known = nodes[FileKey(status)]
         if let known { closeLingering(on: known) }
         saveLifecycle.noteUse(of: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
-            giveUp(former)
+            coordinator.giveUp(former)
             return applyRemoval(
                 RemoveOperation(change, known, status, isDirectory: isDirectory), reply: reply)
         }
@@ -51,7 +53,7 @@ extension CoordinatedFilesystem {
             isInPackage: places.isInPackage(directory), by: change.caller.thread, processes: processes)
         let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
         // A retried request uses the claim it made before ESTALE.
-        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
                 applyRemoval(removal, under: request.claim, reply: reply)
             }
@@ -82,7 +84,7 @@ extension CoordinatedFilesystem {
     private func applyRemoval(_ removal: RemoveOperation, under claim: ClaimID? = nil, reply: consuming Reply)
     {
         let (change, node, status) = (removal.change, removal.node, removal.status)
-        clearRetryMark(change.caller)
+        coordinator.clearRetryMark(change.caller)
         sourceWatch.noteOwn(change.name, in: change.directory)
         let isVacating = removal.save?.evidence != nil
         if isVacating { saves.beginStep(in: change.directory.id) }

@@ -21,19 +21,23 @@ extension CoordinatedFilesystem {
         }
         let from = NameChange(name.copy(), in: directory, caller: reply.caller)
         let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
-        guard let reply = retryIfRenamedOutOfBand(from.caller, from: directory, reply) else { return }
-        guard let reply = retryIfRenamedOutOfBand(to.caller, from: newDirectory, reply) else { return }
-        let former = takeRetriedRequest(.renaming(from, to: to), by: from.caller)
+        guard let reply = coordinator.retryIfRenamedOutOfBand(from.caller, from: directory, reply) else {
+            return
+        }
+        guard let reply = coordinator.retryIfRenamedOutOfBand(to.caller, from: newDirectory, reply) else {
+            return
+        }
+        let former = coordinator.takeRetriedRequest(.renaming(from, to: to), by: from.caller)
         let move: RenameOperation
         do throws(Errno) {
             move = try resolveRename(from, to, flags: flags)
         } catch {
-            abandon(former)
-            clearRetryMark(from.caller)
+            coordinator.abandon(former)
+            coordinator.clearRetryMark(from.caller)
             return reply.fail(error)
         }
         guard
-            let reply = retryIfRenamedOutOfBand(
+            let reply = coordinator.retryIfRenamedOutOfBand(
                 from.caller, toFind: move.visits, unless: former != nil, reply)
         else {
             return
@@ -48,19 +52,19 @@ extension CoordinatedFilesystem {
         if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: to) }
         if move.isExchange, let target = move.target { identity.claimForWriters(of: target, named: from) }
         guard node !== move.target, isClaimed(move) else {
-            giveUp(former)
+            coordinator.giveUp(former)
             return applyRename(move, nil, reply: reply)
         }
         let save = former?.save(of: node) ?? assessSave(of: move)
         guard let wanted = self.request(for: move, of: node, isSave: save?.keepsName ?? false) else {
-            giveUp(former)
+            coordinator.giveUp(former)
             return applyRename(move, nil, reply: reply)
         }
         let request = ClaimedRequest(
             .renaming(from, to: to), wanted, save: save,
             isInPackage: places.isInPackage(from.directory) || places.isInPackage(to.directory),
             by: from.caller.thread, processes: processes)
-        coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let isSave = save?.keepsName ?? false
             // A save that first puts the document aside, or exchanges it, is going to remove it.
             let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
@@ -152,7 +156,7 @@ extension CoordinatedFilesystem {
     private func applyRename(
         _ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
-        clearRetryMark(move.from.caller)
+        coordinator.clearRetryMark(move.from.caller)
         sourceWatch.noteOwn(move.from.name, in: move.from.directory)
         sourceWatch.noteOwn(move.to.name, in: move.to.directory)
         let isVacating = save?.evidence != nil

@@ -8,7 +8,7 @@ import Synchronization
 import VersionStore
 
 /// Lookups of names that are missing in the middle of a save. They are answered ESTALE, and come again when the name is filled.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     /// Answers a lookup of a missing name: at once, or when its pending save closes.
     func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
         let thread = reply.caller.thread

@@ -8,7 +8,7 @@ import Synchronization
 import VersionStore
 
 /// Opens that are expected to come again: after an interrupt, or after ESTALE.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     func expectRetry(_ open: PendingOpen, for span: TimeSpan) {
         let visit = open.leave()
         expectedRetries.expect(open)

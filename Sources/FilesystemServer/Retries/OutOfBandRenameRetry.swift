@@ -8,7 +8,7 @@ import Synchronization
 /// Detects names that now belong to another file out of band, if the source is not mounted in place. The source watcher reports
 /// them only a moment later. A program begins a save so if it makes a backup first, or puts a new directory in place of an old
 /// one.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     /// Answers ESTALE to a caller that is about to change a name in a directory that was renamed out of band. The kernel looks
     /// the whole path up again, once. A caller that uses a descriptor finds the same directory again, and means it.
     func retryIfRenamedOutOfBand(

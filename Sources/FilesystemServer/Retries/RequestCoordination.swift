@@ -11,7 +11,7 @@ import LinuxSystem
 /// - Requests with a claim that must wait.
 /// - Steps that would take away a name that other threads are about to look up again. The kernel retries a request only once. A
 ///   thread that waited for a save could then only be told that the document does not exist, if the next save has begun.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     /// The step of a granted request; it ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
@@ -133,7 +133,7 @@ extension CoordinatedFilesystem {
 }
 
 // The wait between ESTALE and the retry.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     /// Answers ESTALE; `wait` makes sure that the parked GETATTR is answered in the end.
     private func requestRetry(
         _ request: ClaimedRequest, to directory: Node, reply: consuming Reply, _ wait: (UInt64) -> Void

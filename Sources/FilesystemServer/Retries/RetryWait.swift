@@ -5,7 +5,7 @@ import FuseBridge
 import LinuxSystem
 
 /// The common parts of retries: the parked GETATTR, its interrupts, and its end.
-extension CoordinatedFilesystem {
+extension RetryCoordinator {
     /// How long the kernel's retry is expected once its GETATTR is answered.
     private static let retryExpected = TimeSpan.seconds(1)
     /// How long a late retry is remembered; a program that has not run by then hardly retries.

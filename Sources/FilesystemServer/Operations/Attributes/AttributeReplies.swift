@@ -13,12 +13,12 @@ extension CoordinatedFilesystem {
         let id = node.id
         let validity = attributeValidity(of: node)
         if !expectedRetries.expectsNone, !saves.hasNoPendingSaves {
-            awaitSave(forRetryOf: reply.caller.thread, to: id)
+            coordinator.awaitSave(forRetryOf: reply.caller.thread, to: id)
         }
         if retries.isEmpty { return shownAttributes.answerAttributes(of: id, valid: validity, reply: reply) }
         let thread = reply.caller.thread
         let valid = retries.validity(validity, to: thread, about: id)
-        guard let reply = parkGetattr(reply, about: id) else { return }
+        guard let reply = coordinator.parkGetattr(reply, about: id) else { return }
         shownAttributes.answerAttributes(of: id, valid: valid, reply: reply)
     }
 

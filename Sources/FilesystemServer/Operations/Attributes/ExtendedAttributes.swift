@@ -91,8 +91,8 @@ extension CoordinatedFilesystem {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         guard id != .root || !Self.isServed(name) else { return reply.fail(.notPermitted) }
         let caller = reply.caller
-        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, reply) else { return }
-        clearRetryMark(caller)
+        guard let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, reply) else { return }
+        coordinator.clearRetryMark(caller)
         do throws(Errno) {
             let isMark = strcmp(name, PackageDetection.attribute) == 0
             if isMark { try checkOwnership(of: node, caller) }
@@ -115,10 +115,12 @@ extension CoordinatedFilesystem {
         // The kernel removes this attribute before it truncates a file or changes its owner, and retries both together only
         // once.
         let isOwnStep = strcmp(name, "security.capability") == 0
-        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply) else {
+        guard
+            let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply)
+        else {
             return
         }
-        if !isOwnStep { clearRetryMark(caller) }
+        if !isOwnStep { coordinator.clearRetryMark(caller) }
         do throws(Errno) {
             let isMark = strcmp(name, PackageDetection.attribute) == 0
             if isMark { try checkOwnership(of: node, caller) }

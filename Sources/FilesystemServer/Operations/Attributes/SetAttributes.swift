@@ -21,7 +21,10 @@ extension CoordinatedFilesystem {
             saveLifecycle.noteUse(of: node, by: reply.caller.thread)
         }
         let caller = reply.caller
-        guard let reply = retryIfRenamedOutOfBand(caller, fromFile: node, unless: handle != nil, reply) else {
+        guard
+            let reply = coordinator.retryIfRenamedOutOfBand(
+                caller, fromFile: node, unless: handle != nil, reply)
+        else {
             return
         }
         let handle = handle.flatMap { handles[$0] }
@@ -55,7 +58,7 @@ extension CoordinatedFilesystem {
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
     ) {
-        if handle == nil { clearRetryMark(reply.caller) }
+        if handle == nil { coordinator.clearRetryMark(reply.caller) }
         let own = sourceWatch.noteOwn(
             node, change.size != nil || change.changesTimes ? .contents : .attributes)
         do throws(Errno) {
@@ -108,7 +111,7 @@ extension CoordinatedFilesystem {
             reply.attributes(
                 shownAttributes.shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {
-            if handle == nil { failWithRetry(reply, error) } else { reply.fail(error) }
+            if handle == nil { coordinator.failWithRetry(reply, error) } else { reply.fail(error) }
         }
     }
 

@@ -19,7 +19,8 @@ extension CoordinatedFilesystem {
         let request = ClaimedRequest(
             kind, ClaimRequest(engine.makeClaimID(), .handleless, part), by: caller.thread,
             processes: processes)
-        coordinate(request, after: takeRetriedRequest(kind, by: caller), reply: reply) {
+        coordinator.coordinate(request, after: coordinator.takeRetriedRequest(kind, by: caller), reply: reply)
+        {
             [self] request, grant, reply in
             applyResize(change, on: node, request, grant, reply: reply)
         }

@@ -287,7 +287,7 @@ extension CoordinatedFilesystem {
             if handle.isRetry {
                 reply.fail(error)
             } else {
-                failWithRetry(reply, error)
+                coordinator.failWithRetry(reply, error)
             }
         }
     }

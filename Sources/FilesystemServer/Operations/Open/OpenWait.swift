@@ -100,7 +100,7 @@ extension CoordinatedFilesystem {
     /// A claim held for the retry would block the next writer. That writer may have created its name already, with the
     /// directory's lock held.
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
-        expectRetry(open, for: Self.retryExpected)
+        coordinator.expectRetry(open, for: Self.retryExpected)
         let directory = open.becomeRetry()
         // Makes the kernel ask about the directory during the retry (`awaitSave`).
         if let directory { connection.invalidateAttributes(of: directory.id) }
@@ -123,7 +123,7 @@ extension CoordinatedFilesystem {
                 .interrupted, at: Engine.now, claim: open.claim, by: open.handle)
         }
         if end == .interrupted, open.thread != 0 {
-            expectRetry(open, for: Self.placeKept)
+            coordinator.expectRetry(open, for: Self.placeKept)
         } else {
             engine.withdraw(open.claim)
         }
@@ -140,7 +140,7 @@ extension CoordinatedFilesystem {
         let (former, wasRetry) = (open.handle, open.isRetry)
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // This is the retry after ESTALE, or a request for something else.
-            giveUp(open)
+            coordinator.giveUp(open)
             // The file it finds proves nothing: the document may be another file again, and the name another document's.
             return beginOpen(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
