@@ -41,6 +41,7 @@ final class CoordinatedFilesystem: Filesystem {
     let saveLifecycle: SaveLifecycle
     let finder: DocumentFinder
     let coordinator: RetryCoordinator
+    let outOfBand: OutOfBandMonitor
     let advisoryLocks: AdvisoryLocks
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
@@ -98,6 +99,7 @@ final class CoordinatedFilesystem: Filesystem {
         finder = DocumentFinder(context, tree, saves, events, identity)
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
+        outOfBand = OutOfBandMonitor(context, tree, sourceWatch, events, identity)
         self.advisoryLocks = data.advisoryLocks
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries

@@ -105,10 +105,12 @@ package final class Mount: StatusSource {
     package func serve() throws(Errno) {
         try DetachedMountMonitor(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let rights = filesystem.rightsWatcher {
-            try JoinableThread { [filesystem] in rights.run(filesystem) }.detach()
+            try JoinableThread { [filesystem] in rights.run(filesystem.outOfBand) }.detach()
         }
         pruneLater()
-        if let watching = SourceWatchThread(filesystem) { try JoinableThread { watching.run() }.detach() }
+        if let watching = SourceWatchThread(filesystem.outOfBand) {
+            try JoinableThread { watching.run() }.detach()
+        }
         try JoinableThread { [filesystem, mountpoint, engine] in
             SleepInhibitor(filesystem.coordinator.parkedRequests, of: mountpoint, log: engine.log).run()
         }.detach()

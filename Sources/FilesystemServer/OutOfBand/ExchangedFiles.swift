@@ -9,7 +9,7 @@ import LinuxSystem
 ///
 /// Handled one after the other, each would be a file renamed over a document, which makes both one document for good. So
 /// these documents first leave their files together. Then each takes the file that is now under its name.
-extension CoordinatedFilesystem {
+extension OutOfBandMonitor {
     typealias DirtyNameStatus = (dirtyName: OutOfBandChanges.DirtyName, status: FileStatus)
 
     /// Reports the documents that now have each other's files under their names. Returns the changes that remain.

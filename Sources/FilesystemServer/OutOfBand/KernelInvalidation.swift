@@ -10,7 +10,7 @@ import Synchronization
 /// it wait for a request.
 ///
 /// Never reads files of a submount (``Node/isOnSubmount``): while this thread waits, no client is told of changes.
-extension CoordinatedFilesystem {
+extension OutOfBandMonitor {
     /// Invalidates the kernel's caches after a change, and records it for the report after a quiet period. `isNamed` means
     /// that changes of this process were left out.
     func recordChange(

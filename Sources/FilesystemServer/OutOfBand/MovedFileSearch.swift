@@ -7,7 +7,7 @@ import LinuxSystem
 import Synchronization
 
 /// Searches files and directories that have moved to an unwatched directory, which no lookup has found yet.
-extension CoordinatedFilesystem {
+extension OutOfBandMonitor {
     /// Searches the file that was under a name. Returns whether it is still in the source; then its followers, or those of
     /// something in it, have been told its new name.
     func findAgain(_ node: Node, from dirtyName: OutOfBandChanges.DirtyName) -> Bool {

@@ -12,7 +12,7 @@ import Synchronization
 /// - Names of followed documents, so that a document stays with its name.
 /// - Other names, to which files may have moved.
 /// - Names that are missing.
-extension CoordinatedFilesystem {
+extension OutOfBandMonitor {
     func tell(of seen: OutOfBandChanges, later: inout OutOfBandChanges) {
         var names = TrackedNames(documents)
         var held: [Node] = []

@@ -38,21 +38,21 @@ final class RightsWatcher: Sendable {
     private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }
 
     /// Runs as long as the process lives.
-    func run(_ filesystem: CoordinatedFilesystem) {
+    func run(_ monitor: OutOfBandMonitor) {
         var (pace, gone) = (RightsThrottle(), MissingNames())
         do throws(Errno) {
             while true {
                 if !pace.readsOn { pause(pace, gone) }
                 let changes = try watch.read()
                 pace.noteReading(of: changes.changes.count)
-                take(changes, filesystem, &pace, &gone)
+                take(changes, monitor, &pace, &gone)
                 // Also done between reads without a pause, so that programs with very many changes cannot delay it.
-                look(for: &gone, filesystem)
+                look(for: &gone, monitor)
             }
         } catch {
             become(.over)
-            filesystem.invalidateAllAttributes()
-            filesystem.engine.log("rights that are changed around the mount are seen after 1 s: \(error)")
+            monitor.invalidateAllAttributes()
+            monitor.engine.log("rights that are changed around the mount are seen after 1 s: \(error)")
         }
     }
 
@@ -64,39 +64,39 @@ final class RightsWatcher: Sendable {
     }
 
     private func take(
-        _ changes: ChangeWatch.Changes, _ filesystem: CoordinatedFilesystem, _ pace: inout RightsThrottle,
+        _ changes: ChangeWatch.Changes, _ monitor: OutOfBandMonitor, _ pace: inout RightsThrottle,
         _ gone: inout MissingNames
     ) {
         switch pace.step(hasOverflowed: changes.hasOverflowed || gone.isFull, at: Engine.now) {
         case .look:
             become(.noticing)
-            look(at: changes, filesystem, &gone)
+            look(at: changes, monitor, &gone)
         case .invalidateAll:
             // Set first: attributes that the kernel receives from now on are valid for only a second.
             become(.overwhelmed)
             _ = gone.take()
-            filesystem.invalidateAllAttributes()
+            monitor.invalidateAllAttributes()
         case .drop: break
         }
     }
 
-    private func look(for gone: inout MissingNames, _ filesystem: CoordinatedFilesystem) {
+    private func look(for gone: inout MissingNames, _ monitor: OutOfBandMonitor) {
         let began = Engine.now
         guard let due = gone.dueFrom, began >= due else { return }
-        filesystem.invalidateAttributes(ofKnownBy: gone.take())
+        monitor.invalidateAttributes(ofKnownBy: gone.take())
         gone.noteLook(from: began, to: Engine.now)
     }
 
     private func look(
-        at changes: ChangeWatch.Changes, _ filesystem: CoordinatedFilesystem, _ gone: inout MissingNames
+        at changes: ChangeWatch.Changes, _ monitor: OutOfBandMonitor, _ gone: inout MissingNames
     ) {
         let own = OwnProcess.id
-        var directories = ChangedDirectories(filesystem)
+        var directories = ChangedDirectories(monitor)
         for change in changes.changes where change.process != own {
             guard case .handle(let handle) = change.directory, let directory = directories[handle] else {
                 continue
             }
-            filesystem.invalidateAttributes(of: NameBytes(change.name), in: directory, orKnownBy: &gone)
+            monitor.invalidateAttributes(of: NameBytes(change.name), in: directory, orKnownBy: &gone)
         }
     }
 }
@@ -178,10 +178,10 @@ private final class ChangedDirectory: Sendable {
     let descriptor: SharedDescriptor
     let node: Node?
 
-    init(_ handle: PersistentFileHandle, _ filesystem: CoordinatedFilesystem) throws(Errno) {
-        let budget = filesystem.nodes.root.budget
+    init(_ handle: PersistentFileHandle, _ monitor: OutOfBandMonitor) throws(Errno) {
+        let budget = monitor.nodes.root.budget
         descriptor = SharedDescriptor(try budget.path(of: handle), of: budget)
-        node = filesystem.nodes[FileKey(try descriptor.descriptor.status())]
+        node = monitor.nodes[FileKey(try descriptor.descriptor.status())]
     }
 }
 
@@ -189,10 +189,10 @@ private final class ChangedDirectory: Sendable {
 private struct ChangedDirectories {
     /// The most directories that are open at once.
     private static let most = 32
-    private let filesystem: CoordinatedFilesystem
+    private let monitor: OutOfBandMonitor
     private var found: [PersistentFileHandle: ChangedDirectory?] = [:]
 
-    init(_ filesystem: CoordinatedFilesystem) { self.filesystem = filesystem }
+    init(_ monitor: OutOfBandMonitor) { self.monitor = monitor }
 
     /// Nil for a directory that was removed.
     subscript(handle: PersistentFileHandle) -> ChangedDirectory? {
@@ -200,7 +200,7 @@ private struct ChangedDirectories {
             if let known = found[handle] { return known }
             if found.count >= Self.most { found.removeAll() }
             let directory: ChangedDirectory?
-            do throws(Errno) { directory = try ChangedDirectory(handle, filesystem) } catch {
+            do throws(Errno) { directory = try ChangedDirectory(handle, monitor) } catch {
                 directory = nil
             }
             found[handle] = .some(directory)
@@ -209,7 +209,7 @@ private struct ChangedDirectories {
     }
 }
 
-extension CoordinatedFilesystem {
+extension OutOfBandMonitor {
     /// Invalidates the attributes of the file under a name. If another file is there now, the changed file may still be
     /// known by the name.
     fileprivate func invalidateAttributes(

@@ -17,15 +17,15 @@ final class SourceWatchThread: Sendable {
     /// The most changes that are handled at once, however fast others arrive.
     private static let batch = 4096
 
-    private let filesystem: CoordinatedFilesystem
+    private let monitor: OutOfBandMonitor
     private let sourceWatcher: SourceWatcher
     private let watch: ChangeWatch
 
-    init?(_ filesystem: CoordinatedFilesystem) {
-        guard let sourceWatcher = filesystem.sourceWatch.watcher, let watch = sourceWatcher.watch else {
+    init?(_ monitor: OutOfBandMonitor) {
+        guard let sourceWatcher = monitor.sourceWatcher, let watch = sourceWatcher.watch else {
             return nil
         }
-        (self.filesystem, self.sourceWatcher, self.watch) = (filesystem, sourceWatcher, watch)
+        (self.monitor, self.sourceWatcher, self.watch) = (monitor, sourceWatcher, watch)
     }
 
     /// Runs as long as the process lives.
@@ -65,12 +65,12 @@ final class SourceWatchThread: Sendable {
     ) {
         if changes.hasOverflowed {
             sourceWatcher.losses.add(1, ordering: .relaxed)
-            filesystem.engine.log(
+            monitor.engine.log(
                 "the kernel lost changes around the mount: everything is checked again")
             seen.overflow()
-            filesystem.invalidateAll()
+            monitor.invalidateAll()
         }
-        let hasAwareClients = filesystem.engine.hasAwareClients
+        let hasAwareClients = monitor.engine.hasAwareClients
         ignored.renew(
             arrivals: sourceWatcher.arrivals.load(ordering: .sequentiallyConsistent),
             hasAwareClients: hasAwareClients)
@@ -88,9 +88,9 @@ final class SourceWatchThread: Sendable {
             batch.add(dirtyName)
         }
         if batch.hasOverflowed { seen.overflow() }
-        let writers = batch.isEmpty ? [] : filesystem.handles.writtenNodes
+        let writers = batch.isEmpty ? [] : monitor.handles.writtenNodes
         for dirtyName in batch.dirtyNamesInOrder {
-            filesystem.recordChange(dirtyName, isNamed: watch.kind == .fanotify, besides: writers, &seen)
+            monitor.recordChange(dirtyName, isNamed: watch.kind == .fanotify, besides: writers, &seen)
         }
         for number in changes.ended { sourceWatcher.removeWatch(number) }
         seen.noteTime(Engine.now)
@@ -103,7 +103,7 @@ final class SourceWatchThread: Sendable {
         case .watch(let number): return sourceWatcher.directory(watchedAs: number)
         case .handle(let handle):
             if ignored.contains(handle) { return nil }
-            let node = filesystem.directory(of: handle, hasAwareClients: hasAwareClients)
+            let node = monitor.directory(of: handle, hasAwareClients: hasAwareClients)
             if node == nil { ignored.insert(handle) }
             return node
         }
@@ -112,7 +112,7 @@ final class SourceWatchThread: Sendable {
     /// Reports changes. Returns those to be reported later.
     private func tell(of seen: OutOfBandChanges) -> OutOfBandChanges {
         var later = OutOfBandChanges()
-        filesystem.tell(of: seen, later: &later)
+        monitor.tell(of: seen, later: &later)
         later.noteTime(Engine.now + OwnChanges.moment)
         return later
     }
