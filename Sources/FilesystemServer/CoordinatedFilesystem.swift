@@ -42,6 +42,7 @@ final class CoordinatedFilesystem: Filesystem {
     let finder: DocumentFinder
     let coordinator: RetryCoordinator
     let outOfBand: OutOfBandMonitor
+    let attributeReplies: AttributeReplies
     let advisoryLocks: AdvisoryLocks
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
@@ -100,6 +101,7 @@ final class CoordinatedFilesystem: Filesystem {
         coordinator = RetryCoordinator(
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
         outOfBand = OutOfBandMonitor(context, tree, sourceWatch, events, identity)
+        attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
         self.advisoryLocks = data.advisoryLocks
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries

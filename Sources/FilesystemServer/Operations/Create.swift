@@ -123,7 +123,8 @@ extension CoordinatedFilesystem {
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
                 node.id, generation: node.generation, submounts.shown(creation.status),
-                names: context.validity(of: node), attributes: validity(of: node, to: 0), handle: handle.id,
+                names: context.validity(of: node), attributes: attributeReplies.validity(of: node, to: 0),
+                handle: handle.id,
                 backing: backing, flushing: handle.hasErrorsAtClose)
             guard !isOpen else { return }
             close(handle)

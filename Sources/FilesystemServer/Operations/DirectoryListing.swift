@@ -274,7 +274,7 @@ extension CoordinatedFilesystem {
         }
         let node = nodes.introduce(status, as: name.copy(), in: directory)
         if !documents.awaitsNothing { identity.foundAwaited(node, as: name.copy(), in: directory) }
-        let valid = validity(of: node, to: 0)
+        let valid = attributeReplies.validity(of: node, to: 0)
         let isAccepted = page.add(
             name, node: node.id, generation: node.generation, shownAttributes.shown(status, of: node),
             valid: valid,

@@ -96,7 +96,7 @@ extension CoordinatedFilesystem {
         correctName(of: node, foundAs: name, in: directory, status)
         if !documents.awaitsNothing { identity.foundAwaited(node, as: name, in: directory) }
         let thread = retries.isEmpty ? 0 : reply.caller.thread
-        answer(node, status, attributes: validity(of: node, to: thread), reply: reply)
+        answer(node, status, attributes: attributeReplies.validity(of: node, to: thread), reply: reply)
     }
 
     /// Answers with a node for which a further lookup was counted. Takes the lookup back if the caller is gone.
@@ -137,7 +137,7 @@ extension CoordinatedFilesystem {
     func attributes(of id: NodeID, hasHandle: Bool, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         if engine.isAnythingUnsaved, !hasHandle { return attributesOnceSaved(of: node, reply: reply) }
-        attributesNow(of: node, reply: reply)
+        attributeReplies.attributesNow(of: node, reply: reply)
     }
 
     func readLink(_ id: NodeID, reply: consuming Reply) {

@@ -34,7 +34,7 @@ extension CoordinatedFilesystem {
     private func answer(_ node: Node, reply: consuming Reply) {
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
-            answer(node, status, attributes: validity(of: node, to: 0), reply: reply)
+            answer(node, status, attributes: attributeReplies.validity(of: node, to: 0), reply: reply)
         } catch {
             nodes.forget(node.id, lookups: 1)
             reply.fail(error)

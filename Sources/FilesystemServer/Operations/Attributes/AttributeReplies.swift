@@ -8,7 +8,28 @@ import Synchronization
 import VersionStore
 
 /// How long the kernel may use attributes, and the answer to a GETATTR.
-extension CoordinatedFilesystem {
+final class AttributeReplies: Sendable {
+    private let context: MountContext
+    private let shownAttributes: ShownAttributes
+    private let coordinator: RetryCoordinator
+    private let saves: SaveTracker
+    private let rightsWatcher: RightsWatcher?
+    private let expectedRetries: ExpectedRetries<PendingOpen>
+    private let retries: RetryTable
+
+    init(
+        _ context: MountContext, _ shownAttributes: ShownAttributes, _ saves: SaveTracker,
+        _ rightsWatcher: RightsWatcher?, _ coordinator: RetryCoordinator
+    ) {
+        self.context = context
+        self.shownAttributes = shownAttributes
+        self.coordinator = coordinator
+        self.saves = saves
+        self.rightsWatcher = rightsWatcher
+        expectedRetries = coordinator.expectedRetries
+        retries = coordinator.retries
+    }
+
     func attributesNow(of node: Node, reply: consuming Reply) {
         let id = node.id
         let validity = attributeValidity(of: node)

@@ -107,7 +107,7 @@ extension CoordinatedFilesystem {
                 events.noteChange(of: node, access, under: claim, byThread: caller.thread)
             }
             sourceWatch.finishOwnChange(node, own)
-            let valid = validity(of: node, to: caller.thread)
+            let valid = attributeReplies.validity(of: node, to: caller.thread)
             reply.attributes(
                 shownAttributes.shown(try descriptor.descriptor.status(), of: node), valid: valid)
         } catch {

@@ -18,7 +18,7 @@ extension CoordinatedFilesystem {
     func attributesOnceSaved(of node: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
         guard node.kind == S_IFREG, thread > 0, engine.isUnsaved(node.item) else {
-            return attributesNow(of: node, reply: reply)
+            return attributeReplies.attributesNow(of: node, reply: reply)
         }
         observeCall(at: node, by: thread, looks: 1, reply: reply)
     }
@@ -33,7 +33,7 @@ extension CoordinatedFilesystem {
                 guard let reply = parked.take() else { return }
                 observeCall(at: node, by: thread, looks: looks + 1, reply: reply)
             }
-        case .notSeenYet, .other: attributesNow(of: node, reply: reply)
+        case .notSeenYet, .other: attributeReplies.attributesNow(of: node, reply: reply)
         }
     }
 
@@ -44,14 +44,14 @@ extension CoordinatedFilesystem {
         let party = processes.currentParty(ofThread: thread)
         guard let process = party.process, party.programClass == .ordinary,
             mayAsk(party, process, by: thread, about: node)
-        else { return attributesNow(of: node, reply: reply) }
+        else { return attributeReplies.attributesNow(of: node, reply: reply) }
         let command = StatLedger.Command(
             ProcessInspection.commandLineHash(ofProcess: process.number), of: party.session)
         guard !isBack, statLedger.mayAsk(command, for: item, at: now),
             let end = statLedger.beginWait(of: process, at: now)
         else {
             noteTold(process, of: item)
-            return attributesNow(of: node, reply: reply)
+            return attributeReplies.attributesNow(of: node, reply: reply)
         }
         let save = PendingStat(
             engine.makeClaimID(), of: node, item, by: thread, party, process, isRetry: isRetry,
