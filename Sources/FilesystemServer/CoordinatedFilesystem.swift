@@ -26,7 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let statLedger: StatLedger
     let crowdLines = Mutex(LogRateLimiter(lines: 1))
     let openQueue: OpenQueue
     let listings = ListingTable()
@@ -43,6 +42,7 @@ final class CoordinatedFilesystem: Filesystem {
     let coordinator: RetryCoordinator
     let outOfBand: OutOfBandMonitor
     let attributeReplies: AttributeReplies
+    let unsavedStats: UnsavedStats
     let advisoryLocks: AdvisoryLocks
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
@@ -50,6 +50,7 @@ final class CoordinatedFilesystem: Filesystem {
     let pageCachePolicy: PageCachePolicy
     let parkedRequests: ParkedRequests
     let retries: RetryTable
+    let statLedger: StatLedger
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -82,7 +83,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.places = tree.places
         self.memoryTrimmer = tree.memoryTrimmer
         self.sourceWatcher = sourceWatch.watcher
-        self.statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
         self.openQueue = OpenQueue { [timers = engine.timers] body in
             timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
         }
@@ -102,6 +102,7 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, shownAttributes, saves, identity, saveLifecycle)
         outOfBand = OutOfBandMonitor(context, tree, sourceWatch, events, identity)
         attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
+        unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
         self.advisoryLocks = data.advisoryLocks
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
@@ -109,6 +110,7 @@ final class CoordinatedFilesystem: Filesystem {
         self.pageCachePolicy = data.pageCachePolicy
         self.parkedRequests = coordinator.parkedRequests
         self.retries = coordinator.retries
+        self.statLedger = unsavedStats.statLedger
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }

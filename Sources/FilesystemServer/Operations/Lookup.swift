@@ -26,7 +26,7 @@ extension CoordinatedFilesystem {
                 if let file { try file.descriptor.status() } else { try below.descriptor.status(of: name) }
             if classifyLookup(at: name, in: directory, by: caller) == .traversal {
                 endCreateRetry(of: name.copy(), in: directory, by: caller)
-                endStatRetry(of: thread, finding: status)
+                unsavedStats.endStatRetry(of: thread, finding: status)
             }
             introduce(status, as: name.copy(), in: directory, keeping: file, reply: reply)
         } catch {
@@ -136,7 +136,9 @@ extension CoordinatedFilesystem {
 
     func attributes(of id: NodeID, hasHandle: Bool, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        if engine.isAnythingUnsaved, !hasHandle { return attributesOnceSaved(of: node, reply: reply) }
+        if engine.isAnythingUnsaved, !hasHandle {
+            return unsavedStats.attributesOnceSaved(of: node, reply: reply)
+        }
         attributeReplies.attributesNow(of: node, reply: reply)
     }
 

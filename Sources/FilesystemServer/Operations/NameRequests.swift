@@ -83,7 +83,7 @@ extension CoordinatedFilesystem {
     ) {
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
         let isUnanswered = !grant.unanswered.isEmpty
-        let isSavedForLook = node.map { hasUnreadSave($0.item, by: request.thread) } ?? false
+        let isSavedForLook = node.map { unsavedStats.hasUnreadSave($0.item, by: request.thread) } ?? false
         let isLost = !writers.isEmpty || hasUnseen || isUnanswered || isSavedForLook
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in

@@ -32,7 +32,8 @@ extension CoordinatedFilesystem {
     ) {
         let claim = request.claim
         let isEndangering =
-            cleanWriters.endangers(grant, by: claim) || hasUnreadSave(node.item, by: request.thread)
+            cleanWriters.endangers(grant, by: claim)
+            || unsavedStats.hasUnreadSave(node.item, by: request.thread)
         guard isEndangering || node.hasLinksWithoutWriters || engine.suspendedWriter(beside: claim) != nil
         else {
             apply(change, to: node, under: claim, reply: reply)

@@ -10,7 +10,36 @@ import Synchronization
 ///
 /// A program may stat a file and then read that many bytes; both must agree with the disk. So a stat by path has the document
 /// saved first. All other calls are answered at once: the kernel may hold a lock for them.
-extension CoordinatedFilesystem {
+final class UnsavedStats: Sendable {
+    let statLedger: StatLedger
+    private let context: MountContext
+    private let shownAttributes: ShownAttributes
+    private let attributeReplies: AttributeReplies
+    private let engine: Engine
+    private let processes: ProcessResolver
+    private let nodes: NodeTable
+    private let handles: HandleTable
+    private let places: PlaceRegistry
+    private let parkedRequests: ParkedRequests
+    private let retries: RetryTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ shownAttributes: ShownAttributes,
+        _ coordinator: RetryCoordinator, _ attributeReplies: AttributeReplies
+    ) {
+        self.context = context
+        self.shownAttributes = shownAttributes
+        self.attributeReplies = attributeReplies
+        engine = context.engine
+        processes = context.processes
+        nodes = tree.nodes
+        handles = tree.handles
+        places = tree.places
+        parkedRequests = coordinator.parkedRequests
+        retries = coordinator.retries
+        statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
+    }
+
     /// How often the daemon checks a thread that does not sleep yet, and the time between two checks.
     private static let mostAttempts = 20
     private static let timeBetweenLooks = TimeSpan.milliseconds(1)
@@ -162,7 +191,7 @@ extension CoordinatedFilesystem {
 }
 
 // The contents that programs read after they were told a document's attributes without its unsaved changes (D169).
-extension CoordinatedFilesystem {
+extension UnsavedStats {
     private func noteTold(_ process: ProcessID, of item: ItemID) {
         statLedger.noteTold(process, of: item, at: Engine.now)
         tidyLater()

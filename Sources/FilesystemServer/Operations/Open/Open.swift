@@ -108,7 +108,7 @@ extension CoordinatedFilesystem {
             claim ?? engine.makeClaimID(), on: node, item ?? node.item, flags: flags, by: caller,
             isClaimed: node.needsClaim(flags: flags),
             readsAsSaved: !statLedger.isEmpty
-                && readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
+                && unsavedStats.readsAsSaved(item ?? node.item, flags: flags, by: caller.thread),
             isRetry: isRetry, processes: processes)
     }
 
@@ -226,7 +226,7 @@ extension CoordinatedFilesystem {
         // (R1).
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
-        if handle.truncates, hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
+        if handle.truncates, unsavedStats.hasUnreadSave(handle.item, by: handle.thread) { return .presenter }
         return cleanWriters.endangers(grant, by: handle.claim) ? grant.preservationCause : nil
     }
 
