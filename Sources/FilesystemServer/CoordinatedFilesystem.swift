@@ -43,10 +43,10 @@ final class CoordinatedFilesystem: Filesystem {
     let outOfBand: OutOfBandMonitor
     let attributeReplies: AttributeReplies
     let unsavedStats: UnsavedStats
+    let closer: HandleCloser
     let advisoryLocks: AdvisoryLocks
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
-    let lingeringHandles: LingeringHandles
     let pageCachePolicy: PageCachePolicy
     let parkedRequests: ParkedRequests
     let retries: RetryTable
@@ -103,10 +103,12 @@ final class CoordinatedFilesystem: Filesystem {
         outOfBand = OutOfBandMonitor(context, tree, sourceWatch, events, identity)
         attributeReplies = AttributeReplies(context, shownAttributes, saves, rightsWatcher, coordinator)
         unsavedStats = UnsavedStats(context, tree, shownAttributes, coordinator, attributeReplies)
+        closer = HandleCloser(
+            context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
+            saveLifecycle)
         self.advisoryLocks = data.advisoryLocks
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
-        self.lingeringHandles = data.lingeringHandles
         self.pageCachePolicy = data.pageCachePolicy
         self.parkedRequests = coordinator.parkedRequests
         self.retries = coordinator.retries
@@ -136,4 +138,7 @@ final class CoordinatedFilesystem: Filesystem {
             "the file system below took \(milliseconds) ms for a request; other requests waited for it")
     }
 
+    func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
+        closer.release(id, handle: handle, reply: reply)
+    }
 }

@@ -118,7 +118,7 @@ package final class Mount: StatusSource {
         // The last handles may have left contents to preserve, and so may handles that are still open.
         filesystem.context.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
-        filesystem.preserveAtUnmount()
+        filesystem.closer.preserveAtUnmount()
         let end = Engine.now + Self.longestShutdown
         let areDone = engine.workers.finish(until: end.nanoseconds)
         let areAll = filesystem.context.threads.finish(until: end.nanoseconds) && areDone

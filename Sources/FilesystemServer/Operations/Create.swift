@@ -127,7 +127,7 @@ extension CoordinatedFilesystem {
                 handle: handle.id,
                 backing: backing, flushing: handle.hasErrorsAtClose)
             guard !isOpen else { return }
-            close(handle)
+            closer.close(handle)
             nodes.forget(node.id, lookups: 1)
         } catch {
             if handle.isClaimed { engine.end(handle.claim) }

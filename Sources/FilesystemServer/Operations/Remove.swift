@@ -32,7 +32,7 @@ extension CoordinatedFilesystem {
             return reply.fail(error)
         }
         let known = nodes[FileKey(status)]
-        if let known { closeLingering(on: known) }
+        if let known { closer.closeLingering(on: known) }
         saveLifecycle.noteUse(of: known, by: change.caller.thread)
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             coordinator.giveUp(former)

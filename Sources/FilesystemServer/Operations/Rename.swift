@@ -43,7 +43,7 @@ extension CoordinatedFilesystem {
             return
         }
         let node = move.node
-        for file in [node, move.target].compactMap(\.self) { closeLingering(on: file) }
+        for file in [node, move.target].compactMap(\.self) { closer.closeLingering(on: file) }
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             events.submitDeferredDeletions(in: target)
         }

@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
     ) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         if change.size != nil {
-            closeLingering(on: node)
+            closer.closeLingering(on: node)
             saveLifecycle.noteUse(of: node, by: reply.caller.thread)
         }
         let caller = reply.caller

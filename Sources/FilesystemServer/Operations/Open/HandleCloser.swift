@@ -11,7 +11,39 @@ import VersionStore
 ///
 /// RELEASE of a handle that may have mapped its file comes at close(2), though the program may still store to the mapping. So
 /// such a handle is closed only when no program can store to the file any more (``LingeringHandles``).
-extension CoordinatedFilesystem {
+final class HandleCloser: Sendable {
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let preserver: ContentPreserver
+    private let data: DataPlane
+    private let cleanWriters: CleanWriters
+    private let closePreserver: ClosePreserver
+    private let events: DocumentEvents
+    private let saveLifecycle: SaveLifecycle
+    private let engine: Engine
+    private let handles: HandleTable
+    private let saves: SaveTracker
+    private let lingeringHandles: LingeringHandles
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
+        _ preserver: ContentPreserver, _ saves: SaveTracker, _ cleanWriters: CleanWriters,
+        _ closePreserver: ClosePreserver, _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.preserver = preserver
+        self.data = data
+        self.cleanWriters = cleanWriters
+        self.closePreserver = closePreserver
+        self.events = events
+        self.saveLifecycle = saveLifecycle
+        engine = context.engine
+        handles = tree.handles
+        self.saves = saves
+        lingeringHandles = data.lingeringHandles
+    }
+
     func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
         reply.succeed()
         guard let handle = handles[handle] else { return }

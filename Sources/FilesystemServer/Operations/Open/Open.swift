@@ -60,7 +60,7 @@ extension CoordinatedFilesystem {
     func beginOpen(
         _ node: Node, flags: Int32, isRetry: Bool, fileClaims: Int = 0, reply: consuming Reply
     ) {
-        closeLingering(on: node)
+        closer.closeLingering(on: node)
         let caller = reply.caller
         let handle = makeHandle(on: node, flags: flags, by: caller, isRetry: isRetry)
         guard handle.isClaimed else { return finishOpen(handle, grant: nil, reply: reply) }
@@ -277,7 +277,7 @@ extension CoordinatedFilesystem {
             if !isOpen {
                 // The kernel has not dropped its cached pages.
                 pageCachePolicy.invalidate(node)
-                close(handle)
+                closer.close(handle)
             } else if handle.isClaimed, handle.isForExecution {
                 // ETXTBSY protects a running program; its claim need not block writers for hours.
                 engine.end(handle.claim)
