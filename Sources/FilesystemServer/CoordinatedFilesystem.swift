@@ -44,7 +44,7 @@ final class CoordinatedFilesystem: Filesystem {
     let attributeReplies: AttributeReplies
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
-    let advisoryLocks: AdvisoryLocks
+    let lockPoller: LockPoller
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let pageCachePolicy: PageCachePolicy
@@ -106,7 +106,7 @@ final class CoordinatedFilesystem: Filesystem {
         closer = HandleCloser(
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
             saveLifecycle)
-        self.advisoryLocks = data.advisoryLocks
+        lockPoller = LockPoller(context, tree, data, coordinator)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.pageCachePolicy = data.pageCachePolicy

@@ -8,7 +8,25 @@ import Synchronization
 import VersionStore
 
 /// Finds out which programs lock a file themselves, while opens wait for it.
-extension CoordinatedFilesystem {
+final class LockPoller: Sendable {
+    private let context: MountContext
+    private let data: DataPlane
+    private let engine: Engine
+    private let processes: ProcessResolver
+    private let handles: HandleTable
+    private let advisoryLocks: AdvisoryLocks
+    private let expectedRetries: ExpectedRetries<PendingOpen>
+
+    init(_ context: MountContext, _ tree: FileTree, _ data: DataPlane, _ coordinator: RetryCoordinator) {
+        self.context = context
+        self.data = data
+        engine = context.engine
+        processes = context.processes
+        handles = tree.handles
+        advisoryLocks = data.advisoryLocks
+        expectedRetries = coordinator.expectedRetries
+    }
+
     /// The most writers that are polled each time.
     private static let mostLookers = 8
 

@@ -130,7 +130,7 @@ extension CoordinatedFilesystem {
         let parked = Parked(reply)
         open.park(parked)
         parkOpen(open)
-        scheduleLockPoll(on: handle.node)
+        lockPoller.scheduleLockPoll(on: handle.node)
         engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }
         forceBeyondShare(open)
         // The kernel reports a signal only once, and may have done so while the request waited for something else.
