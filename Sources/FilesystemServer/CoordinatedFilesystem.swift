@@ -26,8 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let crowdLines = Mutex(LogRateLimiter(lines: 1))
-    let openQueue: OpenQueue
     let listings = ListingTable()
     let pendingListings = PendingListings()
     let makers: WorkerPool
@@ -45,12 +43,11 @@ final class CoordinatedFilesystem: Filesystem {
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
     let lockPoller: LockPoller
+    let opens: Open
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
-    let pageCachePolicy: PageCachePolicy
     let parkedRequests: ParkedRequests
     let retries: RetryTable
-    let statLedger: StatLedger
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -83,9 +80,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.places = tree.places
         self.memoryTrimmer = tree.memoryTrimmer
         self.sourceWatcher = sourceWatch.watcher
-        self.openQueue = OpenQueue { [timers = engine.timers] body in
-            timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
-        }
         self.makers = try WorkerPool(threads: 1) {
             // Without this the thread makes no files; it never makes them as another user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
@@ -107,12 +101,13 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
             saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
+        opens = Open(
+            context, tree, data, preserver, cleanWriters, closePreserver, events, identity, saveLifecycle,
+            coordinator, unsavedStats, closer, lockPoller)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
-        self.pageCachePolicy = data.pageCachePolicy
         self.parkedRequests = coordinator.parkedRequests
         self.retries = coordinator.retries
-        self.statLedger = unsavedStats.statLedger
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }
@@ -138,6 +133,9 @@ final class CoordinatedFilesystem: Filesystem {
             "the file system below took \(milliseconds) ms for a request; other requests waited for it")
     }
 
+    func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
+        opens.open(id, flags: flags, reply: reply)
+    }
     func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
         closer.release(id, handle: handle, reply: reply)
     }

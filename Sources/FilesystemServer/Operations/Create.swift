@@ -42,7 +42,7 @@ extension CoordinatedFilesystem {
             saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
             let node = nodes.introduce(status, as: name, in: directory)
             let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
-            let handle = makeHandle(on: node, flags: flags | O_CREAT, by: caller)
+            let handle = opens.makeHandle(on: node, flags: flags | O_CREAT, by: caller)
             if outcome.isDocument { handle.noteFilledName() }
             let creation = CreateOperation(handle, of: change, isNew: !outcome.isSave, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)

@@ -8,7 +8,7 @@ struct InterruptibleReply: Sendable {
     fileprivate let reply: Parked<Reply>
 }
 
-extension CoordinatedFilesystem {
+extension Open {
     /// An open waits from here until ``takeReply(_:)``. The claim is held as long, since the worker goes on.
     func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
         let token = parkedRequests.makeToken()

@@ -10,7 +10,68 @@ import VersionStore
 /// Opening is the moment of coordination: a claim is made here and ends with the handle.
 ///
 /// The handle is the claim's number; under passthrough the data does not pass through the daemon.
-extension CoordinatedFilesystem {
+final class Open: Sendable {
+    /// Limits the log lines about users with too many waiting opens, which may be deliberate.
+    let crowdLines = Mutex(LogRateLimiter(lines: 1))
+    let openQueue: OpenQueue
+    let context: MountContext
+    let preserver: ContentPreserver
+    let data: DataPlane
+    let cleanWriters: CleanWriters
+    let closePreserver: ClosePreserver
+    let events: DocumentEvents
+    let identity: DocumentIdentity
+    let saveLifecycle: SaveLifecycle
+    let coordinator: RetryCoordinator
+    let unsavedStats: UnsavedStats
+    let closer: HandleCloser
+    let lockPoller: LockPoller
+    let engine: Engine
+    let connection: Connection
+    let processes: ProcessResolver
+    let submounts: Submounts
+    let nodes: NodeTable
+    let places: PlaceRegistry
+    let expectedRetries: ExpectedRetries<PendingOpen>
+    let pageCachePolicy: PageCachePolicy
+    let parkedRequests: ParkedRequests
+    let retries: RetryTable
+    let statLedger: StatLedger
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ data: DataPlane, _ preserver: ContentPreserver,
+        _ cleanWriters: CleanWriters, _ closePreserver: ClosePreserver, _ events: DocumentEvents,
+        _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
+        _ unsavedStats: UnsavedStats, _ closer: HandleCloser, _ lockPoller: LockPoller
+    ) {
+        self.context = context
+        self.preserver = preserver
+        self.data = data
+        self.cleanWriters = cleanWriters
+        self.closePreserver = closePreserver
+        self.events = events
+        self.identity = identity
+        self.saveLifecycle = saveLifecycle
+        self.coordinator = coordinator
+        self.unsavedStats = unsavedStats
+        self.closer = closer
+        self.lockPoller = lockPoller
+        engine = context.engine
+        connection = context.connection
+        processes = context.processes
+        submounts = context.submounts
+        nodes = tree.nodes
+        places = tree.places
+        expectedRetries = coordinator.expectedRetries
+        pageCachePolicy = data.pageCachePolicy
+        parkedRequests = coordinator.parkedRequests
+        retries = coordinator.retries
+        statLedger = unsavedStats.statLedger
+        openQueue = OpenQueue { [timers = context.engine.timers] body in
+            timers.schedule(at: (Engine.now + .milliseconds(100)).nanoseconds, body)
+        }
+    }
+
     func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller

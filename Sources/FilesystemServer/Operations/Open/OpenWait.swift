@@ -7,7 +7,7 @@ import LinuxSystem
 import Synchronization
 
 /// Opens that wait: how they are granted, interrupted, retried and resumed.
-extension CoordinatedFilesystem {
+extension Open {
     /// How long an interrupted thread can return to its queue position.
     private static let placeKept = TimeSpan.milliseconds(100)
     /// How often an open claims the file it has found, if that becomes another document while it waits. Each of these waits may
