@@ -26,8 +26,6 @@ final class CoordinatedFilesystem: Filesystem {
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
     let sourceWatcher: SourceWatcher?
-    let listings = ListingTable()
-    let pendingListings = PendingListings()
     let makers: WorkerPool
     let data: DataPlane
     let shownAttributes: ShownAttributes
@@ -44,8 +42,10 @@ final class CoordinatedFilesystem: Filesystem {
     let closer: HandleCloser
     let lockPoller: LockPoller
     let opens: Open
+    let directories: DirectoryService
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
+    let listings: ListingTable
     let parkedRequests: ParkedRequests
     let retries: RetryTable
 
@@ -104,16 +104,23 @@ final class CoordinatedFilesystem: Filesystem {
         opens = Open(
             context, tree, data, preserver, cleanWriters, closePreserver, events, identity, saveLifecycle,
             coordinator, unsavedStats, closer, lockPoller)
+        directories = DirectoryService(
+            context, tree, shownAttributes, saves, events, identity, saveLifecycle, coordinator,
+            attributeReplies)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
+        self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
         self.retries = coordinator.retries
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }
-        saves.onProgress { [unowned self] directory in resumeListings(directory) }
+        saves.onProgress { [directories] directory in directories.resumeListings(directory) }
         budget.findOwners {
-            [unowned nodes = tree.nodes, unowned handles = tree.handles, unowned listings] keeper in
+            [
+                unowned nodes = tree.nodes, unowned handles = tree.handles,
+                unowned listings = directories.listings
+            ] keeper in
             switch keeper {
             case .node(let id): nodes[id]
             case .file(let id): handles[id]
@@ -131,6 +138,19 @@ final class CoordinatedFilesystem: Filesystem {
         let milliseconds = nanoseconds / 1_000_000
         context.engine.log(
             "the file system below took \(milliseconds) ms for a request; other requests waited for it")
+    }
+
+    func openDirectory(_ id: NodeID, reply: consuming Reply) { directories.openDirectory(id, reply: reply) }
+    func readDirectory(
+        _ id: NodeID, handle: HandleID, from offset: Int, into page: consuming DirectoryPage
+    ) {
+        directories.readDirectory(id, handle: handle, from: offset, into: page)
+    }
+    func closeDirectory(_ handle: HandleID, reply: consuming Reply) {
+        directories.closeDirectory(handle, reply: reply)
+    }
+    func synchronizeDirectory(_ id: NodeID, dataOnly: Bool, reply: consuming Reply) {
+        directories.synchronizeDirectory(id, dataOnly: dataOnly, reply: reply)
     }
 
     func open(_ id: NodeID, flags: Int32, reply: consuming Reply) {

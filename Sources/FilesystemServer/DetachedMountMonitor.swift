@@ -89,6 +89,6 @@ struct DetachedMountMonitor: Sendable {
 extension CoordinatedFilesystem {
     /// Whether no file or directory is open and no request is parked.
     fileprivate var isAtRest: Bool {
-        tree.handles.isEmpty && listings.isEmpty && coordinator.parkedRequests.isEmpty
+        tree.handles.isEmpty && directories.listings.isEmpty && coordinator.parkedRequests.isEmpty
     }
 }

@@ -189,7 +189,7 @@ extension Node {
     }
 }
 
-extension CoordinatedFilesystem {
+extension DirectoryService {
     /// Whether the kernel may cache the names of a directory that is being opened.
     ///
     /// It may not if the directory can change without a trace in its times.

@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// READDIR holds the directory's lock, which the save needs; OPENDIR holds none. A listing shows the directory below without
 /// added names, so each listed name can be looked up.
-extension CoordinatedFilesystem {
+extension DirectoryService {
     /// How often the names are read again because a save has begun meanwhile.
     private static let mostAttempts = 4
     /// The largest directory, in bytes, for a snapshot; a larger directory most likely has too many names.
