@@ -24,8 +24,6 @@ final class CoordinatedFilesystem: Filesystem {
     let nodes: NodeTable
     let handles: HandleTable
     let places: PlaceRegistry
-    let memoryTrimmer: MemoryTrimmer
-    let sourceWatcher: SourceWatcher?
     let makers: WorkerPool
     let data: DataPlane
     let shownAttributes: ShownAttributes
@@ -43,11 +41,11 @@ final class CoordinatedFilesystem: Filesystem {
     let lockPoller: LockPoller
     let opens: Open
     let directories: DirectoryService
+    let lookups: Lookup
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let listings: ListingTable
     let parkedRequests: ParkedRequests
-    let retries: RetryTable
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -78,8 +76,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.nodes = tree.nodes
         self.handles = tree.handles
         self.places = tree.places
-        self.memoryTrimmer = tree.memoryTrimmer
-        self.sourceWatcher = sourceWatch.watcher
         self.makers = try WorkerPool(threads: 1) {
             // Without this the thread makes no files; it never makes them as another user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
@@ -107,11 +103,13 @@ final class CoordinatedFilesystem: Filesystem {
         directories = DirectoryService(
             context, tree, shownAttributes, saves, events, identity, saveLifecycle, coordinator,
             attributeReplies)
+        lookups = Lookup(
+            context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
+            attributeReplies, unsavedStats)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
-        self.retries = coordinator.retries
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }
@@ -139,6 +137,19 @@ final class CoordinatedFilesystem: Filesystem {
         context.engine.log(
             "the file system below took \(milliseconds) ms for a request; other requests waited for it")
     }
+
+    func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        lookups.lookUp(name, in: parent, reply: reply)
+    }
+    func forget(_ node: NodeID, lookups count: UInt64) { lookups.forget(node, lookups: count) }
+    func attributes(of id: NodeID, hasHandle: Bool, reply: consuming Reply) {
+        lookups.attributes(of: id, hasHandle: hasHandle, reply: reply)
+    }
+    func readLink(_ id: NodeID, reply: consuming Reply) { lookups.readLink(id, reply: reply) }
+    func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
+        lookups.checkAccess(to: id, mask: mask, reply: reply)
+    }
+    func statistics(of id: NodeID, reply: consuming Reply) { lookups.statistics(of: id, reply: reply) }
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) { directories.openDirectory(id, reply: reply) }
     func readDirectory(

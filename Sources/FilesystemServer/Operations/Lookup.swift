@@ -7,7 +7,50 @@ import LinuxSystem
 import Synchronization
 
 /// Names, attributes, links.
-extension CoordinatedFilesystem {
+final class Lookup: Sendable {
+    let context: MountContext
+    let tree: FileTree
+    let preserver: ContentPreserver
+    let shownAttributes: ShownAttributes
+    let identity: DocumentIdentity
+    let coordinator: RetryCoordinator
+    let attributeReplies: AttributeReplies
+    let unsavedStats: UnsavedStats
+    let engine: Engine
+    let submounts: Submounts
+    let nodes: NodeTable
+    let memoryTrimmer: MemoryTrimmer
+    let sourceWatcher: SourceWatcher?
+    let saves: SaveTracker
+    let documents: DocumentTable
+    let expectedRetries: ExpectedRetries<PendingOpen>
+    let retries: RetryTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch,
+        _ shownAttributes: ShownAttributes, _ preserver: ContentPreserver, _ saves: SaveTracker,
+        _ events: DocumentEvents, _ identity: DocumentIdentity, _ coordinator: RetryCoordinator,
+        _ attributeReplies: AttributeReplies, _ unsavedStats: UnsavedStats
+    ) {
+        self.context = context
+        self.tree = tree
+        self.preserver = preserver
+        self.shownAttributes = shownAttributes
+        self.identity = identity
+        self.coordinator = coordinator
+        self.attributeReplies = attributeReplies
+        self.unsavedStats = unsavedStats
+        engine = context.engine
+        submounts = context.submounts
+        nodes = tree.nodes
+        memoryTrimmer = tree.memoryTrimmer
+        sourceWatcher = sourceWatch.watcher
+        self.saves = saves
+        documents = events.documents
+        expectedRetries = coordinator.expectedRetries
+        retries = coordinator.retries
+    }
+
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         guard !name.isSelfOrParent else {
             return lookUpByNumber(parent, asksForParent: name == "..", reply: reply)

@@ -9,7 +9,7 @@ import LinuxSystem
 ///
 /// Files that lie outside the source, or in the daemon's own directory, are not found. The kernel below may know no name of a
 /// file; such a file is found, unless it belongs to the store.
-extension CoordinatedFilesystem {
+extension Lookup {
     /// How often names may change during the walk to a file.
     private static let longestChase = 16
 

@@ -105,7 +105,7 @@ extension CoordinatedFilesystem {
             if let fill = outcome.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
             engine.journal.note(.created, at: Engine.now, by: change.subject)
             if let claim { engine.end(claim) }
-            answer(
+            lookups.answer(
                 node, status, attributes: attributeReplies.validity(of: node, to: caller.thread), reply: reply
             )
         } catch {
