@@ -24,7 +24,6 @@ final class CoordinatedFilesystem: Filesystem {
     let nodes: NodeTable
     let handles: HandleTable
     let places: PlaceRegistry
-    let makers: WorkerPool
     let data: DataPlane
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
@@ -42,6 +41,7 @@ final class CoordinatedFilesystem: Filesystem {
     let opens: Open
     let directories: DirectoryService
     let lookups: Lookup
+    let nameRequests: NameRequests
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let listings: ListingTable
@@ -76,10 +76,6 @@ final class CoordinatedFilesystem: Filesystem {
         self.nodes = tree.nodes
         self.handles = tree.handles
         self.places = tree.places
-        self.makers = try WorkerPool(threads: 1) {
-            // Without this the thread makes no files; it never makes them as another user.
-            do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
-        }
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
@@ -106,6 +102,7 @@ final class CoordinatedFilesystem: Filesystem {
         lookups = Lookup(
             context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
             attributeReplies, unsavedStats)
+        nameRequests = try NameRequests(context, tree, preserver, events, coordinator, unsavedStats)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.listings = directories.listings

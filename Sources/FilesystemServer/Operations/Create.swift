@@ -17,7 +17,7 @@ extension CoordinatedFilesystem {
         guard let reply = coordinator.retryIfRenamedOutOfBand(change.caller, from: directory, reply) else {
             return
         }
-        whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
+        nameRequests.whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
             create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
         }
     }
@@ -32,7 +32,7 @@ extension CoordinatedFilesystem {
         coordinator.clearRetryMark(caller)
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
-            impersonate(caller)
+            nameRequests.impersonate(caller)
             sourceWatch.noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let created = try name.withName { (name) throws(Errno) in

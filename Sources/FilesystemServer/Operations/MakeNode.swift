@@ -71,7 +71,7 @@ extension CoordinatedFilesystem {
             let reply = coordinator.retryIfRenamedOutOfBand(
                 change.caller, from: directory, unless: !canRetry, reply)
         else { return }
-        whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
+        nameRequests.whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
             make(change, under: claim, reply: reply, maker)
         }
     }
@@ -85,7 +85,7 @@ extension CoordinatedFilesystem {
         coordinator.clearRetryMark(caller)
         defer { ThreadIdentity.becomeDaemon() }
         do throws(Errno) {
-            impersonate(caller)
+            nameRequests.impersonate(caller)
             sourceWatch.noteOwn(name, in: directory)
             let below = try directory.descriptor()
             let status = try name.withName { (name) throws(Errno) in

@@ -8,7 +8,38 @@ import Synchronization
 import VersionStore
 
 /// The steps that requests for names have in common: the claim of a free name, and the contents that a step endangers.
-extension CoordinatedFilesystem {
+final class NameRequests: Sendable {
+    /// Makes files as the requester, if the current thread cannot.
+    let makers: WorkerPool
+    private let context: MountContext
+    private let preserver: ContentPreserver
+    private let coordinator: RetryCoordinator
+    private let unsavedStats: UnsavedStats
+    private let engine: Engine
+    private let processes: ProcessResolver
+    private let handles: HandleTable
+    private let places: PlaceRegistry
+    private let documents: DocumentTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ preserver: ContentPreserver, _ events: DocumentEvents,
+        _ coordinator: RetryCoordinator, _ unsavedStats: UnsavedStats
+    ) throws(Errno) {
+        self.context = context
+        self.preserver = preserver
+        self.coordinator = coordinator
+        self.unsavedStats = unsavedStats
+        engine = context.engine
+        processes = context.processes
+        handles = tree.handles
+        places = tree.places
+        documents = events.documents
+        makers = try WorkerPool(threads: 1) { [engine = context.engine] in
+            // Without this the thread makes no files; it never makes them as another user.
+            do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
+        }
+    }
+
     /// The step that makes a new name. It receives the claim to end, if any, and whether that claim was granted over another.
     typealias NameStep = @Sendable (ClaimID?, Bool, consuming Reply) -> Void
 

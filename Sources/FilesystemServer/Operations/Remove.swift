@@ -54,7 +54,7 @@ extension CoordinatedFilesystem {
         let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
         // A retried request uses the claim it made before ESTALE.
         coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
+            nameRequests.preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
                 applyRemoval(removal, under: request.claim, reply: reply)
             }
         }

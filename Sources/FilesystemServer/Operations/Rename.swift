@@ -69,7 +69,9 @@ extension CoordinatedFilesystem {
             // A save that first puts the document aside, or exchanges it, is going to remove it.
             let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
             let replaced = move.isExchange ? nil : move.target
-            preserveThenApply(request, grant, endangering: replaced, puttingAside: aside, reply: reply) {
+            nameRequests.preserveThenApply(
+                request, grant, endangering: replaced, puttingAside: aside, reply: reply
+            ) {
                 [self] reply in
                 applyRename(move, save, under: request.claim, reply: reply)
             }
@@ -90,7 +92,7 @@ extension CoordinatedFilesystem {
     private func request(for move: RenameOperation, of node: Node, isSave: Bool) -> ClaimRequest? {
         let target = claimedTarget(of: move)
         if move.isOfOtherLink {
-            let part = target ?? changeOfPackage(by: move.from)
+            let part = target ?? nameRequests.changeOfPackage(by: move.from)
             return part.map { ClaimRequest(engine.makeClaimID(), .nameChange, $0) }
         }
         let source = ClaimRequest.Part(
@@ -105,8 +107,8 @@ extension CoordinatedFilesystem {
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
             return ClaimRequest.Part(target.item, access, at: places.place(in: move.to.directory))
         }
-        if let awaited = awaitedNamePart(by: move.to) { return awaited }
-        return move.from.directory === move.to.directory ? nil : changeOfPackage(by: move.to)
+        if let awaited = nameRequests.awaitedNamePart(by: move.to) { return awaited }
+        return move.from.directory === move.to.directory ? nil : nameRequests.changeOfPackage(by: move.to)
     }
 
     private func resolveRename(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno)
