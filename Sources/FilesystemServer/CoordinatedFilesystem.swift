@@ -42,6 +42,7 @@ final class CoordinatedFilesystem: Filesystem {
     let directories: DirectoryService
     let lookups: Lookup
     let nameRequests: NameRequests
+    let creations: Create
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let listings: ListingTable
@@ -103,6 +104,9 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, shownAttributes, preserver, saves, events, identity, coordinator,
             attributeReplies, unsavedStats)
         nameRequests = try NameRequests(context, tree, preserver, events, coordinator, unsavedStats)
+        creations = Create(
+            context, tree, sourceWatch, data, events, identity, saveLifecycle, coordinator, attributeReplies,
+            closer, opens, nameRequests)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.listings = directories.listings
@@ -166,5 +170,11 @@ final class CoordinatedFilesystem: Filesystem {
     }
     func release(_ id: NodeID, handle: HandleID, reply: consuming Reply) {
         closer.release(id, handle: handle, reply: reply)
+    }
+
+    func create(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
+    ) {
+        creations.create(name, in: parent, mode: mode, flags: flags, reply: reply)
     }
 }

@@ -7,7 +7,46 @@ import LinuxSystem
 import Synchronization
 
 /// New files, made with the identity of the caller.
-extension CoordinatedFilesystem {
+final class Create: Sendable {
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let data: DataPlane
+    private let events: DocumentEvents
+    private let identity: DocumentIdentity
+    private let saveLifecycle: SaveLifecycle
+    private let coordinator: RetryCoordinator
+    private let attributeReplies: AttributeReplies
+    private let closer: HandleCloser
+    private let opens: Open
+    private let nameRequests: NameRequests
+    private let engine: Engine
+    private let submounts: Submounts
+    private let nodes: NodeTable
+    private let places: PlaceRegistry
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
+        _ events: DocumentEvents, _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle,
+        _ coordinator: RetryCoordinator, _ attributeReplies: AttributeReplies, _ closer: HandleCloser,
+        _ opens: Open, _ nameRequests: NameRequests
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.data = data
+        self.events = events
+        self.identity = identity
+        self.saveLifecycle = saveLifecycle
+        self.coordinator = coordinator
+        self.attributeReplies = attributeReplies
+        self.closer = closer
+        self.opens = opens
+        self.nameRequests = nameRequests
+        engine = context.engine
+        submounts = context.submounts
+        nodes = tree.nodes
+        places = tree.places
+    }
+
     func create(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
     ) {
