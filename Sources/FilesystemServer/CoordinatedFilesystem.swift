@@ -43,6 +43,7 @@ final class CoordinatedFilesystem: Filesystem {
     let lookups: Lookup
     let nameRequests: NameRequests
     let creations: Create
+    let nodeMaker: MakeNode
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let listings: ListingTable
@@ -107,6 +108,9 @@ final class CoordinatedFilesystem: Filesystem {
         creations = Create(
             context, tree, sourceWatch, data, events, identity, saveLifecycle, coordinator, attributeReplies,
             closer, opens, nameRequests)
+        nodeMaker = MakeNode(
+            context, tree, sourceWatch, cleanWriters, events, identity, saveLifecycle, coordinator,
+            attributeReplies, lookups, nameRequests)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.listings = directories.listings
@@ -176,5 +180,23 @@ final class CoordinatedFilesystem: Filesystem {
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, flags: Int32, reply: consuming Reply
     ) {
         creations.create(name, in: parent, mode: mode, flags: flags, reply: reply)
+    }
+
+    func makeNode(
+        _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
+    ) {
+        nodeMaker.makeNode(name, in: parent, mode: mode, device: device, reply: reply)
+    }
+    func makeDirectory(_ name: borrowing FileName, in parent: NodeID, mode: UInt32, reply: consuming Reply) {
+        nodeMaker.makeDirectory(name, in: parent, mode: mode, reply: reply)
+    }
+    func makeSymbolicLink(
+        _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
+        reply: consuming Reply
+    ) {
+        nodeMaker.makeSymbolicLink(name, in: parent, to: target, reply: reply)
+    }
+    func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
+        nodeMaker.link(id, as: name, in: parent, reply: reply)
     }
 }

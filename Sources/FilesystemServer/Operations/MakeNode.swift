@@ -9,7 +9,40 @@ import LinuxSystem
 ///
 /// They need no claim, because no program uses a node that does not exist. There are two exceptions: names that a program waits
 /// for, and packages, which their users see as a single file.
-extension CoordinatedFilesystem {
+final class MakeNode: Sendable {
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let cleanWriters: CleanWriters
+    private let events: DocumentEvents
+    private let identity: DocumentIdentity
+    private let saveLifecycle: SaveLifecycle
+    private let coordinator: RetryCoordinator
+    private let attributeReplies: AttributeReplies
+    private let lookups: Lookup
+    private let nameRequests: NameRequests
+    private let engine: Engine
+    private let nodes: NodeTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ cleanWriters: CleanWriters,
+        _ events: DocumentEvents, _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle,
+        _ coordinator: RetryCoordinator, _ attributeReplies: AttributeReplies, _ lookups: Lookup,
+        _ nameRequests: NameRequests
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.cleanWriters = cleanWriters
+        self.events = events
+        self.identity = identity
+        self.saveLifecycle = saveLifecycle
+        self.coordinator = coordinator
+        self.attributeReplies = attributeReplies
+        self.lookups = lookups
+        self.nameRequests = nameRequests
+        engine = context.engine
+        nodes = tree.nodes
+    }
+
     func makeNode(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
     ) {
