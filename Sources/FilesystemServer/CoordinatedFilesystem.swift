@@ -44,6 +44,7 @@ final class CoordinatedFilesystem: Filesystem {
     let nameRequests: NameRequests
     let creations: Create
     let nodeMaker: MakeNode
+    let removals: Remove
     let documents: DocumentTable
     let expectedRetries: ExpectedRetries<PendingOpen>
     let listings: ListingTable
@@ -111,6 +112,9 @@ final class CoordinatedFilesystem: Filesystem {
         nodeMaker = MakeNode(
             context, tree, sourceWatch, cleanWriters, events, identity, saveLifecycle, coordinator,
             attributeReplies, lookups, nameRequests)
+        removals = Remove(
+            context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
+            closer, nameRequests)
         self.documents = events.documents
         self.expectedRetries = coordinator.expectedRetries
         self.listings = directories.listings
@@ -198,5 +202,11 @@ final class CoordinatedFilesystem: Filesystem {
     }
     func link(_ id: NodeID, as name: borrowing FileName, in parent: NodeID, reply: consuming Reply) {
         nodeMaker.link(id, as: name, in: parent, reply: reply)
+    }
+
+    func remove(
+        _ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply
+    ) {
+        removals.remove(name, in: parent, isDirectory: isDirectory, reply: reply)
     }
 }
