@@ -45,8 +45,7 @@ final class CoordinatedFilesystem: Filesystem {
     let creations: Create
     let nodeMaker: MakeNode
     let removals: Remove
-    let documents: DocumentTable
-    let expectedRetries: ExpectedRetries<PendingOpen>
+    let renames: Rename
     let listings: ListingTable
     let parkedRequests: ParkedRequests
 
@@ -115,8 +114,9 @@ final class CoordinatedFilesystem: Filesystem {
         removals = Remove(
             context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
             closer, nameRequests)
-        self.documents = events.documents
-        self.expectedRetries = coordinator.expectedRetries
+        renames = Rename(
+            context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
+            closer, nameRequests)
         self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
         saves.onNameResolved { [coordinator] name, directory in
@@ -208,5 +208,12 @@ final class CoordinatedFilesystem: Filesystem {
         _ name: borrowing FileName, in parent: NodeID, isDirectory: Bool, reply: consuming Reply
     ) {
         removals.remove(name, in: parent, isDirectory: isDirectory, reply: reply)
+    }
+
+    func rename(
+        _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
+        in newParent: NodeID, flags: UInt32, reply: consuming Reply
+    ) {
+        renames.rename(name, in: parent, to: newName, in: newParent, flags: flags, reply: reply)
     }
 }

@@ -8,7 +8,50 @@ import Synchronization
 import VersionStore
 
 /// `rename(2)`, by which most programs save.
-extension CoordinatedFilesystem {
+final class Rename: Sendable {
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let cleanWriters: CleanWriters
+    private let events: DocumentEvents
+    private let identity: DocumentIdentity
+    private let saveLifecycle: SaveLifecycle
+    private let coordinator: RetryCoordinator
+    private let closer: HandleCloser
+    private let nameRequests: NameRequests
+    private let engine: Engine
+    private let connection: Connection
+    private let processes: ProcessResolver
+    private let nodes: NodeTable
+    private let places: PlaceRegistry
+    private let saves: SaveTracker
+    private let documents: DocumentTable
+    private let expectedRetries: ExpectedRetries<PendingOpen>
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
+        _ cleanWriters: CleanWriters, _ events: DocumentEvents, _ identity: DocumentIdentity,
+        _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator, _ closer: HandleCloser,
+        _ nameRequests: NameRequests
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.cleanWriters = cleanWriters
+        self.events = events
+        self.identity = identity
+        self.saveLifecycle = saveLifecycle
+        self.coordinator = coordinator
+        self.closer = closer
+        self.nameRequests = nameRequests
+        engine = context.engine
+        connection = context.connection
+        processes = context.processes
+        nodes = tree.nodes
+        places = tree.places
+        self.saves = saves
+        documents = events.documents
+        expectedRetries = coordinator.expectedRetries
+    }
+
     func rename(
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply
