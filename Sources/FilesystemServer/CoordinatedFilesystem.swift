@@ -19,7 +19,6 @@ final class CoordinatedFilesystem: Filesystem {
     let rightsWatcher: RightsWatcher?
     let engine: Engine
     let connection: Connection
-    let processes: ProcessResolver
     let submounts: Submounts
     let nodes: NodeTable
     let handles: HandleTable
@@ -46,6 +45,7 @@ final class CoordinatedFilesystem: Filesystem {
     let nodeMaker: MakeNode
     let removals: Remove
     let renames: Rename
+    let attributeChanges: SetAttributes
     let listings: ListingTable
     let parkedRequests: ParkedRequests
 
@@ -73,7 +73,6 @@ final class CoordinatedFilesystem: Filesystem {
         saves = SaveTracker(knowing: context.processes.programs)
         self.engine = context.engine
         self.connection = context.connection
-        self.processes = context.processes
         self.submounts = context.submounts
         self.nodes = tree.nodes
         self.handles = tree.handles
@@ -117,6 +116,9 @@ final class CoordinatedFilesystem: Filesystem {
         renames = Rename(
             context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
             closer, nameRequests)
+        attributeChanges = SetAttributes(
+            context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,
+            coordinator, attributeReplies, unsavedStats, closer)
         self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
         saves.onNameResolved { [coordinator] name, directory in
@@ -159,6 +161,12 @@ final class CoordinatedFilesystem: Filesystem {
         lookups.checkAccess(to: id, mask: mask, reply: reply)
     }
     func statistics(of id: NodeID, reply: consuming Reply) { lookups.statistics(of: id, reply: reply) }
+
+    func setAttributes(
+        of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
+    ) {
+        attributeChanges.setAttributes(of: id, to: change, handle: handle, reply: reply)
+    }
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) { directories.openDirectory(id, reply: reply) }
     func readDirectory(

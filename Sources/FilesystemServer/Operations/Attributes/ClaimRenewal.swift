@@ -13,7 +13,7 @@ import VersionStore
 ///
 /// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were granted in between may
 /// finish for a moment, and no other claim is granted until the handle is closed. Other writes cannot be seen in time.
-extension CoordinatedFilesystem {
+extension SetAttributes {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
         let part = ClaimRequest.Part(

@@ -96,11 +96,11 @@ extension CoordinatedFilesystem {
         do throws(Errno) {
             let isMark = strcmp(name, PackageDetection.attribute) == 0
             if isMark { try checkOwnership(of: node, caller) }
-            if strcmp(name, Self.accessList) == 0 { try reopenDescriptors(of: node) }
+            if strcmp(name, Self.accessList) == 0 { try attributeChanges.reopenDescriptors(of: node) }
             sourceWatch.noteOwn(node, .attributes)
             try node.descriptor().descriptor.setExtendedAttribute(name, to: value, flags: flags)
             if strcmp(name, Self.accessList) == 0 { try data.stripGroup(of: node, listedBy: caller) }
-            reconsiderBypass(of: node)
+            attributeChanges.reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
             events.noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()
@@ -126,7 +126,7 @@ extension CoordinatedFilesystem {
             if isMark { try checkOwnership(of: node, caller) }
             sourceWatch.noteOwn(node, .attributes)
             try node.descriptor().descriptor.removeExtendedAttribute(name)
-            reconsiderBypass(of: node)
+            attributeChanges.reconsiderBypass(of: node)
             if isMark { places.reconsider(node) }
             events.noteChange(of: node, AccessTable.changingAttributes, byThread: caller.thread)
             reply.succeed()

@@ -11,7 +11,50 @@ import VersionStore
 ///
 /// Only a change of size without a handle is an access of its own; with a handle, coordination was done when the handle was
 /// opened.
-extension CoordinatedFilesystem {
+final class SetAttributes: Sendable {
+    let context: MountContext
+    let sourceWatch: SourceWatch
+    let preserver: ContentPreserver
+    let data: DataPlane
+    let shownAttributes: ShownAttributes
+    let cleanWriters: CleanWriters
+    let events: DocumentEvents
+    let saveLifecycle: SaveLifecycle
+    let coordinator: RetryCoordinator
+    let attributeReplies: AttributeReplies
+    let unsavedStats: UnsavedStats
+    let closer: HandleCloser
+    let engine: Engine
+    let processes: ProcessResolver
+    let nodes: NodeTable
+    let handles: HandleTable
+    let places: PlaceRegistry
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
+        _ shownAttributes: ShownAttributes, _ preserver: ContentPreserver, _ cleanWriters: CleanWriters,
+        _ events: DocumentEvents, _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
+        _ attributeReplies: AttributeReplies, _ unsavedStats: UnsavedStats, _ closer: HandleCloser
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.preserver = preserver
+        self.data = data
+        self.shownAttributes = shownAttributes
+        self.cleanWriters = cleanWriters
+        self.events = events
+        self.saveLifecycle = saveLifecycle
+        self.coordinator = coordinator
+        self.attributeReplies = attributeReplies
+        self.unsavedStats = unsavedStats
+        self.closer = closer
+        engine = context.engine
+        processes = context.processes
+        nodes = tree.nodes
+        handles = tree.handles
+        places = tree.places
+    }
+
     func setAttributes(
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {

@@ -10,7 +10,7 @@ import VersionStore
 /// `truncate(2)`: a change of size without a handle, which waits like an open.
 ///
 /// The kernel holds the file's lock meanwhile, so the wait is a retry.
-extension CoordinatedFilesystem {
+extension SetAttributes {
     func resize(_ node: Node, _ change: AttributeChange, reply: consuming Reply) {
         let caller = reply.caller
         let kind = ClaimedRequest.Kind.resizing(node, below: node.parent)
