@@ -19,10 +19,7 @@ final class CoordinatedFilesystem: Filesystem {
     let rightsWatcher: RightsWatcher?
     let engine: Engine
     let connection: Connection
-    let submounts: Submounts
-    let nodes: NodeTable
     let handles: HandleTable
-    let places: PlaceRegistry
     let data: DataPlane
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
@@ -46,6 +43,7 @@ final class CoordinatedFilesystem: Filesystem {
     let removals: Remove
     let renames: Rename
     let attributeChanges: SetAttributes
+    let extendedAttributes: ExtendedAttributes
     let listings: ListingTable
     let parkedRequests: ParkedRequests
 
@@ -73,10 +71,7 @@ final class CoordinatedFilesystem: Filesystem {
         saves = SaveTracker(knowing: context.processes.programs)
         self.engine = context.engine
         self.connection = context.connection
-        self.submounts = context.submounts
-        self.nodes = tree.nodes
         self.handles = tree.handles
-        self.places = tree.places
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
@@ -119,6 +114,8 @@ final class CoordinatedFilesystem: Filesystem {
         attributeChanges = SetAttributes(
             context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,
             coordinator, attributeReplies, unsavedStats, closer)
+        extendedAttributes = ExtendedAttributes(
+            context, tree, sourceWatch, data, events, coordinator, attributeChanges)
         self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
         saves.onNameResolved { [coordinator] name, directory in
@@ -166,6 +163,24 @@ final class CoordinatedFilesystem: Filesystem {
         of id: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply
     ) {
         attributeChanges.setAttributes(of: id, to: change, handle: handle, reply: reply)
+    }
+
+    func extendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, capacity: Int, reply: consuming Reply
+    ) {
+        extendedAttributes.extendedAttribute(name, of: id, capacity: capacity, reply: reply)
+    }
+    func extendedAttributeNames(of id: NodeID, capacity: Int, reply: consuming Reply) {
+        extendedAttributes.extendedAttributeNames(of: id, capacity: capacity, reply: reply)
+    }
+    func setExtendedAttribute(
+        _ name: UnsafePointer<CChar>, of id: NodeID, to value: UnsafeRawBufferPointer, flags: Int32,
+        reply: consuming Reply
+    ) {
+        extendedAttributes.setExtendedAttribute(name, of: id, to: value, flags: flags, reply: reply)
+    }
+    func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
+        extendedAttributes.removeExtendedAttribute(name, of: id, reply: reply)
     }
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) { directories.openDirectory(id, reply: reply) }

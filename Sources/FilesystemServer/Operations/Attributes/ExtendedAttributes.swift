@@ -4,7 +4,32 @@ import Glibc
 import LinuxSystem
 
 /// Extended attributes are those of the file below, except the served ones.
-extension CoordinatedFilesystem {
+final class ExtendedAttributes: Sendable {
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let data: DataPlane
+    private let events: DocumentEvents
+    private let coordinator: RetryCoordinator
+    private let attributeChanges: SetAttributes
+    private let submounts: Submounts
+    private let nodes: NodeTable
+    private let places: PlaceRegistry
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
+        _ events: DocumentEvents, _ coordinator: RetryCoordinator, _ attributeChanges: SetAttributes
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.data = data
+        self.events = events
+        self.coordinator = coordinator
+        self.attributeChanges = attributeChanges
+        submounts = context.submounts
+        nodes = tree.nodes
+        places = tree.places
+    }
+
     /// The paths of the control sockets; served for the root of the mount, never stored.
     private static let socketAttribute = "user.truce.socket"
     private static let ownerSocketAttribute = "user.truce.socket.owner"
