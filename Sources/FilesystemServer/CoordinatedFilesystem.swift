@@ -17,9 +17,6 @@ final class CoordinatedFilesystem: Filesystem {
     let preserver: ContentPreserver
     let saves: SaveTracker
     let rightsWatcher: RightsWatcher?
-    let engine: Engine
-    let connection: Connection
-    let handles: HandleTable
     let data: DataPlane
     let shownAttributes: ShownAttributes
     let cleanWriters: CleanWriters
@@ -44,6 +41,7 @@ final class CoordinatedFilesystem: Filesystem {
     let renames: Rename
     let attributeChanges: SetAttributes
     let extendedAttributes: ExtendedAttributes
+    let readWrite: ReadWrite
     let listings: ListingTable
     let parkedRequests: ParkedRequests
 
@@ -69,9 +67,6 @@ final class CoordinatedFilesystem: Filesystem {
         sourceWatch = SourceWatch(watcher, engine)
         preserver = ContentPreserver(context)
         saves = SaveTracker(knowing: context.processes.programs)
-        self.engine = context.engine
-        self.connection = context.connection
-        self.handles = tree.handles
         data = DataPlane(context, tree, sourceWatch)
         shownAttributes = ShownAttributes(context, tree)
         cleanWriters = CleanWriters(context, tree, preserver)
@@ -116,6 +111,7 @@ final class CoordinatedFilesystem: Filesystem {
             coordinator, attributeReplies, unsavedStats, closer)
         extendedAttributes = ExtendedAttributes(
             context, tree, sourceWatch, data, events, coordinator, attributeChanges)
+        readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
         self.listings = directories.listings
         self.parkedRequests = coordinator.parkedRequests
         saves.onNameResolved { [coordinator] name, directory in
@@ -238,5 +234,23 @@ final class CoordinatedFilesystem: Filesystem {
         in newParent: NodeID, flags: UInt32, reply: consuming Reply
     ) {
         renames.rename(name, in: parent, to: newName, in: newParent, flags: flags, reply: reply)
+    }
+
+    func read(_ range: FileRange, reply: consuming Reply) { readWrite.read(range, reply: reply) }
+    func write(_ bytes: UnsafeRawBufferPointer, to range: FileRange, reply: consuming Reply) {
+        readWrite.write(bytes, to: range, reply: reply)
+    }
+    func synchronize(_ id: NodeID, handle: HandleID, dataOnly: Bool, reply: consuming Reply) {
+        readWrite.synchronize(id, handle: handle, dataOnly: dataOnly, reply: reply)
+    }
+    func flush(_ handle: HandleID, reply: consuming Reply) { readWrite.flush(handle, reply: reply) }
+    func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply) {
+        readWrite.allocate(range, mode: mode, reply: reply)
+    }
+    func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply) {
+        readWrite.copy(range, to: target, reply: reply)
+    }
+    func seek(_ id: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply) {
+        readWrite.seek(id, handle: handle, offset: offset, whence: whence, reply: reply)
     }
 }

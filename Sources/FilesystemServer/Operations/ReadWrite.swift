@@ -9,7 +9,30 @@ import Synchronization
 ///
 /// They may block, so they run on the workers; only cached data is read at once. Requests for the same bytes are carried out in
 /// the order of their arrival (``DataOrder``).
-extension CoordinatedFilesystem {
+final class ReadWrite: Sendable {
+    private let context: MountContext
+    private let preserver: ContentPreserver
+    private let data: DataPlane
+    private let closePreserver: ClosePreserver
+    private let saveLifecycle: SaveLifecycle
+    private let engine: Engine
+    private let connection: Connection
+    private let handles: HandleTable
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ data: DataPlane, _ preserver: ContentPreserver,
+        _ closePreserver: ClosePreserver, _ saveLifecycle: SaveLifecycle
+    ) {
+        self.context = context
+        self.preserver = preserver
+        self.data = data
+        self.closePreserver = closePreserver
+        self.saveLifecycle = saveLifecycle
+        engine = context.engine
+        connection = context.connection
+        handles = tree.handles
+    }
+
     func read(_ range: FileRange, reply: consuming Reply) {
         engine.counters.reads.count()
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
