@@ -42,8 +42,6 @@ final class CoordinatedFilesystem: Filesystem {
     let attributeChanges: SetAttributes
     let extendedAttributes: ExtendedAttributes
     let readWrite: ReadWrite
-    let listings: ListingTable
-    let parkedRequests: ParkedRequests
 
     /// `root` must have been opened before the mount, which may cover it.
     init(
@@ -112,8 +110,6 @@ final class CoordinatedFilesystem: Filesystem {
         extendedAttributes = ExtendedAttributes(
             context, tree, sourceWatch, data, events, coordinator, attributeChanges)
         readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
-        self.listings = directories.listings
-        self.parkedRequests = coordinator.parkedRequests
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }

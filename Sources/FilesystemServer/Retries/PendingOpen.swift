@@ -131,11 +131,11 @@ protocol RetriableOpen: AnyObject, Sendable {
 }
 
 /// Opens that wait, and opens that their threads are expected to retry.
-final class ExpectedRetries<Open: RetriableOpen>: Sendable {
-    private let opens = Mutex<[Int32: Open]>([:])
+final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
+    private let opens = Mutex<[Int32: Returning]>([:])
     private let count = Atomic<Int>(0)
     /// Waiting opens, by the document they wait for.
-    private let waiting = Mutex<[ItemID: [ClaimID: Open]]>([:])
+    private let waiting = Mutex<[ItemID: [ClaimID: Returning]]>([:])
     private let waitingCount = Atomic<Int>(0)
 
     /// Whether no retry is expected.
@@ -143,7 +143,7 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
 
     /// Adds a waiting open, until ``removeWaiting(_:)``. For a retried open that comes after ``expect(_:)``, so that
     /// ``isExpected(at:or:)`` finds it at each moment.
-    func addWaiting(_ open: Open) {
+    func addWaiting(_ open: Returning) {
         let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
         if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
     }
@@ -154,12 +154,12 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
     }
 
     /// The opens that wait for a document, in no order.
-    func opens(waitingFor item: ItemID) -> [Open] {
+    func opens(waitingFor item: ItemID) -> [Returning] {
         guard waitingCount.load(ordering: .sequentiallyConsistent) > 0 else { return [] }
         return waiting.withLock { waiting in waiting[item].map { Array($0.values) } ?? [] }
     }
 
-    func removeWaiting(_ open: Open) {
+    func removeWaiting(_ open: Returning) {
         let former = waiting.withLock { waiting in
             let former = waiting[open.item]?.removeValue(forKey: open.claim)
             if waiting[open.item]?.isEmpty == true { waiting[open.item] = nil }
@@ -168,13 +168,13 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         if former != nil { waitingCount.subtract(1, ordering: .relaxed) }
     }
 
-    func expect(_ open: Open) {
+    func expect(_ open: Returning) {
         let former = opens.withLock { $0.updateValue(open, forKey: open.thread) }
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
     /// Removes the expected open of a thread; the caller checks whether this is its retry.
-    func take(by thread: Int32) -> Open? {
+    func take(by thread: Int32) -> Returning? {
         guard !expectsNone else { return nil }
         let open = opens.withLock { $0.removeValue(forKey: thread) }
         if open != nil { count.subtract(1, ordering: .relaxed) }
@@ -182,9 +182,9 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
     }
 
     /// Removes the expected open of a thread if it matches.
-    func take(by thread: Int32, where matches: (Open) -> Bool) -> Open? {
+    func take(by thread: Int32, where matches: (Returning) -> Bool) -> Returning? {
         guard !expectsNone else { return nil }
-        let open: Open? = opens.withLock { opens in
+        let open: Returning? = opens.withLock { opens in
             guard let open = opens[thread], matches(open) else { return nil }
             return opens.removeValue(forKey: thread)
         }
@@ -193,11 +193,11 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
     }
 
     /// The expected open of a thread.
-    subscript(thread: Int32) -> Open? { expectsNone ? nil : opens.withLock { $0[thread] } }
+    subscript(thread: Int32) -> Returning? { expectsNone ? nil : opens.withLock { $0[thread] } }
 
     /// Whether a thread retries the open of a document that it found replaced, or an open waits for the document and satisfies
     /// `mayBe`.
-    func isExpected(at item: ItemID, or mayBe: (Open) -> Bool) -> Bool {
+    func isExpected(at item: ItemID, or mayBe: (Returning) -> Bool) -> Bool {
         // Waiting opens first: an open that is answered ESTALE meanwhile is expected by then.
         if waitingCount.load(ordering: .sequentiallyConsistent) > 0,
             let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: mayBe)
@@ -208,7 +208,7 @@ final class ExpectedRetries<Open: RetriableOpen>: Sendable {
         return opens.withLock { $0.values.contains { $0.item == item } }
     }
 
-    func remove(_ open: Open) -> Bool {
+    func remove(_ open: Returning) -> Bool {
         let isRemoved = opens.withLock { opens in
             opens[open.thread] === open && opens.removeValue(forKey: open.thread) != nil
         }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The floors of FilesystemServer, the lowest first: a service calls only services of its own floor or of a lower one.
+///
+/// The compiler holds the services to it, since each is made after the services that it refers to. This law fails earlier,
+/// and says which floor is too high.
+enum FloorLaws {
+    struct Floor: Sendable {
+        /// Files and folders below ``root``.
+        let paths: [String]
+        /// The types that only this floor and higher ones may name.
+        let types: Set<String>
+    }
+
+    static let root = "Sources/FilesystemServer"
+
+    static let floors: [Floor] = [
+        Floor(
+            paths: [
+                "MountContext.swift", "WorkerPools.swift", "AccessTable.swift", "Descriptors", "FileTree",
+                "Handles", "Processes", "SaveDetection",
+            ],
+            types: ["MountContext", "FileTree", "NodeTable", "HandleTable", "PlaceRegistry"]),
+        Floor(paths: ["SourceWatch"], types: ["SourceWatch", "SourceWatcher", "OwnChanges"]),
+        Floor(
+            paths: ["Data"],
+            types: ["DataPlane", "ShownAttributes", "PageCachePolicy", "AdvisoryLocks", "LingeringHandles"]),
+        Floor(paths: ["Preservation"], types: ["ContentPreserver", "CleanWriters", "ClosePreserver"]),
+        Floor(
+            paths: ["Documents"],
+            types: [
+                "DocumentEvents", "DocumentIdentity", "DocumentFinder", "DocumentTable", "SaveLifecycle",
+                "SaveTracker", "OpenWriterMonitor", "DeferredDeletions",
+            ]),
+        Floor(
+            paths: ["Retries"],
+            types: [
+                "RetryCoordinator", "RetryTable", "ParkedRequests", "ExpectedRetries", "PendingOpen",
+                "ClaimedRequest",
+            ]),
+        Floor(paths: ["OutOfBand"], types: ["OutOfBandMonitor", "RightsWatcher", "SourceWatchThread"]),
+        Floor(
+            paths: ["Operations"],
+            types: [
+                "AttributeReplies", "UnsavedStats", "StatLedger", "HandleCloser", "LockPoller", "Open",
+                "OpenQueue", "DirectoryService", "ListingTable", "PendingListing", "Lookup", "NameRequests",
+                "Create", "MakeNode", "Remove", "Rename", "RenameOperation", "SetAttributes",
+                "ExtendedAttributes", "ReadWrite",
+            ]),
+        Floor(
+            paths: ["CoordinatedFilesystem.swift", "DetachedMountMonitor.swift", "Mount.swift"],
+            types: ["CoordinatedFilesystem", "Mount"]),
+    ]
+
+    static func findings(in file: TextFile) -> [Finding] {
+        guard file.isBelow(root) else { return [] }
+        let place = String(file.path.dropFirst(root.count + 1))
+        guard let number = floors.firstIndex(where: { $0.holds(place) }) else {
+            return [Finding(path: file.path, line: 1, what: "the file is on no floor")]
+        }
+        let higher = floors[(number + 1)...].reduce(into: Set<String>()) { $0.formUnion($1.types) }
+        // A name after a dot is a member: `.mount` and `Outcome.Open` name no service.
+        let word = /(?<member>\.)?(?<name>\b[A-Z]\w*\b)/.wordBoundaryKind(.simple)
+        return zip(1..., file.codeLines).flatMap { line, code in
+            code.matches(of: word).compactMap { match in
+                let name = String(match.output.name)
+                guard match.output.member == nil, higher.contains(name) else { return nil }
+                return Finding(path: file.path, line: line, what: "\(name) is on a higher floor")
+            }
+        }
+    }
+}
+
+extension FloorLaws.Floor {
+    func holds(_ place: String) -> Bool { paths.contains { place == $0 || place.hasPrefix($0 + "/") } }
+}
