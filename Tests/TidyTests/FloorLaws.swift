@@ -44,7 +44,7 @@ enum FloorLaws {
             types: [
                 "AttributeReplies", "UnsavedStats", "StatLedger", "HandleCloser", "LockPoller", "Open",
                 "OpenQueue", "DirectoryService", "ListingTable", "PendingListing", "Lookup", "NameRequests",
-                "Create", "MakeNode", "Remove", "Rename", "RenameOperation", "SetAttributes",
+                "Create", "MakeNode", "Remove", "Rename", "RenameFacts", "SetAttributes",
                 "ExtendedAttributes", "ReadWrite",
             ]),
         Floor(

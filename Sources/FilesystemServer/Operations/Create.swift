@@ -83,7 +83,7 @@ final class Create: Sendable {
             let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
             let handle = opens.makeHandle(on: node, flags: flags | O_CREAT, by: caller)
             if outcome.isDocument { handle.noteFilledName() }
-            let creation = CreateOperation(handle, of: change, isNew: !outcome.isSave, status, file: created)
+            let creation = NewFile(handle, of: change, isNew: !outcome.isSave, status, file: created)
             engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
             claim(creation, outcome.fill, after: nameClaim, isForced: isForced, reply: reply)
         } catch {
@@ -108,7 +108,7 @@ final class Create: Sendable {
     /// Claims the new file, then ends the pending save of its name, then answers. In this order no waiter for the name gets in
     /// between, and the name is not vacated again before the pending save has ended.
     private func claim(
-        _ creation: CreateOperation, _ fill: FillOutcome?, after nameClaim: ClaimID?, isForced: Bool,
+        _ creation: NewFile, _ fill: FillOutcome?, after nameClaim: ClaimID?, isForced: Bool,
         reply: consuming Reply
     ) {
         let handle = creation.handle
@@ -139,7 +139,7 @@ final class Create: Sendable {
         }
     }
 
-    private func finishCreate(_ creation: CreateOperation, reply: consuming Reply) {
+    private func finishCreate(_ creation: NewFile, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
         let hasInterestedPresenter = events.identifyWriter(of: handle)
         if creation.isNew {
@@ -177,7 +177,7 @@ final class Create: Sendable {
 }
 
 /// A file that was just made and is about to be open.
-private final class CreateOperation: Sendable {
+private final class NewFile: Sendable {
     let handle: Handle
     let change: NameChange
     /// Whether it is not a step of a save.

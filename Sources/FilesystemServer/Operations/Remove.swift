@@ -78,7 +78,7 @@ final class Remove: Sendable {
         guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
             coordinator.giveUp(former)
             return applyRemoval(
-                RemoveOperation(change, known, status, isDirectory: isDirectory), reply: reply)
+                RemovalFacts(change, known, status, isDirectory: isDirectory), reply: reply)
         }
         let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
         let isAskedLater = save?.consultation == .afterwards
@@ -92,7 +92,7 @@ final class Remove: Sendable {
         let request = ClaimedRequest(
             .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
             isInPackage: places.isInPackage(directory), by: change.caller.thread, processes: processes)
-        let removal = RemoveOperation(change, node, status, isDirectory: isDirectory, save: save)
+        let removal = RemovalFacts(change, node, status, isDirectory: isDirectory, save: save)
         // A retried request uses the claim it made before ESTALE.
         coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             nameRequests.preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
@@ -122,7 +122,7 @@ final class Remove: Sendable {
     }
 
     /// `claim` is the claim for which the presenters were asked, if there is one.
-    private func applyRemoval(_ removal: RemoveOperation, under claim: ClaimID? = nil, reply: consuming Reply)
+    private func applyRemoval(_ removal: RemovalFacts, under claim: ClaimID? = nil, reply: consuming Reply)
     {
         let (change, node, status) = (removal.change, removal.node, removal.status)
         coordinator.clearRetryMark(change.caller)
@@ -206,7 +206,7 @@ final class Remove: Sendable {
 /// A name that is about to be removed, with its node and status.
 ///
 /// A class, because it is passed on often, and a struct of this size is copied each time.
-private final class RemoveOperation: Sendable {
+private final class RemovalFacts: Sendable {
     let change: NameChange
     let node: Node?
     let status: FileStatus

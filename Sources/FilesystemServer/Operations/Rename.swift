@@ -71,7 +71,7 @@ final class Rename: Sendable {
             return
         }
         let former = coordinator.takeRetriedRequest(.renaming(from, to: to), by: from.caller)
-        let move: RenameOperation
+        let move: RenameFacts
         do throws(Errno) {
             move = try resolveRename(from, to, flags: flags)
         } catch {
@@ -123,7 +123,7 @@ final class Rename: Sendable {
 
     /// Whether a rename needs a claim. Presenters and users of items in a moved directory are asked; without aware clients
     /// there are none.
-    private func isClaimed(_ move: RenameOperation) -> Bool {
+    private func isClaimed(_ move: RenameFacts) -> Bool {
         // rename(2) does not replace a directory that has entries, so no presenter is asked to relinquish it.
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             return target.isEmptyDirectory
@@ -132,7 +132,7 @@ final class Rename: Sendable {
     }
 
     /// The request for a rename; nil if it concerns no other program.
-    private func request(for move: RenameOperation, of node: Node, isSave: Bool) -> ClaimRequest? {
+    private func request(for move: RenameFacts, of node: Node, isSave: Bool) -> ClaimRequest? {
         let target = claimedTarget(of: move)
         if move.isOfOtherLink {
             let part = target ?? nameRequests.changeOfPackage(by: move.from)
@@ -144,7 +144,7 @@ final class Rename: Sendable {
     }
 
     /// The claim for the target: the replaced file, or else an awaited name or the package around it.
-    private func claimedTarget(of move: RenameOperation) -> ClaimRequest.Part? {
+    private func claimedTarget(of move: RenameFacts) -> ClaimRequest.Part? {
         if let target = move.target {
             if move.isOverOtherLink { return nil }
             let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
@@ -155,7 +155,7 @@ final class Rename: Sendable {
     }
 
     private func resolveRename(_ from: NameChange, _ to: NameChange, flags: UInt32) throws(Errno)
-        -> RenameOperation
+        -> RenameFacts
     {
         let status = try from.directory.status(of: from.name)
         let targetStatus: FileStatus?
@@ -175,7 +175,7 @@ final class Rename: Sendable {
         if let target, let targetStatus {
             isOverOtherLink = isTracked(target, targetStatus, elsewhereThan: to)
         }
-        return RenameOperation(
+        return RenameFacts(
             from: from, to: to, flags: flags, status: status, node: node, visits: visits,
             targetStatus: targetStatus, target: target,
             isOfOtherLink: isTracked(node, status, elsewhereThan: from),
@@ -199,7 +199,7 @@ final class Rename: Sendable {
     }
 
     private func applyRename(
-        _ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
+        _ move: RenameFacts, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
     ) {
         coordinator.clearRetryMark(move.from.caller)
         sourceWatch.noteOwn(move.from.name, in: move.from.directory)
@@ -254,7 +254,7 @@ final class Rename: Sendable {
     }
 
     /// The renamed directories, with the names by which presenters know them.
-    private func directoriesRenamed(by move: RenameOperation) -> [(Node, former: NodeName)] {
+    private func directoriesRenamed(by move: RenameFacts) -> [(Node, former: NodeName)] {
         guard engine.hasAwareClients else { return [] }
         var found: [(Node, former: NodeName)] = []
         if move.node.kind == S_IFDIR { found.append((move.node, move.from.known)) }
@@ -272,7 +272,7 @@ final class Rename: Sendable {
     }
 
     /// Updates nodes, documents and pending saves after a rename, and sends its events.
-    private func publishRename(_ move: RenameOperation, _ save: SaveAssessment?, under claim: ClaimID?) {
+    private func publishRename(_ move: RenameFacts, _ save: SaveAssessment?, under claim: ClaimID?) {
         // Both names are links to the same file: POSIX says that nothing happens then.
         let node = move.node
         guard move.target !== node else { return }
@@ -331,7 +331,7 @@ final class Rename: Sendable {
     }
 
     /// Notes that both files are used, unless a file goes back to its name of a moment ago.
-    private func noteUseOfFiles(in move: RenameOperation, by thread: Int32) {
+    private func noteUseOfFiles(in move: RenameFacts, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
         let isReturn = saves.isReturn(of: number, to: move.to.name.bytes, in: place)
@@ -341,7 +341,7 @@ final class Rename: Sendable {
 
     /// Decides the role of a renamed file under its new name.
     private func fillName(
-        of move: RenameOperation, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
+        of move: RenameFacts, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
     ) {
         let number = NodeNumber(node.id.rawValue)
         let newPlace = NodeNumber(move.to.directory.id.rawValue)
@@ -389,7 +389,7 @@ final class Rename: Sendable {
         if let fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
     }
 
-    private func exchange(_ move: RenameOperation, _ node: Node, under claim: ClaimID?) {
+    private func exchange(_ move: RenameFacts, _ node: Node, under claim: ClaimID?) {
         let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
         guard let target = move.target else {
             if isKnown { identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
@@ -420,7 +420,7 @@ final class Rename: Sendable {
 
     /// Each document stays with its name and gets the other's contents, which is how some programs save (D20).
     private func exchangeContents(
-        of move: RenameOperation, _ node: Node, _ target: Node, under claim: ClaimID?
+        of move: RenameFacts, _ node: Node, _ target: Node, under claim: ClaimID?
     ) {
         let (document, other) = (node.item, target.item)
         // Both leave their files before either takes the other's; see `tellOfExchanges`.
@@ -436,7 +436,7 @@ final class Rename: Sendable {
     }
 
     /// Whether a rename vacates a document's name in the middle of a save, and which process saves.
-    private func assessSave(of move: RenameOperation) -> SaveAssessment? {
+    private func assessSave(of move: RenameFacts) -> SaveAssessment? {
         let thread = move.from.caller.thread
         guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
         let node = move.node

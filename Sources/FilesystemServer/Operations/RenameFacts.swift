@@ -3,7 +3,7 @@ import FuseBridge
 import LinuxSystem
 
 /// A rename with its nodes and their status; a class, because a struct of this size would be copied each time it is passed on.
-final class RenameOperation: Sendable {
+final class RenameFacts: Sendable {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
