@@ -53,42 +53,8 @@ final class Create: Sendable {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = coordinator.retryIfRenamedOutOfBand(change.caller, from: directory, reply) else {
-            return
-        }
-        nameRequests.whenNameIsFree(change, reply: reply) { [self] claim, isForced, reply in
-            create(change, mode: mode, flags: flags, after: claim, isForced: isForced, reply: reply)
-        }
-    }
-
-    /// Creates first and claims afterwards. The kernel holds the directory's lock, so no other program can find or claim the
-    /// file in between. Claims on its name were waited for.
-    private func create(
-        _ change: NameChange, mode: UInt32, flags: Int32, after nameClaim: ClaimID?, isForced: Bool,
-        reply: consuming Reply
-    ) {
-        let (name, directory, caller) = (change.name, change.directory, change.caller)
-        coordinator.clearRetryMark(caller)
-        defer { ThreadIdentity.becomeDaemon() }
-        do throws(Errno) {
-            nameRequests.impersonate(caller)
-            sourceWatch.noteOwn(name, in: directory)
-            let below = try directory.descriptor()
-            let created = try name.withName { (name) throws(Errno) in
-                try makeFile(name, in: below, flags: flags, mode: mode)
-            }
-            let status = try created.status()
-            saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
-            let node = nodes.introduce(status, as: name, in: directory)
-            let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
-            let handle = opens.makeHandle(on: node, flags: flags | O_CREAT, by: caller)
-            if outcome.isDocument { handle.noteFilledName() }
-            let creation = NewFile(handle, of: change, isNew: !outcome.isSave, status, file: created)
-            engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
-            claim(creation, outcome.fill, after: nameClaim, isForced: isForced, reply: reply)
-        } catch {
-            if let nameClaim { engine.end(nameClaim) }
-            coordinator.failWithRetry(reply, error)
+        nameRequests.run(self, .making(change), reply: reply) { () throws(Errno) in
+            Facts(change: change, mode: mode, flags: flags)
         }
     }
 
@@ -102,40 +68,6 @@ final class Create: Sendable {
             return try directory.descriptor.create(name, flags: below, mode: mode)
         } catch {
             throw error == .exists && flags & O_EXCL == 0 ? .stale : error
-        }
-    }
-
-    /// Claims the new file, then ends the pending save of its name, then answers. In this order no waiter for the name gets in
-    /// between, and the name is not vacated again before the pending save has ended.
-    private func claim(
-        _ creation: NewFile, _ fill: FillOutcome?, after nameClaim: ClaimID?, isForced: Bool,
-        reply: consuming Reply
-    ) {
-        let handle = creation.handle
-        let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
-        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
-        let admission = handle.isClaimed ? engine.claim(request, by: handle) : nil
-        if let fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
-        if let nameClaim { engine.end(nameClaim) }
-        switch admission {
-        case nil: finishCreate(creation, reply: reply)
-        case .granted: finishCreate(creation, reply: reply)
-        case .waiting:
-            // The file was made out of band, and another claim is held. The kernel holds the directory's lock for this request,
-            // so the wait is short.
-            engine.counters.parkedUnderLock.count()
-            let parked = Parked(reply)
-            engine.onDecision(handle.claim) { [self] _ in
-                guard let reply = parked.take() else { return }
-                context.resumeRequest(handle.node, reply, mayBlock: true) { [self] in
-                    finishCreate(creation, reply: $0)
-                }
-            }
-            // A request that proceeded over another claim on the name has waited already.
-            let wait: TimeSpan = isForced ? .zero : engine.bounds.lockwait
-            engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
-                engine.force(handle.claim)
-            }
         }
     }
 
@@ -174,6 +106,86 @@ final class Create: Sendable {
             reply.fail(error)
         }
     }
+}
+
+// Creates first and claims afterwards. The kernel holds the directory's lock, so no other program can find or claim the file in
+// between. Claims on its name were waited for.
+//
+// The new file is claimed, then the pending save of its name ends, then the claim on the name. In this order no waiter for the
+// name gets in between, and the name is not vacated again before the pending save has ended.
+extension Create: NameOperation {
+    struct Facts: NameFacts {
+        let change: NameChange
+        let mode: UInt32
+        let flags: Int32
+    }
+
+    struct Outcome {
+        fileprivate let file: NewFile
+        let fill: FillOutcome?
+        /// Nil if the file needs no claim.
+        var admission: Engine.Admission?
+    }
+
+    static var makesFile: Bool { true }
+
+    func lockRequest(for facts: Facts, after former: ClaimedRequest?) -> ClaimedRequest? {
+        nameRequests.lockRequest(for: facts.change)
+    }
+
+    func begin(_ facts: Facts, _ step: NameStep?) {
+        nameRequests.impersonate(facts.change.caller)
+        sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)
+    }
+
+    func apply(_ facts: Facts) throws(Errno) -> Outcome {
+        let (name, directory, caller) = (facts.change.name, facts.change.directory, facts.change.caller)
+        let below = try directory.descriptor()
+        let created = try name.withName { (name) throws(Errno) in
+            try makeFile(name, in: below, flags: facts.flags, mode: facts.mode)
+        }
+        let status = try created.status()
+        saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
+        let node = nodes.introduce(status, as: name, in: directory)
+        let recognised = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
+        let handle = opens.makeHandle(on: node, flags: facts.flags | O_CREAT, by: caller)
+        if recognised.isDocument { handle.noteFilledName() }
+        let file = NewFile(handle, of: facts.change, isNew: !recognised.isSave, status, file: created)
+        engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
+        return Outcome(file: file, fill: recognised.fill)
+    }
+
+    func publish(_ outcome: inout Outcome, of facts: Facts, _ step: NameStep?) {
+        let handle = outcome.file.handle
+        let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
+        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
+        if handle.isClaimed { outcome.admission = engine.claim(request, by: handle) }
+        if let fill = outcome.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
+    }
+
+    func answer(_ outcome: Outcome, of facts: Facts, _ step: NameStep?, reply: consuming Reply) {
+        let file = outcome.file
+        guard case .waiting = outcome.admission else { return finishCreate(file, reply: reply) }
+        // The file was made out of band, and another claim is held. The kernel holds the directory's lock for this request, so
+        // the wait is short.
+        engine.counters.parkedUnderLock.count()
+        let parked = Parked(reply)
+        engine.onDecision(file.handle.claim) { [self] _ in
+            guard let reply = parked.take() else { return }
+            context.resumeRequest(file.handle.node, reply, mayBlock: true) { [self] in
+                finishCreate(file, reply: $0)
+            }
+        }
+        // A request that proceeded over another claim on the name has waited already.
+        let wait: TimeSpan = step?.isForced ?? false ? .zero : engine.bounds.lockwait
+        engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
+            engine.force(file.handle.claim)
+        }
+    }
+
+    func fail(_ reply: consuming Reply, _ error: Errno) { coordinator.failWithRetry(reply, error) }
+
+    func finish(_ scope: Void, _ facts: Facts) { ThreadIdentity.becomeDaemon() }
 }
 
 /// A file that was just made and is about to be open.

@@ -91,7 +91,7 @@ final class MakeNode: Sendable {
         }
     }
 
-    private typealias Maker = @Sendable (borrowing OwnedDescriptor, borrowing FileName) throws(Errno) -> Void
+    typealias Maker = @Sendable (borrowing OwnedDescriptor, borrowing FileName) throws(Errno) -> Void
 
     private func make(
         _ name: borrowing FileName, in parent: NodeID, canRetry: Bool = true, reply: consuming Reply,
@@ -100,50 +100,65 @@ final class MakeNode: Sendable {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.notPermitted) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard
-            let reply = coordinator.retryIfRenamedOutOfBand(
-                change.caller, from: directory, unless: !canRetry, reply)
-        else { return }
-        nameRequests.whenNameIsFree(change, reply: reply) { [self] claim, _, reply in
-            make(change, under: claim, reply: reply, maker)
+        nameRequests.run(self, .making(change), mayRetry: canRetry, reply: reply) { () throws(Errno) in
+            Facts(change: change, maker: maker)
         }
+    }
+}
+
+extension MakeNode: NameOperation {
+    struct Facts: NameFacts {
+        let change: NameChange
+        let maker: Maker
     }
 
-    /// Makes the node, sends the events and ends the claim before it answers. A request that follows the answer must find them
-    /// done.
-    private func make(
-        _ change: NameChange, under claim: ClaimID?, reply: consuming Reply, _ maker: Maker
-    ) {
-        let (directory, name, caller) = (change.directory, change.name, change.caller)
-        coordinator.clearRetryMark(caller)
-        defer { ThreadIdentity.becomeDaemon() }
-        do throws(Errno) {
-            nameRequests.impersonate(caller)
-            sourceWatch.noteOwn(name, in: directory)
-            let below = try directory.descriptor()
-            let status = try name.withName { (name) throws(Errno) in
-                try maker(below.descriptor, name)
-                return try below.descriptor.status(of: name)
-            }
-            saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
-            let node = nodes.introduce(status, as: name, in: directory)
-            if status.linkCount > 1 {
-                cleanWriters.refreshBaselines(of: node)
-                node.noteOtherName(name, in: directory)
-                events.noteNames(of: node)
-            }
-            let outcome = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
-            if !outcome.isSave { events.noteCreation(of: node, change, under: claim) }
-            if outcome.isDocument { events.noteChange(of: node, .write(.updating), byThread: caller.thread) }
-            if let fill = outcome.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
-            engine.journal.note(.created, at: Engine.now, by: change.subject)
-            if let claim { engine.end(claim) }
-            lookups.answer(
-                node, status, attributes: attributeReplies.validity(of: node, to: caller.thread), reply: reply
-            )
-        } catch {
-            if let claim { engine.end(claim) }
-            reply.fail(error)
-        }
+    struct Outcome {
+        let node: Node
+        let status: FileStatus
+        let recognised: CreationOutcome
     }
+
+    static var makesFile: Bool { true }
+
+    func lockRequest(for facts: Facts, after former: ClaimedRequest?) -> ClaimedRequest? {
+        nameRequests.lockRequest(for: facts.change)
+    }
+
+    func begin(_ facts: Facts, _ step: NameStep?) {
+        nameRequests.impersonate(facts.change.caller)
+        sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)
+    }
+
+    func apply(_ facts: Facts) throws(Errno) -> Outcome {
+        let (name, directory, caller) = (facts.change.name, facts.change.directory, facts.change.caller)
+        let below = try directory.descriptor()
+        let status = try name.withName { (name) throws(Errno) in
+            try facts.maker(below.descriptor, name)
+            return try below.descriptor.status(of: name)
+        }
+        saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
+        let node = nodes.introduce(status, as: name, in: directory)
+        if status.linkCount > 1 {
+            cleanWriters.refreshBaselines(of: node)
+            node.noteOtherName(name, in: directory)
+            events.noteNames(of: node)
+        }
+        let recognised = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
+        return Outcome(node: node, status: status, recognised: recognised)
+    }
+
+    func publish(_ outcome: inout Outcome, of facts: Facts, _ step: NameStep?) {
+        let (node, recognised, thread) = (outcome.node, outcome.recognised, facts.change.caller.thread)
+        if !recognised.isSave { events.noteCreation(of: node, facts.change, under: step?.claim) }
+        if recognised.isDocument { events.noteChange(of: node, .write(.updating), byThread: thread) }
+        if let fill = recognised.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
+        engine.journal.note(.created, at: Engine.now, by: facts.change.subject)
+    }
+
+    func answer(_ outcome: Outcome, of facts: Facts, _ step: NameStep?, reply: consuming Reply) {
+        let validity = attributeReplies.validity(of: outcome.node, to: facts.change.caller.thread)
+        lookups.answer(outcome.node, outcome.status, attributes: validity, reply: reply)
+    }
+
+    func finish(_ scope: Void, _ facts: Facts) { ThreadIdentity.becomeDaemon() }
 }

@@ -7,7 +7,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// The steps that requests for names have in common: the claim of a free name, and the contents that a step endangers.
+/// Takes the steps of requests that change names (``NameOperation``).
 final class NameRequests: Sendable {
     /// Makes files as the requester, if the current thread cannot.
     let makers: WorkerPool
@@ -40,27 +40,90 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// The step that makes a new name. It receives the claim to end, if any, and whether that claim was granted over another.
-    typealias NameStep = @Sendable (ClaimID?, Bool, consuming Reply) -> Void
+    /// Takes the steps of a request, in the order of ``NameOperation``. `resolve` reads what the names lead to.
+    func run<Operation: NameOperation>(
+        _ operation: Operation, _ kind: ClaimedRequest.Kind, mayRetry: Bool = true, reply: consuming Reply,
+        resolve: () throws(Errno) -> Operation.Facts
+    ) {
+        let caller = reply.caller
+        guard let reply = retryIfStale(kind, caller, unless: !mayRetry, reply) else { return }
+        let former = coordinator.takeRetriedRequest(kind, by: caller)
+        let facts: Operation.Facts
+        do throws(Errno) { facts = try resolve() } catch {
+            coordinator.abandon(former)
+            coordinator.clearRetryMark(caller)
+            return reply.fail(error)
+        }
+        guard
+            let reply = coordinator.retryIfRenamedOutOfBand(
+                caller, toFind: facts.visits, unless: former != nil, reply)
+        else { return }
+        operation.prepare(facts)
+        guard let request = operation.lockRequest(for: facts, after: former) else {
+            coordinator.giveUp(former)
+            return carryOut(operation, facts, nil, reply: reply)
+        }
+        let save = request.save
+        // A retried request uses the claim it made before ESTALE.
+        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
+            let step = NameStep(claim: request.claim, isForced: grant.basis == .proceeded, save: save)
+            if Operation.makesFile {
+                return asRequester(under: request.claim, in: facts.change.directory, reply) { [self] reply in
+                    carryOut(operation, facts, step, reply: reply)
+                }
+            }
+            let files = operation.endangered(by: facts, save)
+            preserve(files, request, grant, reply: reply) { [self] reply in
+                carryOut(operation, facts, step, reply: reply)
+            }
+        }
+    }
 
-    /// Waits for claims on a name that does not exist yet, or on the package around it.
+    /// Answers ESTALE if the directory of a name was renamed out of band.
+    private func retryIfStale(
+        _ kind: ClaimedRequest.Kind, _ caller: Caller, unless isFinal: Bool, _ reply: consuming Reply
+    ) -> Reply? {
+        switch kind {
+        case .resizing: return reply
+        case .making(let change), .removing(let change):
+            return coordinator.retryIfRenamedOutOfBand(
+                caller, from: change.directory, unless: isFinal, reply)
+        case .renaming(let from, let to):
+            guard
+                let reply = coordinator.retryIfRenamedOutOfBand(
+                    caller, from: from.directory, unless: isFinal, reply)
+            else { return nil }
+            return coordinator.retryIfRenamedOutOfBand(caller, from: to.directory, unless: isFinal, reply)
+        }
+    }
+
+    /// Takes a step that is granted, or that needs no claim.
+    private func carryOut<Operation: NameOperation>(
+        _ operation: Operation, _ facts: Operation.Facts, _ step: NameStep?, reply: consuming Reply
+    ) {
+        coordinator.clearRetryMark(facts.change.caller)
+        let scope = operation.begin(facts, step)
+        defer { operation.finish(scope, facts) }
+        var outcome: Operation.Outcome
+        do throws(Errno) { outcome = try operation.apply(facts) } catch {
+            operation.revert(facts)
+            if Operation.makesFile, let step { engine.end(step.claim) }
+            return operation.fail(reply, error)
+        }
+        operation.publish(&outcome, of: facts, step)
+        if let step, operation.endsClaimBeforeAnswer(facts) { engine.end(step.claim) }
+        operation.answer(outcome, of: facts, step, reply: reply)
+    }
+
+    /// The request for a new name; nil if no program waits for it.
     ///
     /// The kernel retries a request that was answered ESTALE, and may then find something else under the name. So its claim
     /// ends when it is granted. The retried request makes its step under a new claim, which is granted at once.
-    func whenNameIsFree(_ change: NameChange, reply: consuming Reply, then step: @escaping NameStep) {
-        let former = coordinator.takeRetriedRequest(.making(change), by: change.caller)
-        guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else {
-            coordinator.giveUp(former)
-            return step(nil, false, reply)
-        }
-        let request = ClaimedRequest(
+    func lockRequest(for change: NameChange) -> ClaimedRequest? {
+        guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else { return nil }
+        return ClaimedRequest(
             .making(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), by: change.caller.thread,
             processes: processes)
-        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            asRequester(under: request.claim, in: change.directory, reply) { reply in
-                step(request.claim, grant.basis == .proceeded, reply)
-            }
-        }
     }
 
     /// The claim for a name under which a program awaits or already has a document.
@@ -105,13 +168,13 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
-    /// Takes a step that changes names, and ends its claim unless the step did. Contents that the step would destroy are
-    /// preserved first: those of a file that others write to, or that its presenters did not relinquish. Files that are only
-    /// put aside lose nothing yet, since their writers go on with them.
-    func preserveThenApply(
-        _ request: ClaimedRequest, _ grant: Grant, endangering node: Node?, puttingAside others: [Node] = [],
-        reply: consuming Reply, _ step: @escaping @Sendable (consuming Reply) -> Void
+    /// Preserves the contents that a step would destroy: those of a file that others write to, or that its presenters did not
+    /// relinquish. Then takes the step, and ends its claim unless the step did.
+    private func preserve(
+        _ files: EndangeredFiles, _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
+        then step: @escaping @Sendable (consuming Reply) -> Void
     ) {
+        let (node, others) = (files.replaced, files.aside)
         let (writers, hasUnseen) = strangers(writingTo: node, passedBy: request, grant)
         let isUnanswered = !grant.unanswered.isEmpty
         let isSavedForLook = node.map { unsavedStats.hasUnreadSave($0.item, by: request.thread) } ?? false

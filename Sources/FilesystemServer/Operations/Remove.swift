@@ -58,46 +58,11 @@ final class Remove: Sendable {
         guard let directory = nodes[parent] else { return reply.fail(.stale) }
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
-        guard let reply = coordinator.retryIfRenamedOutOfBand(change.caller, from: directory, reply) else {
-            return
-        }
-        let former = coordinator.takeRetriedRequest(.removing(change), by: change.caller)
-        // Entries of the directory were deleted first.
-        if isDirectory { events.submitDeferredDeletions(in: directory, name) }
-        let status: FileStatus
-        do throws(Errno) {
-            status = try directory.descriptor().descriptor.status(of: name)
-        } catch {
-            coordinator.giveUp(former)
-            coordinator.clearRetryMark(change.caller)
-            return reply.fail(error)
-        }
-        let known = nodes[FileKey(status)]
-        if let known { closer.closeLingering(on: known) }
-        saveLifecycle.noteUse(of: known, by: change.caller.thread)
-        guard let node = known, isRemovalOfDocument(change, node, status, isDirectory: isDirectory) else {
-            coordinator.giveUp(former)
-            return applyRemoval(
-                RemovalFacts(change, known, status, isDirectory: isDirectory), reply: reply)
-        }
-        let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
-        let isAskedLater = save?.consultation == .afterwards
-        // Presenters of directories above may not know yet that this name exists.
-        let place =
-            engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
-        let part = ClaimRequest.Part(
-            node.item,
-            AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate || isAskedLater), at: place
-        )
-        let request = ClaimedRequest(
-            .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
-            isInPackage: places.isInPackage(directory), by: change.caller.thread, processes: processes)
-        let removal = RemovalFacts(change, node, status, isDirectory: isDirectory, save: save)
-        // A retried request uses the claim it made before ESTALE.
-        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            nameRequests.preserveThenApply(request, grant, endangering: node, reply: reply) { [self] reply in
-                applyRemoval(removal, under: request.claim, reply: reply)
-            }
+        nameRequests.run(self, .removing(change), reply: reply) { () throws(Errno) in
+            // Entries of the directory were deleted first.
+            if isDirectory { events.submitDeferredDeletions(in: directory, name) }
+            let status = try directory.descriptor().descriptor.status(of: name)
+            return RemovalFacts(change, nodes[FileKey(status)], status, isDirectory: isDirectory)
         }
     }
 
@@ -119,55 +84,6 @@ final class Remove: Sendable {
         if node.itemClass == .database { return isPresented }
         // The contents stay under another name, and presenters know the file by one of its names.
         return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
-    }
-
-    /// `claim` is the claim for which the presenters were asked, if there is one.
-    private func applyRemoval(_ removal: RemovalFacts, under claim: ClaimID? = nil, reply: consuming Reply)
-    {
-        let (change, node, status) = (removal.change, removal.node, removal.status)
-        coordinator.clearRetryMark(change.caller)
-        sourceWatch.noteOwn(change.name, in: change.directory)
-        let isVacating = removal.save?.evidence != nil
-        if isVacating { saves.beginStep(in: change.directory.id) }
-        defer { if isVacating { saveLifecycle.endStep(in: change.directory) } }
-        do throws(Errno) {
-            try node?.keepAsOrphan(ifLastNameOf: status)
-            let below = try change.directory.descriptor()
-            try change.name.withName { (name) throws(Errno) in
-                try below.descriptor.remove(name, isDirectory: removal.isDirectory)
-            }
-        } catch {
-            node?.cancelOrphan()
-            return reply.fail(error)
-        }
-        engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
-        if status.isRegularFile { saveLifecycle.noteDeparture(of: change) }
-        if let node {
-            let isLast = removal.isDirectory || status.linkCount <= 1
-            let isKnown = isLast || node.isCalled(change.name, in: change.directory)
-            if !isLast { cleanWriters.refreshBaselines(of: node) }
-            identity.removeName(node, change.name, in: change.directory, wasLast: isLast)
-            if let save = removal.save, let evidence = save.evidence {
-                saveLifecycle.openPendingSave(
-                    change.name, in: change.directory, of: node, isGone: true, by: save.saver,
-                    evidence: evidence, audience: save.audience, thread: change.caller.thread)
-            } else if removal.save?.consultation == .afterwards, !documents.isTracked(node.item) {
-                events.deferDeletion(of: change)
-            } else if isKnown {
-                identity.loseDocument(of: node, called: change, under: claim)
-            } else {
-                // The document still has its name; presenters of the directory receive the event for the other name.
-                events.noteNames(of: node)
-                events.noteDeletion(ofUnknown: change)
-            }
-        }
-        // A request that follows the answer must find this claim ended and its events sent. Without aware clients no program
-        // can reach a file without a name, so the answer comes first (D96); see `preserveThenApply`.
-        if let claim, engine.hasAwareClients || status.linkCount > 1 { engine.end(claim) }
-        reply.succeed()
-        // Closing the backing file frees its blocks, which takes longest of all. Close it now, after the answer, and not when
-        // the kernel forgets the file.
-        if status.linkCount <= 1 { node?.closeBackingIfUnused() }
     }
 
     private func assessSave(ofUnlinking change: NameChange, _ node: Node, _ status: FileStatus)
@@ -203,24 +119,108 @@ final class Remove: Sendable {
     }
 }
 
+extension Remove: NameOperation {
+    func prepare(_ facts: RemovalFacts) {
+        if let node = facts.node { closer.closeLingering(on: node) }
+        saveLifecycle.noteUse(of: facts.node, by: facts.change.caller.thread)
+    }
+
+    func lockRequest(for facts: RemovalFacts, after former: ClaimedRequest?) -> ClaimedRequest? {
+        let (change, status) = (facts.change, facts.status)
+        guard let node = facts.node,
+            isRemovalOfDocument(change, node, status, isDirectory: facts.isDirectory)
+        else { return nil }
+        let directory = change.directory
+        let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
+        let isAskedLater = save?.consultation == .afterwards
+        // Presenters of directories above may not know yet that this name exists.
+        let place =
+            engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
+        let part = ClaimRequest.Part(
+            node.item,
+            AccessTable.removing(isSave: save?.evidence != nil || change.isPrivate || isAskedLater), at: place
+        )
+        return ClaimedRequest(
+            .removing(change), ClaimRequest(engine.makeClaimID(), .nameChange, part), save: save,
+            isInPackage: places.isInPackage(directory), by: change.caller.thread, processes: processes)
+    }
+
+    func endangered(by facts: RemovalFacts, _ save: SaveAssessment?) -> EndangeredFiles {
+        EndangeredFiles(replaced: facts.node)
+    }
+
+    /// Returns whether the name is vacated in the middle of a save.
+    func begin(_ facts: RemovalFacts, _ step: NameStep?) -> Bool {
+        sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)
+        let isVacating = step?.save?.evidence != nil
+        if isVacating { saves.beginStep(in: facts.change.directory.id) }
+        return isVacating
+    }
+
+    func apply(_ facts: RemovalFacts) throws(Errno) {
+        try facts.node?.keepAsOrphan(ifLastNameOf: facts.status)
+        let below = try facts.change.directory.descriptor()
+        try facts.change.name.withName { (name) throws(Errno) in
+            try below.descriptor.remove(name, isDirectory: facts.isDirectory)
+        }
+    }
+
+    func revert(_ facts: RemovalFacts) { facts.node?.cancelOrphan() }
+
+    func publish(_ outcome: inout Void, of facts: RemovalFacts, _ step: NameStep?) {
+        let (change, status, save) = (facts.change, facts.status, step?.save)
+        engine.journal.note(.unlinked, at: Engine.now, by: change.subject)
+        if status.isRegularFile { saveLifecycle.noteDeparture(of: change) }
+        guard let node = facts.node else { return }
+        let isLast = facts.isDirectory || status.linkCount <= 1
+        let isKnown = isLast || node.isCalled(change.name, in: change.directory)
+        if !isLast { cleanWriters.refreshBaselines(of: node) }
+        identity.removeName(node, change.name, in: change.directory, wasLast: isLast)
+        if let save, let evidence = save.evidence {
+            saveLifecycle.openPendingSave(
+                change.name, in: change.directory, of: node, isGone: true, by: save.saver,
+                evidence: evidence, audience: save.audience, thread: change.caller.thread)
+        } else if save?.consultation == .afterwards, !documents.isTracked(node.item) {
+            events.deferDeletion(of: change)
+        } else if isKnown {
+            identity.loseDocument(of: node, called: change, under: step?.claim)
+        } else {
+            // The document still has its name; presenters of the directory receive the event for the other name.
+            events.noteNames(of: node)
+            events.noteDeletion(ofUnknown: change)
+        }
+    }
+
+    /// Without aware clients no program can reach a file without a name, so the answer comes first (D96).
+    func endsClaimBeforeAnswer(_ facts: RemovalFacts) -> Bool {
+        engine.hasAwareClients || facts.status.linkCount > 1
+    }
+
+    func answer(_ outcome: Void, of facts: RemovalFacts, _ step: NameStep?, reply: consuming Reply) {
+        reply.succeed()
+        // Closing the backing file frees its blocks, which takes longest of all. Close it now, after the answer, and not when
+        // the kernel forgets the file.
+        if facts.status.linkCount <= 1 { facts.node?.closeBackingIfUnused() }
+    }
+
+    func finish(_ isVacating: Bool, _ facts: RemovalFacts) {
+        if isVacating { saveLifecycle.endStep(in: facts.change.directory) }
+    }
+}
+
 /// A name that is about to be removed, with its node and status.
 ///
 /// A class, because it is passed on often, and a struct of this size is copied each time.
-private final class RemovalFacts: Sendable {
+final class RemovalFacts: NameFacts {
     let change: NameChange
     let node: Node?
     let status: FileStatus
     let isDirectory: Bool
-    let save: SaveAssessment?
 
-    init(
-        _ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool,
-        save: SaveAssessment? = nil
-    ) {
+    init(_ change: NameChange, _ node: Node?, _ status: FileStatus, isDirectory: Bool) {
         self.change = change
         self.node = node
         self.status = status
         self.isDirectory = isDirectory
-        self.save = save
     }
 }

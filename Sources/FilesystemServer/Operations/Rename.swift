@@ -64,60 +64,8 @@ final class Rename: Sendable {
         }
         let from = NameChange(name.copy(), in: directory, caller: reply.caller)
         let to = NameChange(newName.copy(), in: newDirectory, caller: reply.caller)
-        guard let reply = coordinator.retryIfRenamedOutOfBand(from.caller, from: directory, reply) else {
-            return
-        }
-        guard let reply = coordinator.retryIfRenamedOutOfBand(to.caller, from: newDirectory, reply) else {
-            return
-        }
-        let former = coordinator.takeRetriedRequest(.renaming(from, to: to), by: from.caller)
-        let move: RenameFacts
-        do throws(Errno) {
-            move = try resolveRename(from, to, flags: flags)
-        } catch {
-            coordinator.abandon(former)
-            coordinator.clearRetryMark(from.caller)
-            return reply.fail(error)
-        }
-        guard
-            let reply = coordinator.retryIfRenamedOutOfBand(
-                from.caller, toFind: move.visits, unless: former != nil, reply)
-        else {
-            return
-        }
-        let node = move.node
-        for file in [node, move.target].compactMap(\.self) { closer.closeLingering(on: file) }
-        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
-            events.submitDeferredDeletions(in: target)
-        }
-        noteUseOfFiles(in: move, by: from.caller.thread)
-        // A log or a database keeps its class under a second name.
-        if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: to) }
-        if move.isExchange, let target = move.target { identity.claimForWriters(of: target, named: from) }
-        guard node !== move.target, isClaimed(move) else {
-            coordinator.giveUp(former)
-            return applyRename(move, nil, reply: reply)
-        }
-        let save = former?.save(of: node) ?? assessSave(of: move)
-        guard let wanted = self.request(for: move, of: node, isSave: save?.keepsName ?? false) else {
-            coordinator.giveUp(former)
-            return applyRename(move, nil, reply: reply)
-        }
-        let request = ClaimedRequest(
-            .renaming(from, to: to), wanted, save: save,
-            isInPackage: places.isInPackage(from.directory) || places.isInPackage(to.directory),
-            by: from.caller.thread, processes: processes)
-        coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
-            let isSave = save?.keepsName ?? false
-            // A save that first puts the document aside, or exchanges it, is going to remove it.
-            let aside = move.isExchange ? [node, move.target].compactMap(\.self) : isSave ? [node] : []
-            let replaced = move.isExchange ? nil : move.target
-            nameRequests.preserveThenApply(
-                request, grant, endangering: replaced, puttingAside: aside, reply: reply
-            ) {
-                [self] reply in
-                applyRename(move, save, under: request.claim, reply: reply)
-            }
+        nameRequests.run(self, .renaming(from, to: to), reply: reply) { () throws(Errno) in
+            try resolveRename(from, to, flags: flags)
         }
     }
 
@@ -196,61 +144,6 @@ final class Rename: Sendable {
     private func isTracked(_ node: Node, _ status: FileStatus, elsewhereThan place: NameChange) -> Bool {
         status.linkCount > 1 && !status.isDirectory && node.isTracked
             && !node.isCalled(place.name, in: place.directory)
-    }
-
-    private func applyRename(
-        _ move: RenameFacts, _ save: SaveAssessment?, under claim: ClaimID? = nil, reply: consuming Reply
-    ) {
-        coordinator.clearRetryMark(move.from.caller)
-        sourceWatch.noteOwn(move.from.name, in: move.from.directory)
-        sourceWatch.noteOwn(move.to.name, in: move.to.directory)
-        let isVacating = save?.evidence != nil
-        if isVacating { saves.beginStep(in: move.from.directory.id) }
-        let renames = move.node.renames
-        renames.begin()
-        let directories = directoriesRenamed(by: move)
-        for (directory, former) in directories { places.beginRename(of: directory, from: former) }
-        defer { for (directory, _) in directories { places.endRename(of: directory) } }
-        var isUnderWay = true
-        defer { if isUnderWay { renames.end() } }
-        defer { if isVacating { saveLifecycle.endStep(in: move.from.directory) } }
-        do throws(Errno) {
-            if let status = move.targetStatus, !move.isExchange {
-                try move.target?.keepAsOrphan(ifLastNameOf: status)
-            }
-            let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
-            try move.from.name.withName { (name) throws(Errno) in
-                try move.to.name.withName { (newName) throws(Errno) in
-                    try below.descriptor.rename(name, to: newName, in: newBelow.descriptor, flags: move.flags)
-                }
-            }
-        } catch {
-            if !move.isExchange { move.target?.cancelOrphan() }
-            for node in [move.node, move.target].compactMap(\.self) { identity.giveUpClaims(of: node) }
-            return reply.fail(error)
-        }
-        engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
-        if move.status.isRegularFile, !move.isExchange { saveLifecycle.noteDeparture(of: move.from) }
-        saveLifecycle.noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
-        cleanWriters.refreshBaselines(of: move.node)
-        if let target = move.target { cleanWriters.refreshBaselines(of: target) }
-        publishRename(move, save, under: claim)
-        renames.end()
-        isUnderWay = false
-        // A request that follows the answer must find this claim ended and its events sent.
-        if let claim { engine.end(claim) }
-        // An open racing with this rename was not in the handle table yet; give its handle a claim now.
-        if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
-        if move.isExchange, let target = move.target {
-            identity.claimForWriters(of: target, named: move.from)
-        }
-        reply.succeed()
-        if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
-            move.target?.closeBackingIfUnused()
-        }
-        guard !move.visits.isEmpty else { return }
-        invalidateName(of: move.to)
-        if move.isExchange { invalidateName(of: move.from) }
     }
 
     /// The renamed directories, with the names by which presenters know them.
@@ -441,7 +334,7 @@ final class Rename: Sendable {
         guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
         let node = move.node
         // A second link of a file that is tracked by its name says nothing about the document.
-        guard !isTracked(node, move.status, elsewhereThan: move.from) else { return nil }
+        guard !move.isOfOtherLink else { return nil }
         // The caller may fill a name with this file that it vacated before.
         guard
             saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
@@ -464,5 +357,107 @@ final class Rename: Sendable {
                 isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver, at: Engine.now)
         }
         return saveLifecycle.save(by: saver, evidence, of: node, in: move.from.directory, thread)
+    }
+}
+
+extension Rename: NameOperation {
+    /// What a rename has begun.
+    struct Scope {
+        /// Whether a name is vacated in the middle of a save.
+        let isVacating: Bool
+        /// The directories that have other names than presenters know.
+        let directories: [(Node, former: NodeName)]
+    }
+
+    func prepare(_ move: RenameFacts) {
+        let node = move.node
+        closer.closeLingering(on: node)
+        if let target = move.target { closer.closeLingering(on: target) }
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            events.submitDeferredDeletions(in: target)
+        }
+        noteUseOfFiles(in: move, by: move.from.caller.thread)
+        // A log or a database keeps its class under a second name.
+        if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: move.to) }
+        if move.isExchange, let target = move.target {
+            identity.claimForWriters(of: target, named: move.from)
+        }
+    }
+
+    func lockRequest(for move: RenameFacts, after former: ClaimedRequest?) -> ClaimedRequest? {
+        guard move.node !== move.target, isClaimed(move) else { return nil }
+        let save = former?.save(of: move.node) ?? assessSave(of: move)
+        guard let wanted = request(for: move, of: move.node, isSave: save?.keepsName ?? false) else {
+            return nil
+        }
+        return ClaimedRequest(
+            .renaming(move.from, to: move.to), wanted, save: save,
+            isInPackage: places.isInPackage(move.from.directory) || places.isInPackage(move.to.directory),
+            by: move.from.caller.thread, processes: processes)
+    }
+
+    /// A save that first puts the document aside, or exchanges it, is going to remove it.
+    func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
+        if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
+        return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])
+    }
+
+    func begin(_ move: RenameFacts, _ step: NameStep?) -> Scope {
+        sourceWatch.noteOwn(move.from.name, in: move.from.directory)
+        sourceWatch.noteOwn(move.to.name, in: move.to.directory)
+        let isVacating = step?.save?.evidence != nil
+        if isVacating { saves.beginStep(in: move.from.directory.id) }
+        move.node.renames.begin()
+        let directories = directoriesRenamed(by: move)
+        for (directory, former) in directories { places.beginRename(of: directory, from: former) }
+        return Scope(isVacating: isVacating, directories: directories)
+    }
+
+    func apply(_ move: RenameFacts) throws(Errno) {
+        if let status = move.targetStatus, !move.isExchange {
+            try move.target?.keepAsOrphan(ifLastNameOf: status)
+        }
+        let (below, newBelow) = (try move.from.directory.descriptor(), try move.to.directory.descriptor())
+        try move.from.name.withName { (name) throws(Errno) in
+            try move.to.name.withName { (newName) throws(Errno) in
+                try below.descriptor.rename(name, to: newName, in: newBelow.descriptor, flags: move.flags)
+            }
+        }
+    }
+
+    func revert(_ move: RenameFacts) {
+        if !move.isExchange { move.target?.cancelOrphan() }
+        for node in [move.node, move.target].compactMap(\.self) { identity.giveUpClaims(of: node) }
+        move.node.renames.end()
+    }
+
+    func publish(_ outcome: inout Void, of move: RenameFacts, _ step: NameStep?) {
+        engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
+        if move.status.isRegularFile, !move.isExchange { saveLifecycle.noteDeparture(of: move.from) }
+        saveLifecycle.noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
+        cleanWriters.refreshBaselines(of: move.node)
+        if let target = move.target { cleanWriters.refreshBaselines(of: target) }
+        publishRename(move, step?.save, under: step?.claim)
+        move.node.renames.end()
+    }
+
+    func answer(_ outcome: Void, of move: RenameFacts, _ step: NameStep?, reply: consuming Reply) {
+        // An open racing with this rename was not in the handle table yet; give its handle a claim now.
+        if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
+        if move.isExchange, let target = move.target {
+            identity.claimForWriters(of: target, named: move.from)
+        }
+        reply.succeed()
+        if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
+            move.target?.closeBackingIfUnused()
+        }
+        guard !move.visits.isEmpty else { return }
+        invalidateName(of: move.to)
+        if move.isExchange { invalidateName(of: move.from) }
+    }
+
+    func finish(_ scope: Scope, _ move: RenameFacts) {
+        if scope.isVacating { saveLifecycle.endStep(in: move.from.directory) }
+        for (directory, _) in scope.directories { places.endRename(of: directory) }
     }
 }

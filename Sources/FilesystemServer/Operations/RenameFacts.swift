@@ -3,7 +3,7 @@ import FuseBridge
 import LinuxSystem
 
 /// A rename with its nodes and their status; a class, because a struct of this size would be copied each time it is passed on.
-final class RenameFacts: Sendable {
+final class RenameFacts: NameFacts {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
@@ -34,6 +34,8 @@ final class RenameFacts: Sendable {
         self.isOfOtherLink = isOfOtherLink
         self.isOverOtherLink = isOverOtherLink
     }
+
+    var change: NameChange { from }
 
     /// Whether the file has other names than the old name.
     var isOneOfSeveral: Bool { status.linkCount > 1 && !status.isDirectory }
