@@ -80,7 +80,7 @@ package final class Engine: Sendable {
     package let timers: Timers
     package let workers: WorkerPool
     package let log: @Sendable (String) -> Void
-    let state: Mutex<State>
+    private let state: Mutex<State>
     /// See ``hasAwareClients``; written under the lock.
     let activeClientsFlag = Atomic<Bool>(false)
     /// See ``isAnythingUnsaved``; written under the lock.
@@ -99,6 +99,12 @@ package final class Engine: Sendable {
         self.workers = workers
         self.log = log
         state = Mutex(State(arbiter: Arbiter(bounds: bounds)))
+    }
+
+    /// Runs a closure under the lock, for the engine's other files. No effect runs in it, and it releases no object.
+    @inline(__always)
+    func withState<Result: ~Copyable>(_ body: (inout State) -> sending Result) -> sending Result {
+        state.withLock { body(&$0) }
     }
 
     package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds) }

@@ -122,7 +122,7 @@ import func TestSupport.eventually
         #expect(grant.unanswered == [shown[0]])
         stage.engine.end(claim)
         try eventually(within: .seconds(20), "the share to be renewed") {
-            !stage.engine.state.withLock { $0.itemQuota.isSpent(7) }
+            !stage.engine.withState { $0.itemQuota.isSpent(7) }
         }
         try eventually(within: .seconds(10), "the news") {
             // Events of access sessions that went on come before it.

@@ -211,8 +211,8 @@ import func TestSupport.eventually
             Self.claim(stage, .read(), 1, by: UserProgram(own, of: Self.guest), own)
         }
         // They are counted together, and not one after the other.
-        #expect(stage.engine.state.withLock { $0.answersChargedAt.count } == 1)
-        let waiting = stage.engine.state.withLock { $0.arbiter.waiting(forGuest: Self.guest) }
+        #expect(stage.engine.withState { $0.answersChargedAt.count } == 1)
+        let waiting = stage.engine.withState { $0.arbiter.waiting(forGuest: Self.guest) }
         #expect(waiting.map(\.user) == [Self.guest])
         let other = StandInClaimant("cat", 101)
         claims.append(Self.claim(stage, .read(), 1, by: UserProgram(other, of: Self.owner), other))
@@ -223,7 +223,7 @@ import func TestSupport.eventually
             stage.engine.end(claim)
         }
         stage.engine.remove(presenters)
-        #expect(!stage.engine.state.withLock { $0.arbiter.owesAnswers(Self.guest) })
+        #expect(!stage.engine.withState { $0.arbiter.owesAnswers(Self.guest) })
     }
 
     @Test("`why` tells that a reader gave way because its user's time is used up, and how much that is")

@@ -145,7 +145,7 @@ import func TestSupport.eventually
             claims += Self.contest(stage, 1000 + number, by: reader, writer)
         }
         try eventually(within: .seconds(10), "looks") {
-            stage.engine.state.withLock { $0.observations.count >= 40 }
+            stage.engine.withState { $0.observations.count >= 40 }
         }
         let reader = HungReader(
             StandInClaimant("tail", 90, of: Self.guest), of: Self.guest, on: pool, released)
@@ -167,7 +167,7 @@ import func TestSupport.eventually
         }
         released.release()
         try eventually(within: .seconds(10), "all looks") {
-            stage.engine.state.withLock { $0.observations.count == 0 }
+            stage.engine.withState { $0.observations.count == 0 }
         }
     }
 }

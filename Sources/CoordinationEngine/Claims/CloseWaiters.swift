@@ -19,20 +19,27 @@ extension Engine {
     /// Also called after `trailing`, as the program may leave them open. Returns false, without a call, if there are
     /// no such handles.
     package func whenClosed(_ claim: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
-        let isOpen = state.withLock { state in
-            let handles = state.arbiter.handles(within: claim)
-            if !handles.isEmpty { state.closeWaiters[claim] = CloseWaiter(handles: Set(handles), tell: tell) }
-            return !handles.isEmpty
-        }
-        guard isOpen else { return false }
+        guard withState({ $0.addCloseWaiter(for: claim, tell: tell) }) else { return false }
         timers.schedule(at: (Self.now + bounds.trailing).nanoseconds) { [self] in
-            state.withLock { $0.closeWaiters.removeValue(forKey: claim) }?.tell()
+            withState { $0.takeCloseWaiter(of: claim) }?.tell()
         }
         return true
     }
 }
 
 extension Engine.State {
+    /// Returns false if no handles were opened within the access.
+    mutating func addCloseWaiter(for access: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
+        let handles = arbiter.handles(within: access)
+        guard !handles.isEmpty else { return false }
+        closeWaiters[access] = Engine.CloseWaiter(handles: Set(handles), tell: tell)
+        return true
+    }
+
+    mutating func takeCloseWaiter(of access: ClaimID) -> Engine.CloseWaiter? {
+        closeWaiters.removeValue(forKey: access)
+    }
+
     /// Removes an ended claim. Returns the waiters that waited for nothing else.
     mutating func takeCloseWaiters(_ claim: ClaimID) -> [Engine.CloseWaiter] {
         if closeWaiters.isEmpty { return [] }

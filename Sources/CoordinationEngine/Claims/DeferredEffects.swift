@@ -40,7 +40,7 @@ extension Engine {
     func dispatch(_ event: ArbiterEvent?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool
     {
         let now = Self.now
-        let (deferredEffects, dropped, isHandled): ([DeferredEffect], EventContext, Bool) = state.withLock {
+        let (deferredEffects, dropped, isHandled): ([DeferredEffect], EventContext, Bool) = withState {
             state in
             let isHandled = isTrue()
             if let event, isHandled {

@@ -10,7 +10,7 @@ extension Engine {
 
     /// Whether an event of an item at a place concerns a presenter: of the item, above it or below it.
     package func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
-        state.withLock { $0.arbiter.hasInterestedPresenter(of: item, at: place) }
+        withState { $0.arbiter.hasInterestedPresenter(of: item, at: place) }
     }
 
     /// Whether presenters of a directory above must be asked before a program deletes an item.
@@ -18,43 +18,43 @@ extension Engine {
         -> Bool
     {
         hasAwareClients
-            && state.withLock {
+            && withState {
                 $0.arbiter.mustAskPresentersAbove(aboutDeletionOf: item, at: place, by: party)
             }
     }
 
     /// Whether a program works for a presenter that an event of an item at a place concerns.
     package func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
-        state.withLock { $0.arbiter.hasInterestedPresenter(of: item, at: place, by: party) }
+        withState { $0.arbiter.hasInterestedPresenter(of: item, at: place, by: party) }
     }
 
     /// Whether an aware access to an item belongs to its name, and stays with the name when the item is moved.
     package func awaitsReplacement(_ item: ItemID) -> Bool {
-        hasAwareClients && state.withLock { $0.arbiter.awaitsReplacement(item) }
+        hasAwareClients && withState { $0.arbiter.awaitsReplacement(item) }
     }
 
-    package func isPresented(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPresented(item) } }
+    package func isPresented(_ item: ItemID) -> Bool { withState { $0.arbiter.isPresented(item) } }
 
     /// Whether a program works for a presenter of an item.
     package func isPresented(_ item: ItemID, by party: Party) -> Bool {
-        state.withLock { $0.arbiter.isPresented(item, by: party) }
+        withState { $0.arbiter.isPresented(item, by: party) }
     }
 
     /// Whether any item in a directory is presented.
     package func isAnythingPresented(in directory: ItemID) -> Bool {
-        hasAwareClients && state.withLock { $0.arbiter.isAnythingPresented(in: directory) }
+        hasAwareClients && withState { $0.arbiter.isAnythingPresented(in: directory) }
     }
 
     /// The claimants of an item, the oldest first.
     package func claimants(on item: ItemID, atMost limit: Int) -> [any Claimant] {
-        state.withLock { state in
+        withState { state in
             state.arbiter.claims(on: item, atMost: limit).compactMap { state.claims[$0]?.claimant }
         }
     }
 
     /// Whether a party works for a presenter that has not answered a question about an item.
     package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
-        state.withLock { $0.arbiter.owesAnswer(party, about: item) }
+        withState { $0.arbiter.owesAnswer(party, about: item) }
     }
 
     /// A directory exists, after its parent, or has become or ceased to be a package.
@@ -133,7 +133,7 @@ extension Engine {
         _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
     ) -> (Party, ClaimID?) {
         guard hasAwareClients, party.process != nil else { return (party, claim) }
-        let around = state.withLock { $0.arbiter.enclosingWrite(of: party, on: item, at: place) }
+        let around = withState { $0.arbiter.enclosingWrite(of: party, on: item, at: place) }
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 

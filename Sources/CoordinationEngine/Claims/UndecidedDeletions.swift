@@ -20,12 +20,8 @@ extension Engine {
         of item: ItemID, at place: Place, by party: Party, within claim: ClaimID?
     ) -> Bool {
         guard let claim else { return false }
-        return state.withLock { state in
-            guard state.arbiter.mayMove(claim, item) else { return false }
-            // An access has few items, and each is listed once.
-            state.undecidedDeletions[claim, default: []].removeAll { $0.item == item }
-            state.undecidedDeletions[claim]?.append(UndecidedDeletion(item: item, place: place, party: party))
-            return true
+        return withState { state in
+            state.addUndecided(UndecidedDeletion(item: item, place: place, party: party), within: claim)
         }
     }
 
@@ -33,36 +29,49 @@ extension Engine {
     /// happened.
     func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
         guard hasAwareClients else { return nil }
-        return state.withLock { state in
-            if state.undecidedDeletions.isEmpty { return nil }
-            for (claim, deletions) in state.undecidedDeletions {
-                guard let index = deletions.firstIndex(where: { $0.item == item }) else { continue }
-                state.undecidedDeletions[claim]?.remove(at: index)
-                if deletions.count == 1 { state.undecidedDeletions[claim] = nil }
-                return (deletions[index], claim)
-            }
-            return nil
-        }
+        return withState { $0.takeUndecided(of: item) }
     }
 
     /// Another file is the document now; the deletion may name either item.
     func noteRestoration(of document: ItemID, or incoming: ItemID) {
         guard hasAwareClients else { return }
-        state.withLock { state in
-            if state.undecidedDeletions.isEmpty { return }
-            for claim in state.undecidedDeletions.keys {
-                state.undecidedDeletions[claim] = state.undecidedDeletions[claim]?.map { deletion in
-                    guard deletion.item == document || deletion.item == incoming else { return deletion }
-                    var deletion = deletion
-                    (deletion.item, deletion.isRestored) = (document, true)
-                    return deletion
-                }
-            }
-        }
+        withState { $0.restoreUndecided(of: document, or: incoming) }
     }
 }
 
 extension Engine.State {
+    /// Returns false if the access may announce no move of the item: then the deletion is final.
+    mutating func addUndecided(_ deletion: UndecidedDeletion, within claim: ClaimID) -> Bool {
+        guard arbiter.mayMove(claim, deletion.item) else { return false }
+        // An access has few items, and each is listed once.
+        undecidedDeletions[claim, default: []].removeAll { $0.item == deletion.item }
+        undecidedDeletions[claim]?.append(deletion)
+        return true
+    }
+
+    mutating func takeUndecided(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
+        if undecidedDeletions.isEmpty { return nil }
+        for (claim, deletions) in undecidedDeletions {
+            guard let index = deletions.firstIndex(where: { $0.item == item }) else { continue }
+            undecidedDeletions[claim]?.remove(at: index)
+            if deletions.count == 1 { undecidedDeletions[claim] = nil }
+            return (deletions[index], claim)
+        }
+        return nil
+    }
+
+    mutating func restoreUndecided(of document: ItemID, or incoming: ItemID) {
+        if undecidedDeletions.isEmpty { return }
+        for claim in undecidedDeletions.keys {
+            undecidedDeletions[claim] = undecidedDeletions[claim]?.map { deletion in
+                guard deletion.item == document || deletion.item == incoming else { return deletion }
+                var deletion = deletion
+                (deletion.item, deletion.isRestored) = (document, true)
+                return deletion
+            }
+        }
+    }
+
     /// An access is about to end: its undecided deletions are final.
     mutating func decideDeletions(within claim: ClaimID, at now: Instant) {
         if undecidedDeletions.isEmpty { return }

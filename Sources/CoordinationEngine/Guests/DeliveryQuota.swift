@@ -57,7 +57,7 @@ extension Engine {
     /// Pauses the presenters of a mailbox, because the connection cannot send its messages. They receive no notices
     /// of subitems.
     package func pause(_ mailbox: Mailbox) {
-        state.withLock { state in pause(mailbox, at: Self.now, in: &state) }
+        withState { $0.pause(mailbox, at: Self.now) }
         dispatch(nil)
     }
 
@@ -68,87 +68,96 @@ extension Engine {
     package func resume(
         _ mailbox: Mailbox, behind: Set<PresenterID> = [], told: Set<PresenterID> = []
     ) {
-        state.withLock { state in
-            guard mailbox.isPaused else { return }
-            mailbox.setPaused(false)
-            let spent = state.presenters(where: {
-                $0.mailbox === mailbox && state.subitemQuota.isSpent($0.guest)
-            })
-            state.subitemQuota.addBehind(behind.intersection(spent))
-            let ids = state.presenters(where: {
-                $0.mailbox === mailbox && !state.subitemQuota.isSpent($0.guest)
-            })
-            // The mailbox may have been paused again before the quota of some was renewed.
-            let all = behind.union(state.subitemQuota.takeBehind(ids))
-            state.arbiter.handle(.resumed(ids, behind: all, told: told), at: Self.now, into: &state.effects)
-        }
+        withState { $0.resume(mailbox, behind: behind, told: told, at: Self.now) }
         dispatch(nil)
-    }
-
-    private func pause(_ mailbox: Mailbox, at now: Instant, in state: inout State) {
-        if mailbox.isPaused { return }
-        mailbox.setPaused(true)
-        let ids = state.presenters { $0.mailbox === mailbox }
-        state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
     }
 
     /// Applies the guest's pauses to a new presenter. This happens under one lock, as the others may be resumed at
     /// the same time.
     func pauseIfQuotaSpent(_ presenter: PresenterID) {
-        state.withLock { state in
-            guard let entry = state.presenters[presenter] else { return }
-            if entry.mailbox.isPaused || state.subitemQuota.isSpent(entry.guest) {
-                state.arbiter.handle(.paused([presenter]), at: Self.now, into: &state.effects)
-            }
-            if state.itemQuota.isSpent(entry.guest) {
-                state.arbiter.handle(.muted([presenter]), at: Self.now, into: &state.effects)
-            }
-        }
+        withState { $0.pauseIfQuotaSpent(presenter, at: Self.now) }
         dispatch(nil)
     }
 
     /// After an event, pauses presenters with too full mailboxes or spent quotas.
     func pauseOverQuota(at now: Instant, in state: inout State) -> [DeferredEffect] {
-        for mailbox in state.messageBatch.overfull { pause(mailbox, at: now, in: &state) }
+        for mailbox in state.messageBatch.overfull { state.pause(mailbox, at: now) }
         state.messageBatch.overfull = []
         let pauses: [DeferredEffect] = state.arbiter.takeSubitemEventCounts().compactMap { guest, count in
             guard let end = state.subitemQuota.charge(guest, count, at: now) else { return nil }
-            let ids = state.presenters { $0.guest == guest }
-            state.arbiter.handle(.paused(ids), at: now, into: &state.effects)
+            state.pausePresenters(of: guest, at: now)
             return .call { [self] in timers.schedule(at: end.nanoseconds) { [self] in renew(guest) } }
         }
         let mutes: [DeferredEffect] = state.arbiter.takeOwnEventCounts().compactMap { guest, count in
             guard let end = state.itemQuota.charge(guest, count, at: now) else { return nil }
-            let ids = state.presenters { $0.guest == guest }
-            state.arbiter.handle(.muted(ids), at: now, into: &state.effects)
+            state.mutePresenters(of: guest, at: now)
             return .call { [self] in timers.schedule(at: end.nanoseconds) { [self] in unmute(guest) } }
         }
         return pauses + mutes
     }
 
     private func unmute(_ guest: UInt32) {
-        state.withLock { state in
-            state.itemQuota.renew(guest)
-            let ids = state.presenters { $0.guest == guest }
-            state.arbiter.handle(.unmuted(ids), at: Self.now, into: &state.effects)
-        }
+        withState { $0.unmutePresenters(of: guest, at: Self.now) }
         dispatch(nil)
     }
 
     private func renew(_ guest: UInt32) {
-        state.withLock { state in
-            state.subitemQuota.renew(guest)
-            let ids = state.presenters { $0.guest == guest && !$0.mailbox.isPaused }
-            let behind = state.subitemQuota.takeBehind(ids)
-            state.arbiter.handle(
-                .resumed(ids, behind: behind, told: []), at: Self.now, into: &state.effects)
-        }
+        withState { $0.resumePresenters(of: guest, at: Self.now) }
         dispatch(nil)
     }
 }
 
+// The transitions of a mailbox (open, paused) and of a guest's quotas (left, spent). The arbiter is told of each.
 extension Engine.State {
-    fileprivate func presenters(where matches: (PresenterEntry) -> Bool) -> [PresenterID] {
+    fileprivate mutating func pause(_ mailbox: Mailbox, at now: Instant) {
+        if mailbox.isPaused { return }
+        mailbox.setPaused(true)
+        let ids = presenters { $0.mailbox === mailbox }
+        arbiter.handle(.paused(ids), at: now, into: &effects)
+    }
+
+    fileprivate mutating func resume(
+        _ mailbox: Mailbox, behind: Set<PresenterID>, told: Set<PresenterID>, at now: Instant
+    ) {
+        guard mailbox.isPaused else { return }
+        mailbox.setPaused(false)
+        let spent = presenters(where: { $0.mailbox === mailbox && subitemQuota.isSpent($0.guest) })
+        subitemQuota.addBehind(behind.intersection(spent))
+        let ids = presenters(where: { $0.mailbox === mailbox && !subitemQuota.isSpent($0.guest) })
+        // The mailbox may have been paused again before the quota of some was renewed.
+        let all = behind.union(subitemQuota.takeBehind(ids))
+        arbiter.handle(.resumed(ids, behind: all, told: told), at: now, into: &effects)
+    }
+
+    fileprivate mutating func pauseIfQuotaSpent(_ presenter: PresenterID, at now: Instant) {
+        guard let entry = presenters[presenter] else { return }
+        if entry.mailbox.isPaused || subitemQuota.isSpent(entry.guest) {
+            arbiter.handle(.paused([presenter]), at: now, into: &effects)
+        }
+        if itemQuota.isSpent(entry.guest) { arbiter.handle(.muted([presenter]), at: now, into: &effects) }
+    }
+
+    fileprivate mutating func pausePresenters(of guest: UInt32, at now: Instant) {
+        arbiter.handle(.paused(presenters { $0.guest == guest }), at: now, into: &effects)
+    }
+
+    fileprivate mutating func resumePresenters(of guest: UInt32, at now: Instant) {
+        subitemQuota.renew(guest)
+        let ids = presenters { $0.guest == guest && !$0.mailbox.isPaused }
+        let behind = subitemQuota.takeBehind(ids)
+        arbiter.handle(.resumed(ids, behind: behind, told: []), at: now, into: &effects)
+    }
+
+    fileprivate mutating func mutePresenters(of guest: UInt32, at now: Instant) {
+        arbiter.handle(.muted(presenters { $0.guest == guest }), at: now, into: &effects)
+    }
+
+    fileprivate mutating func unmutePresenters(of guest: UInt32, at now: Instant) {
+        itemQuota.renew(guest)
+        arbiter.handle(.unmuted(presenters { $0.guest == guest }), at: now, into: &effects)
+    }
+
+    private func presenters(where matches: (PresenterEntry) -> Bool) -> [PresenterID] {
         presenters.compactMap { matches($0.value) ? $0.key : nil }
     }
 }

@@ -61,7 +61,7 @@ extension Engine {
     ) {
         let (user, threads) = (claimant.opener, claimant.observationThreads)
         let holderUser = ObservationQueue.HolderUser(user: user, isGuest: delays.isGuest(user))
-        let due = state.withLock { state in
+        let due = withState { state in
             if state.claims[claim] != nil {
                 state.observations.enter(claim, kind, of: holderUser, on: threads)
             }
@@ -80,7 +80,7 @@ extension Engine {
     private func runObservation(_ request: ObservationQueue.ObservationRequest) {
         let claim = request.claim
         // The claim or its contention may have ended while it was in the queue.
-        let claimant = state.withLock { state in
+        let claimant = withState { state in
             state.arbiter.isContended(claim) ? state.claims[claim]?.claimant : nil
         }
         var observation: Observation?
@@ -88,7 +88,7 @@ extension Engine {
         case .rights: claimant.map { suspendGuestReader(claim, $0) }
         case .fileState: observation = claimant?.observe()
         }
-        let due = state.withLock { state in
+        let due = withState { state in
             state.observations.end(claim)
             if request.kind == .fileState, case .exemptAsWriter = state.claims[claim]?.delayLimit {
                 state.claims[claim]?.delayLimit = .notReached
@@ -104,7 +104,7 @@ extension Engine {
     private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.userMayWrite()
         let now = Self.now
-        let account: DelayLedger.Account? = state.withLock { state in
+        let account: DelayLedger.Account? = withState { state in
             if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
             // Under the same lock: if the contention ended in between, the reader would not yield, and its rights
@@ -147,7 +147,7 @@ extension Engine {
     func startCharging(_ id: QuestionID) {
         let now = Self.now
         let facts: (Question, PresenterEntry, UInt32, answerTimeout: TimeSpan?, isFirst: Bool)? =
-            state.withLock {
+            withState {
                 state in
                 guard let question = state.arbiter.question(id),
                     let entry = state.presenters[question.presenter],
@@ -180,7 +180,7 @@ extension Engine {
     /// is spent.
     private func chargeAnswersRepeatedly(of guest: UInt32) {
         let now = Self.now
-        let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = state.withLock {
+        let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = withState {
             state in
             let users = chargeAnswers(of: guest, at: now, in: &state)
             guard state.arbiter.owesAnswers(guest) else {
@@ -241,7 +241,7 @@ extension Engine {
     func noteAnswer(to id: QuestionID) {
         guard delays.hasGuests else { return }
         let now = Self.now
-        let found: (PresenterEntry, UInt32)? = state.withLock { state in
+        let found: (PresenterEntry, UInt32)? = withState { state in
             guard let question = state.arbiter.question(id), let entry = state.presenters[question.presenter],
                 let guest = entry.party.user, delays.isGuest(guest)
             else { return nil }

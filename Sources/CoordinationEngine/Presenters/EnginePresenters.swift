@@ -140,20 +140,26 @@ final class PresenterEntry: JournalSubject {
     /// The guest that is charged; see ``DeliveryQuota``.
     let guest: UInt32?
     /// Nil while the presented item does not exist.
-    let document: Mutex<(any TrackedDocument)?>
+    private let shown: Mutex<(any TrackedDocument)?>
 
     init(
         _ document: (any TrackedDocument)?, by party: Party, _ messages: PresenterMessages,
         in mailbox: Mailbox, guest: UInt32?
     ) {
         self.guest = guest
-        self.document = Mutex(document)
+        shown = Mutex(document)
         self.party = party
         self.messages = messages
         self.mailbox = mailbox
     }
 
-    var path: [UInt8] { document.withLock { $0 }?.path ?? [] }
+    var document: (any TrackedDocument)? { shown.withLock { $0 } }
+    /// The presented item exists from now on.
+    func show(_ document: any TrackedDocument) { shown.withLock { $0 = document } }
+    /// The presenter is removed: the caller releases the document.
+    func takeDocument() -> (any TrackedDocument)? { shown.withLock { $0.take() } }
+
+    var path: [UInt8] { document?.path ?? [] }
 
     var attribution: Attribution {
         Attribution(of: party) { [self] in path }
@@ -174,7 +180,7 @@ extension Engine {
         // The arbiter groups presenters by guest, to count the answers that each guest owes.
         let guest = guest ?? (delays.isGuest(party.user) ? party.user : nil)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox, guest: guest)
-        state.withLock { $0.presenters[id] = entry }
+        withState { $0.presenters[id] = entry }
         guard let document else {
             submit(.presented(Presenter(id, of: nil, by: party, messages, guest: guest)))
             pauseIfQuotaSpent(id)
@@ -189,9 +195,9 @@ extension Engine {
 
     /// The document of a presenter exists from now on; the presenter had none before.
     package func show(_ document: any TrackedDocument, by presenter: PresenterID) {
-        let entry = state.withLock { $0.presenters[presenter] }
+        let entry = withState { $0.presenter(presenter) }
         guard let entry else { return document.release() }
-        entry.document.withLock { $0 = document }
+        entry.show(document)
         let (item, place) = (document.item, document.place)
         submit(.shown(presenter, item, at: place))
         follow(document, of: presenter, from: (item, place))
@@ -199,11 +205,11 @@ extension Engine {
 
     /// Updates the presenters of a document that is another file now, maybe in another directory.
     package func placePresenters(of document: ItemID) {
-        let entries = state.withLock { state in
+        let entries = withState { state in
             state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
         }
         for (id, entry) in entries {
-            guard let document = entry.document.withLock({ $0 }) else { continue }
+            guard let document = entry.document else { continue }
             let (item, place) = (document.item, document.place)
             submit(.shown(id, item, at: place))
             follow(document, of: id, from: (item, place))
@@ -240,14 +246,8 @@ extension Engine {
     private func removeFew(_ presenters: ArraySlice<PresenterID>) {
         let now = Self.now
         let (entries, deferredEffects, dropped): ([PresenterEntry], [DeferredEffect], EventContext) =
-            state.withLock { state in
-                let entries = presenters.compactMap { state.presenters.removeValue(forKey: $0) }
-                for presenter in presenters {
-                    state.unsaved.remove(presenter)
-                    state.subitemQuota.forget(presenter)
-                    state.arbiter.handle(.removed(presenter), at: now, into: &state.effects)
-                }
-                state.presenters.shrinkIfSparse()
+            withState { state in
+                let entries = state.remove(presenters, at: now)
                 countUnsaved(in: state)
                 activeClientsFlag.store(state.arbiter.hasAwareClients, ordering: .relaxed)
                 let deferredEffects = takeDeferredEffects(at: now, in: &state)
@@ -255,7 +255,7 @@ extension Engine {
             }
         withExtendedLifetime(dropped) {}
         run(deferredEffects)
-        for entry in entries { entry.document.withLock { $0.take() }?.release() }
+        for entry in entries { entry.takeDocument()?.release() }
         releaseMemory(of: entries.count)
     }
 
@@ -267,23 +267,15 @@ extension Engine {
 
     /// Gives memory back to the system after very many presenters were removed.
     private func releaseMemory(of removed: Int) {
-        let (former, count) = state.withLock { state in
-            let former = state.removed
-            state.removed += removed
-            return (former, state.removed)
-        }
+        let (former, count) = withState { $0.noteRemoved(removed) }
         if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
     }
 
     /// Waits until no more presenters are removed, but only `mostTries` times, as removals may never stop.
     private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
-            let now = state.withLock { state in
-                let now = state.removed
-                if now == count || tries == Self.mostTries { state.removed = 0 }
-                return now
-            }
-            guard now == count || tries == Self.mostTries else {
+            let isLast = tries == Self.mostTries
+            if let now = withState({ $0.removedSince(count, orAnyway: isLast) }) {
                 return releaseMemoryWhenQuiet(since: now, tries: tries + 1)
             }
             workers.run { OwnProcess.releaseFreeMemory() }
@@ -292,7 +284,7 @@ extension Engine {
 
     /// The process of a presenter; nil if it was removed.
     package func actor(behind presenter: PresenterID) -> ProcessDescription? {
-        let entry = state.withLock { $0.presenters[presenter] }
+        let entry = withState { $0.presenter(presenter) }
         return entry.map { ProcessDescription($0.attribution) }
     }
 
@@ -309,6 +301,39 @@ extension Engine {
 
     /// A presenter works on an answer and asks for more time.
     package func progress(_ question: QuestionID) { submit(.progressed(question)) }
+}
+
+extension Engine.State {
+    func presenter(_ id: PresenterID) -> PresenterEntry? { presenters[id] }
+
+    func parties(of ids: some Sequence<PresenterID>) -> [Party] { ids.compactMap { presenters[$0]?.party } }
+
+    /// Removes presenters, in this order. Returns their entries, to be released after the lock.
+    fileprivate mutating func remove(
+        _ ids: ArraySlice<PresenterID>, at now: Instant
+    ) -> [PresenterEntry] {
+        let entries = ids.compactMap { presenters.removeValue(forKey: $0) }
+        for id in ids {
+            unsaved.remove(id)
+            subitemQuota.forget(id)
+            arbiter.handle(.removed(id), at: now, into: &effects)
+        }
+        presenters.shrinkIfSparse()
+        return entries
+    }
+
+    /// Counts removed presenters. Returns the count before and after.
+    fileprivate mutating func noteRemoved(_ count: Int) -> (former: Int, now: Int) {
+        defer { removed += count }
+        return (removed, removed + count)
+    }
+
+    /// The count if presenters were removed since it was `count`. Otherwise, or with `anyway`, counting begins anew.
+    fileprivate mutating func removedSince(_ count: Int, orAnyway anyway: Bool) -> Int? {
+        if removed != count, !anyway { return removed }
+        removed = 0
+        return nil
+    }
 }
 
 // Messages to presenters.

@@ -46,33 +46,29 @@ extension Engine {
     package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
 
     package func isUnsaved(_ item: ItemID) -> Bool {
-        isAnythingUnsaved && state.withLock { $0.unsaved.contains(item) }
+        isAnythingUnsaved && withState { $0.unsaved.contains(item) }
     }
 
     /// The parties with unsaved changes of a document.
     package func partiesWithUnsaved(_ item: ItemID) -> [Party] {
         guard isAnythingUnsaved else { return [] }
-        return state.withLock { state in
-            state.unsaved.presenters(of: item).compactMap { state.presenters[$0]?.party }
-        }
+        return withState { $0.parties(of: $0.unsaved.presenters(of: item)) }
     }
 
     /// The parties that present a document.
     package func partiesPresenting(_ item: ItemID) -> [Party] {
-        state.withLock { state in
-            state.arbiter.presenters(of: item).compactMap { state.presenters[$0]?.party }
-        }
+        withState { $0.parties(of: $0.arbiter.presenters(of: item)) }
     }
 
     /// A presenter reports whether it has unsaved changes. Ignored if it does not implement `save`.
     package func noteUnsaved(_ isUnsaved: Bool, by presenter: PresenterID) {
-        let entry = state.withLock { $0.presenters[presenter] }
-        guard let entry, let document = entry.document.withLock({ $0 }) else { return }
+        let entry = withState { $0.presenter(presenter) }
+        guard let entry, let document = entry.document else { return }
         guard isUnsaved, entry.messages.contains(.save) else { return forgetUnsaved(of: presenter) }
         // The document may become part of another one meanwhile.
         var (item, isNew) = (document.item, false)
         while true {
-            let isInserted = state.withLock { state in
+            let isInserted = withState { state in
                 guard state.presenters[presenter] != nil else { return false }
                 defer { countUnsaved(in: state) }
                 return state.unsaved.insert(presenter, showing: item)
@@ -94,7 +90,7 @@ extension Engine {
     private static let longestAnswer = TimeSpan.milliseconds(100)
 
     private func forgetUnsaved(of presenter: PresenterID) {
-        state.withLock { state in
+        withState { state in
             state.unsaved.remove(presenter)
             countUnsaved(in: state)
         }

@@ -11,7 +11,7 @@ extension Engine {
         var report = StatusReport(
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
             journal: journal.entries.map(Self.step))
-        report.use.claims = state.withLock { $0.claims.count }
+        report.use.claims = withState { $0.claims.count }
         if delays.hasGuests {
             (report.delays, report.delaysOfAll) = (delays.reports(at: Self.now), delays.sums(at: Self.now))
         }
@@ -23,7 +23,7 @@ extension Engine {
 
     /// The waiting claims, the oldest first.
     private var waitingClaims: [WaitingClaim] {
-        let claims = state.withLock { Array($0.claims.keys) }
+        let claims = withState { Array($0.claims.keys) }
         var waiting: [(ClaimID, ClaimRecord, Instant, (any Claimant)?)] = []
         forEachPart(of: claims.sorted()[...], atOnce: Self.statusBatchSize) { ids, state in
             for claim in ids {

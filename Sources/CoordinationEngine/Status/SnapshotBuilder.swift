@@ -57,7 +57,7 @@ extension Engine {
 
     /// Ids are copied under the lock and sorted after it. Claims and presenters that end meanwhile are left out.
     private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
-        let (claims, presenters): ([ClaimID], [PresenterID]) = state.withLock { state in
+        let (claims, presenters): ([ClaimID], [PresenterID]) = withState { state in
             guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
             return (state.arbiter.claims(on: item, atMost: limit), state.arbiter.presenters(of: item))
         }
@@ -94,7 +94,7 @@ extension Engine {
         while !rest.isEmpty {
             let part = rest.prefix(most)
             rest = rest.dropFirst(most)
-            state.withLock { body(part, $0) }
+            withState { body(part, $0) }
         }
     }
 }
