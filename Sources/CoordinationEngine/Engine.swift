@@ -73,7 +73,7 @@ package final class Engine: Sendable {
     package let counters = LiveCounters()
     /// Limits log lines: programs may cause deadlocks again and again, also on purpose. The counter and the journal
     /// have all of them.
-    let deadlockLogLimiter = Mutex(LogRateLimiter(lines: 10))
+    let deadlockLogLimiter = SharedLogRateLimiter(lines: 10)
     /// User id used when the owner of a process is unknown.
     static let unknownUser = UInt32.max
     package let journal = Journal()

@@ -55,13 +55,13 @@ extension VersionFiles {
     ) throws(StoreError) -> VersionID {
         let entry = try copied(file, request, limit: limit)
         // A copy that shares its blocks with the document takes no room.
-        if entry.method != .reflink { state.withLock { $0.grown.insert(entry) } }
+        if entry.method != .reflink { withState { $0.grown.insert(entry) } }
         return entry.id
     }
 
     /// Drops each copy that the next copy begins with, and returns the dropped ones.
     func letGoOfGrown(limit: Int) -> [VersionID] {
-        state.withLock { $0.grown.takePairs() }.compactMap { pair in
+        withState { $0.grown.takePairs() }.compactMap { pair in
             let former = pair.former
             do throws(StoreError) {
                 guard let size = try sizeHeld(of: former, by: pair.later, limit: limit) else { return nil }

@@ -50,7 +50,7 @@ final class VersionFiles: Sendable {
 
     let home: StoreDirectory
     let directory: StoreDirectory
-    let state: Mutex<State>
+    private let state: Mutex<State>
     let isReadOnly: Bool
     /// Whether this opening made the store.
     let isNew: Bool
@@ -84,6 +84,13 @@ final class VersionFiles: Sendable {
             settings.leastCompactedLines, settings.leastCompactedBytes
         )
         self.writers = writers
+    }
+
+    /// Runs a closure under the lock, for the store's other files.
+    func withState<Result: ~Copyable, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try state.withLock { (state) throws(Failure) in try body(&state) }
     }
 
     /// Preserves a file by giving it another name.

@@ -260,7 +260,7 @@ extension Engine {
                 let whom = subject.map { Self.name(of: $0.attribution) } ?? "an ended process"
                 let cycle = explanation.sentences.joined(separator: "; ")
                 let user = subject?.attribution.user ?? Self.unknownUser
-                guard let more = deadlockLogLimiter.withLock({ $0.note(user, at: Self.now) }) else { return }
+                guard let more = deadlockLogLimiter.note(user, at: Self.now) else { return }
                 log("deadlock: \(cycle); \(words(for: resolution, whom))\(more)")
             }
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
+import Synchronization
 
 /// Limits the log lines about each user, for events that the user can repeat at will.
 package struct LogRateLimiter: Sendable {
@@ -36,5 +37,16 @@ package struct LogRateLimiter: Sendable {
         }
         noted[user] = Noted(since: now)
         return more > 0 ? " (and \(more) times before, unnoted)" : ""
+    }
+}
+
+/// The same for the threads that write such lines.
+package final class SharedLogRateLimiter: Sendable {
+    private let limiter: Mutex<LogRateLimiter>
+
+    package init(lines: Int) { limiter = Mutex(LogRateLimiter(lines: lines)) }
+
+    package func note(_ user: UInt32, at now: Instant) -> String? {
+        limiter.withLock { $0.note(user, at: now) }
     }
 }

@@ -49,7 +49,7 @@ final class Registration: Sendable {
     let presenter: UncheckedSendableBox<any FilePresenter>
     let purpose: String
     let queue: OperationQueue
-    let state = Mutex(State())
+    private let state = Mutex(State())
 
     init(of presenter: any FilePresenter, purpose: String) {
         self.presenter = UncheckedSendableBox(presenter)

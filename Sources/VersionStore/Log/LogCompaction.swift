@@ -24,7 +24,7 @@ extension VersionFiles {
 
     /// Rewrites the log if few of its lines are about readable versions.
     func compactLogIfLong() {
-        state.withLock { state in
+        withState { state in
             let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)
             var size = 0
             do throws(Errno) {

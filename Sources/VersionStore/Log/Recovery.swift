@@ -57,7 +57,7 @@ extension VersionFiles {
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
         for id in files { scan.count(id) }
-        state.withLock { [last = scan.last, lines = scan.lines] state in
+        withState { [last = scan.last, lines = scan.lines] state in
             (state.lastID, state.lines) = (last, lines)
         }
         let ages = ages(by: scan.elapsed)
@@ -108,7 +108,7 @@ extension VersionFiles {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
             let version = version(entry, status, bornAt: moment)
-            state.withLock { state in state.ledger.insert(entry.id, version) }
+            withState { state in state.ledger.insert(entry.id, version) }
         } catch {
             report("kept/\(entry.id) could not be examined (\(error))")
         }
@@ -164,7 +164,7 @@ extension VersionFiles {
                 rights: FileRights(ofOwnerAlone: status),
                 method: .unknown, device: status.device, inode: status.inode, size: Int(status.size))
             let version = version(entry, status, bornAt: steadyClock())
-            state.withLock { state in state.ledger.insert(id, version) }
+            withState { state in state.ledger.insert(id, version) }
             return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")
@@ -237,7 +237,7 @@ extension VersionFiles {
     /// Calls `body` for each line, pending lines last, and returns the number of unreadable lines. A line that is being
     /// appended is left out. The lock is not held during the reading, because the log may be long.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
-        let reading = try state.withLock { state throws(StoreError) in
+        let reading = try withState { state throws(StoreError) in
             do throws(Errno) {
                 return LogSnapshot(
                     log: try state.log.reader(), size: try state.log.size(), pendingLines: state.pendingLines)

@@ -16,7 +16,7 @@ extension VersionFiles {
     ) -> OwnedDescriptor? {
         let owner = owner(of: contents.rights)
         let size = Int(clamping: contents.status.size)
-        let candidates = state.withLock { $0.ledger.copies(of: owner, size: size, most: Self.mostLooks) }
+        let candidates = withState { $0.ledger.copies(of: owner, size: size, most: Self.mostLooks) }
         var comparisons = 0
         for id in candidates where comparisons < Self.mostComparisons {
             do throws(Errno) {
@@ -41,7 +41,7 @@ extension VersionFiles {
 
     /// Returns the latest version of a document if it can stand for a new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
-        guard let known = state.withLock({ $0.recent[request.path] }), known.closed == request.closed,
+        guard let known = withState({ $0.recent[request.path] }), known.closed == request.closed,
             known.cause.isConflict || !request.cause.isConflict
         else { return nil }
         do throws(StoreError) {

@@ -125,7 +125,7 @@ extension VersionFiles {
 
     func release(_ reservation: Reservation?) {
         guard let reservation else { return }
-        state.withLock { $0.ledger.release(reservation) }
+        withState { $0.ledger.release(reservation) }
     }
 
     /// Runs a step that writes to the disk, and once more if the disk or the owner's quota was full. Before the second run, the
@@ -162,7 +162,7 @@ extension VersionFiles {
     /// Whether a version may stand for a new version, and stays as long as that.
     func renewIfRecent(_ id: VersionID, for reliance: QuotaLedger.Reliance) -> Bool {
         let now = steadyClock()
-        return state.withLock {
+        return withState {
             $0.ledger.renewIfRecent(id, preservedAfter: now &- Self.youth, for: reliance, at: now)
         }
     }
@@ -175,7 +175,7 @@ extension VersionFiles {
         then step: (inout QuotaLedger) -> Void = { _ in }
     ) throws(StoreError) -> Bool {
         let (written, now) = (writers.all, steadyClock())
-        let gone: EvictedVersions? = state.withLock { state in
+        let gone: EvictedVersions? = withState { state in
             guard let eviction = eviction(state.ledger), !state.failedEvictions.contains(eviction, at: now)
             else { return nil }
             let chosen: [VersionID]
@@ -216,7 +216,7 @@ extension VersionFiles {
     /// each number takes a system call.
     private func lookAtNames(_ eviction: QuotaLedger.EvictionRequest) -> [QuotaLedger.StoredFile: Int] {
         let (written, now) = (writers.all, steadyClock())
-        let files = state.withLock { state -> [QuotaLedger.StoredFile: VersionID] in
+        let files = withState { state -> [QuotaLedger.StoredFile: VersionID] in
             if state.failedEvictions.contains(eviction, at: now) { return [:] }
             return state.ledger.unseen(
                 eviction, excluding: written.contains, since: now &- Self.lookAgain, most: Self.mostLooks)
@@ -231,7 +231,7 @@ extension VersionFiles {
                 continue
             }
         }
-        state.withLock { [names] in $0.ledger.note(names, at: now) }
+        withState { [names] in $0.ledger.note(names, at: now) }
         return names
     }
 
@@ -241,16 +241,16 @@ extension VersionFiles {
         let written = writers.all
         // The time for which versions certainly stay takes precedence.
         let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
-        let old: [VersionID] = state.withLock { state in
+        let old: [VersionID] = withState { state in
             let old = state.ledger.all(before: moment, excluding: written.contains)
             for id in old { state.ledger.remove(id) }
             return old
         }
         reportAndDrop(of: old, because: "it is older than \(limits.age.milliseconds / 1000) s")
-        for path in state.withLock({ $0.ledger.documents(beyond: limits.versions) }) { prune(path) }
+        for path in withState({ $0.ledger.documents(beyond: limits.versions) }) { prune(path) }
         do throws(StoreError) {
             let limit = try limit()
-            for owner in state.withLock({ $0.ledger.owners(beyond: limit) }) {
+            for owner in withState({ $0.ledger.owners(beyond: limit) }) {
                 let charge = QuotaCharge(
                     owner: owner, initiator: .owner, writer: .root, path: [], evictionRule: .oldVersions,
                     line: 0)
@@ -267,7 +267,7 @@ extension VersionFiles {
     /// Removes the oldest versions of a document beyond the limit.
     private func prune(_ path: [UInt8]) {
         let written = writers.all
-        let gone: [VersionID] = state.withLock { state in
+        let gone: [VersionID] = withState { state in
             let gone = state.ledger.oldest(
                 of: path, beyond: limits.versions, before: uncertain, excluding: written.contains)
             for id in gone { state.ledger.remove(id) }
@@ -288,7 +288,7 @@ extension VersionFiles {
     /// Drops versions without a report. A version stays if several steps rely on it, or if a step has relied on it since
     /// `moment`.
     func dropVersions(ofKnown ids: [VersionID], because reason: String, unlessNeededSince moment: Int64?) {
-        let known: [VersionID] = state.withLock { state in
+        let known: [VersionID] = withState { state in
             let known = ids.filter { id in
                 guard let version = state.ledger[id], version.reliance != .several else { return false }
                 return moment.map { version.since < $0 } ?? true
@@ -311,7 +311,7 @@ extension VersionFiles {
 
     /// Writes all lines, then removes all files. The caller waits for the disk twice, however many versions there are.
     private func dropAll(_ ids: [VersionID], because reason: String) throws(StoreError) {
-        let pendingLines = state.withLock { state in Set(state.pendingLines.map(\.id)) }
+        let pendingLines = withState { state in Set(state.pendingLines.map(\.id)) }
         let lines = ids.filter { !pendingLines.contains($0.description) }
             .map { LogLine(dropping: $0, reason: reason, at: clock()) }
         var isWritten = true
@@ -342,8 +342,8 @@ extension VersionFiles {
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
-        state.withLock { $0.ledger.insert(entry.id, version) }
-        if state.withLock({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
+        withState { $0.ledger.insert(entry.id, version) }
+        if withState({ $0.ledger.count(of: entry.path) }) > limits.versions { prune(entry.path) }
     }
 
     func version(_ entry: VersionRecord, _ status: FileStatus, bornAt moment: Int64)
@@ -367,7 +367,7 @@ extension VersionFiles {
     func measure(_ id: VersionID) {
         do throws(Errno) {
             let status = try directory.path(of: id.description).status()
-            state.withLock { state in
+            withState { state in
                 state.ledger.change(
                     id, to: QuotaLedger.StoredFile(device: status.device, inode: status.inode),
                     room: Self.room(taken: status), size: Int(clamping: status.size))

@@ -12,7 +12,7 @@ import VersionStore
 /// The handle is the claim's number; under passthrough the data does not pass through the daemon.
 final class Open: Sendable {
     /// Limits the log lines about users with too many waiting opens, which may be deliberate.
-    let crowdLines = Mutex(LogRateLimiter(lines: 1))
+    let crowdLines = SharedLogRateLimiter(lines: 1)
     let openQueue: OpenQueue
     let context: MountContext
     let preserver: ContentPreserver

@@ -34,7 +34,7 @@ extension Open {
     func forceBeyondShare(_ open: PendingOpen) {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
-        guard let more = crowdLines.withLock({ $0.note(open.user, at: Engine.now) }) else { return }
+        guard let more = crowdLines.note(open.user, at: Engine.now) else { return }
         let handle = open.handle
         engine.workers.run { [engine] in
             engine.logAction(
