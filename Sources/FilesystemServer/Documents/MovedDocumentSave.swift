@@ -28,7 +28,7 @@ extension SaveLifecycle {
             _ = state.pendingSaves.open(pendingSave)
             return forgotten
         }
-        if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
+        if let forgotten { closePendingSave(forgotten.pendingSave, because: .expired) }
         watchPendingSaves()
     }
 
@@ -85,6 +85,6 @@ extension SaveLifecycle {
         let pendingSave = saves.change { state in
             state.moved.resolveMove(number, for: saver) ? state.pendingSaves.resolveMove(number) : nil
         }
-        if let pendingSave { closePendingSave(pendingSave, because: .windowClosed) }
+        if let pendingSave { closePendingSave(pendingSave, because: .expired) }
     }
 }

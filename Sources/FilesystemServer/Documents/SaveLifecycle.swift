@@ -82,7 +82,7 @@ final class SaveLifecycle: Sendable {
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
         }
-        if let forgotten { closePendingSave(forgotten.pendingSave, because: .windowClosed) }
+        if let forgotten { closePendingSave(forgotten.pendingSave, because: .expired) }
         guard isOpen else {
             identity.abandonName(of: pendingSave, by: subject)
             return engine.end(claim)
@@ -92,11 +92,11 @@ final class SaveLifecycle: Sendable {
     }
 
     /// Closes a pending save: the document's claim ends and waiting lookups are retried.
-    func closePendingSave(_ pendingSave: PendingSave, because step: JournalEntry.Step) {
+    func closePendingSave(_ pendingSave: PendingSave, because end: PendingSave.End) {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
-            engine.journal.note(step, at: Engine.now, claim: pendingSave.claim, by: claimant)
-            if step == .windowClosed { identity.abandonName(of: pendingSave, by: claimant) }
+            engine.journal.note(end.step, at: Engine.now, claim: pendingSave.claim, by: claimant)
+            if end == .expired { identity.abandonName(of: pendingSave, by: claimant) }
             engine.end(pendingSave.claim)
         }
         let directory = NodeID(pendingSave.directory.rawValue)
@@ -131,9 +131,9 @@ final class SaveLifecycle: Sendable {
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {
-            return closePendingSave(pendingSave, because: .windowClosed)
+            return closePendingSave(pendingSave, because: .expired)
         }
-        context.work(on: distant) { [self] in closePendingSave(pendingSave, because: .windowClosed) }
+        context.work(on: distant) { [self] in closePendingSave(pendingSave, because: .expired) }
     }
 
     /// Prolongs the save of a program that writes or waits for the disk before it fills the name.
@@ -195,4 +195,14 @@ final class PendingSaveClaimant: Claimant {
     func identify() -> Party { party }
     /// Never asked: only handles are observed.
     func observe() -> Observation { .emptied }
+}
+
+extension PendingSave.End {
+    fileprivate var step: JournalEntry.Step {
+        switch self {
+        case .filled: .filled
+        case .rolledBack: .rolledBack
+        case .expired: .windowClosed
+        }
+    }
 }

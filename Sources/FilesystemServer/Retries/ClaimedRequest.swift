@@ -20,12 +20,20 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         case renaming(NameChange, to: NameChange)
     }
 
-    private struct State {
+    private enum Claiming {
+        case unclaimed
         /// A thread has claimed, or is about to.
-        var isClaimed = false
+        case waiting
+        case decided(Engine.Decision)
+
+        var decision: Engine.Decision? { if case .decided(let decision) = self { decision } else { nil } }
+    }
+
+    private struct State {
+        var claiming = Claiming.unclaimed
         /// The request does not come back for the claim.
         var isOver = false
-        var decision: Engine.Decision?
+        /// Empty once decided.
         var outcomes: [Engine.DecisionHandler] = []
     }
 
@@ -129,8 +137,8 @@ extension ClaimedRequest {
     /// Whether the caller is to claim now; true only for the first caller.
     func beginClaiming() -> Bool {
         state.withLock { state in
-            guard !state.isClaimed, !state.isOver else { return false }
-            state.isClaimed = true
+            guard case .unclaimed = state.claiming, !state.isOver else { return false }
+            state.claiming = .waiting
             return true
         }
     }
@@ -139,11 +147,11 @@ extension ClaimedRequest {
     func giveUp() { state.withLock { $0.isOver = true } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
-    var isWaiting: Bool { state.withLock { $0.isClaimed && $0.decision == nil } }
+    var isWaiting: Bool { state.withLock { if case .waiting = $0.claiming { true } else { false } } }
 
     func decide(_ decision: Engine.Decision) {
         let outcomes = state.withLock { state in
-            state.decision = decision
+            state.claiming = .decided(decision)
             defer { state.outcomes = [] }
             return state.outcomes
         }
@@ -153,8 +161,9 @@ extension ClaimedRequest {
     /// `outcome` runs exactly once: at once if the claim is decided, otherwise on the thread that decides it.
     func whenDecided(_ outcome: @escaping Engine.DecisionHandler) {
         let decision: Engine.Decision? = state.withLock { state in
-            if state.decision == nil { state.outcomes.append(outcome) }
-            return state.decision
+            let decision = state.claiming.decision
+            if decision == nil { state.outcomes.append(outcome) }
+            return decision
         }
         if let decision { outcome(decision) }
     }

@@ -23,6 +23,16 @@ package struct PendingSave: Hashable, Sendable {
         package var isStepAlone: Bool { self == .move || self == .removal }
     }
 
+    /// How a pending save ends.
+    package enum End: Sendable {
+        /// The name has an item again; see ``FillOutcome``.
+        case filled
+        /// Its saver gave the old file its name back.
+        case rolledBack
+        /// The name stays missing: the saver took too long, is gone, or the moved document is used where it is.
+        case expired
+    }
+
     /// The other programs that the missing name concerns.
     package enum Audience: Hashable, Sendable {
         /// Presenters of a directory above: they are told of the save as one change, and do not wait for the name.

@@ -3,6 +3,21 @@ package import Coordination
 
 /// The names that are vacated now.
 ///
+///     open ──an item gets the name──▶ filled, as a save or as a change
+///       ├──the saver gives the old file its name back──▶ rolled back
+///       ╰──too long, the saver is gone, or the moved document is used──▶ expired
+///
+/// | transition | function |
+/// |---|---|
+/// | to open | ``open(_:)`` |
+/// | to filled | ``resolveFill(_:in:by:isFile:)`` |
+/// | to rolled back | ``resolveRollback(_:to:in:by:)`` |
+/// | to expired | ``takeExpired(at:)``, ``takeExited(_:)``, ``resolveMove(_:)`` |
+///
+/// 1. A name has at most one open pending save. `names` has exactly the open ones, and `count` their number.
+/// 2. Each open pending save is in the group of its saver, at `head` or later. A group ends with its last open one.
+/// 3. `moves` has open pending saves of moved documents only.
+///
 /// Pending saves are grouped by saver, because one operation of a saver prolongs all of them. `git rm` of ten thousand
 /// files must not examine ten thousand pending saves for each file.
 package struct PendingSaveTable: Sendable {
