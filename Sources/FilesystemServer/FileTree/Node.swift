@@ -54,9 +54,9 @@ final class Node: DescriptorOwner {
     /// The order of the properties leaves few gaps, since there may be millions of nodes.
     private struct State {
         var preservation = Preservation()
-        var names: NodeNames
         var identity: Identity
         var reach = NodeReach()
+        var names: NodeNames
         var data = NodeDataUse()
         var directory = Directory()
     }
@@ -74,7 +74,7 @@ final class Node: DescriptorOwner {
         self.kind = status.kind
         self.context = context
         state = Mutex(
-            State(names: NodeNames(name, in: parent), identity: Identity(item: ItemID(id.rawValue))))
+            State(identity: Identity(item: ItemID(id.rawValue)), names: NodeNames(name, in: parent)))
     }
 
     var budget: DescriptorBudget { context.budget }

@@ -34,11 +34,11 @@ struct NodeDataUse {
     }
 
     private var use = Use.closed
+    /// Whether the kernel may move the data at all; nil until that was checked.
+    var mayBypass: Bool?
     /// How often the file's owner was changed through the mount.
     private(set) var ownerChanges: UInt32 = 0
     private var backing: Backing?
-    /// Whether the kernel may move the data at all; nil until that was checked.
-    var mayBypass: Bool?
 
     var opens: Int32 {
         switch use {
