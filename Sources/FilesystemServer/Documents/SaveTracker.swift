@@ -6,6 +6,13 @@ import Synchronization
 
 /// The save detector and its pending saves behind one lock.
 ///
+///     a step begins ──the name is vacated──▶ pending save open ──▶ ended (see ``PendingSaveTable``)
+///          ╰──────────the name stays──────▶ the step ends
+///
+/// 1. A name is vacated within a step: ``beginStep(in:)`` comes before, ``endStep(in:)`` after the pending save is open.
+/// 2. One thread watches the pending saves while there are any (``beginWatching()``).
+/// 3. ``hasNoPendingSaves`` is false from the begin of a step until the last pending save and move are over.
+///
 /// **Lock rule.** Only values change under it; the caller sends events afterwards.
 final class SaveTracker: Sendable {
     struct State {

@@ -9,7 +9,17 @@ import Synchronization
 ///     at a node ◀──a file takes its name──▶ awaiting its name
 ///         ╲──another tracked document takes it over──▶ its alias
 ///
-/// Shared by all finders. Changed by ``DocumentTable`` only, under its lock.
+/// Shared by all finders. ``DocumentTable`` alone changes it, under its lock.
+///
+/// | transition | function |
+/// |---|---|
+/// | between a node and awaited names | ``move(to:)`` |
+/// | to an alias | ``becomeAlias(of:)`` |
+/// | another document takes its item over | ``becomeItem(_:)`` |
+///
+/// 1. An alias never becomes a document again. It is in no table, and answers as its successor does.
+/// 2. An alias counts as one finder of its successor, until its own last finder is gone.
+/// 3. The retained nodes are those from its location to the root; each is retained once.
 final class TrackedFile: TrackedDocument {
     enum Location: Sendable {
         case node(Node)

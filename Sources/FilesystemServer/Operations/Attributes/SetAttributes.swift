@@ -90,8 +90,7 @@ final class SetAttributes: Sendable {
 
     /// Whether a handle that was opened only to append was granted beside others and has no renewed claim yet.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
-        handle.onlyAppends && handle.node.isOpen(besides: 1)
-            && !handle.isReclaimed
+        handle.onlyAppends && handle.node.isOpen(besides: 1) && !handle.isReclaimed
     }
 
     /// Applies a change, sends the event to presenters, and answers.
