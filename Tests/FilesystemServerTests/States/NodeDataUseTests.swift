@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import FilesystemServer
+@testable import FuseBridge
+
+@Suite("The use of a node's data")
+struct NodeDataUseTests {
+    private let first = BackingID(rawValue: 1)
+    private let second = BackingID(rawValue: 2)
+
+    private func isBacking(_ route: DataRoute?, _ id: BackingID) -> Bool {
+        if case .backing(let own) = route { own.rawValue == id.rawValue } else { false }
+    }
+
+    @Test("all handles use the route of the first, until the last has left")
+    func oneRoute() {
+        var use = NodeDataUse()
+        #expect(use.enterInUse(mapping: false) == nil)
+        #expect(use.enter(.daemon, mapping: true) != nil)
+        if case .daemon = use.enter(.backing(first), mapping: true) {} else { Issue.record("another route") }
+        #expect(use.opens == 2 && !use.hasMappers)
+        #expect(use.leave(mapping: true) == false)
+        #expect(use.route != nil)
+        #expect(use.leave(mapping: true) == false)
+        #expect(use.opens == 0 && use.route == nil)
+    }
+
+    @Test("a backing file that was closed meanwhile is not entered")
+    func unusableBacking() {
+        var use = NodeDataUse()
+        #expect(use.enter(.backing(first), mapping: false) == nil)
+        #expect(use.opens == 0)
+        #expect(use.offer(first, ownerChanges: 0).needless == nil)
+        #expect(isBacking(use.enter(.backing(first), mapping: true), first))
+        #expect(use.hasMappers)
+        #expect(use.leave(mapping: true) == true)
+    }
+
+    @Test("of two backing files that are opened at once, one is closed again")
+    func twoBackings() {
+        var use = NodeDataUse()
+        _ = use.offer(first, ownerChanges: 0)
+        let (kept, needless) = use.offer(second, ownerChanges: 0)
+        #expect(kept.rawValue == 1 && needless?.rawValue == 2)
+        #expect(use.retain(second)?.rawValue == 2)
+    }
+
+    @Test("after a change of owner, open handles keep the backing file, and the next open has another one")
+    func outdatedBacking() {
+        var use = NodeDataUse()
+        _ = use.offer(first, ownerChanges: 0)
+        #expect(isBacking(use.enter(.backing(first), mapping: false), first))
+        use.noteOwnerChange()
+        #expect(use.usableBacking?.rawValue == 1)
+        #expect(use.takeUnusedBacking(of: NodeReach()) == nil)
+        _ = use.leave(mapping: false)
+        #expect(use.usableBacking == nil)
+        #expect(use.takeUnusedBacking(of: NodeReach())?.rawValue == 1)
+        #expect(use.backingID == nil)
+    }
+
+    @Test("a backing file opened before a change of owner is outdated at once")
+    func backingOpenedTooEarly() {
+        var use = NodeDataUse()
+        use.noteOwnerChange()
+        #expect(use.offer(first, ownerChanges: 0).kept.rawValue == 1)
+        #expect(use.usableBacking == nil)
+    }
+
+    @Test("the kernel holds the file of an orphan that has no descriptor, until it forgets the inode")
+    func orphanBacking() {
+        var (use, reach) = (NodeDataUse(), NodeReach())
+        #expect(use.retain(first) == nil)
+        reach.becomeOrphan()
+        #expect(use.takeUnusedBacking(of: reach) == nil)
+        _ = reach.forget()
+        reach.becomeOrphan()
+        reach.cancelOrphan()
+        #expect(reach.isForgotten && !reach.isOrphan)
+        #expect(use.takeUnusedBacking(of: reach)?.rawValue == 1)
+    }
+}
