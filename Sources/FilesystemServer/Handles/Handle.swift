@@ -10,10 +10,9 @@ import VersionStore
 /// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
 ///
 ///     opening ──enters the table──▶ open ──RELEASE, a mapping lives──▶ lingeringMapping
-///        │                           │                                       │
-///    the open failed              RELEASE                    no program can store any more
-///        ▼                           ▼                                       ▼
-///     closed ◀──────────────────── closed ◀──────────────────────────────────╯
+///        │                           │ RELEASE                            │ no program can store any more
+///        │ the open failed           ▼                                    │
+///        ╰───────────────────────▶ closed ◀───────────────────────────────╯
 ///
 /// | transition | function |
 /// |---|---|
@@ -23,8 +22,8 @@ import VersionStore
 /// | claims | ``renewClaim(as:)``, ``claimLate(_:)``, ``giveUpLateClaim()``, ``becomeBystander()`` |
 ///
 /// 1. The phase never goes back. A closed handle stores no descriptor: the budget would never close it.
-/// 2. What the opener asked for (the `let`s, ``OpeningFacts``, the route of the data) is fixed when the handle enters the
-///    table.
+/// 2. What the opener asked for is fixed when the handle enters the table: the constants, the opening facts, and the route
+///    of the data.
 /// 3. The parts of the state keep invariants of their own: ``HandleCoordination``, ``HandleData``, ``HandleWriting``,
 ///    ``HandlePreservation``.
 ///

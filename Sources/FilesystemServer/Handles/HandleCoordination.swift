@@ -3,15 +3,17 @@ import Coordination
 
 /// The claim of a handle, and whether other programs wait for it.
 ///
-///     claimed ─────────────renew──────────────▶ reclaimed ◀─renew─╮
-///                                                  │  ▲  ╰───────╯
-///     uncoordinated ──the file became a document───│──╯
-///         │  ▲                                     │
-///         │  ╰────────give up, no bystander────────┤
-///         │ no claim was granted                   │
-///         ▼                                        │
-///     bystander ◀────────give up, a bystander──────╯
-///         ╰──────────claim late or renew──────▶ reclaimed
+///     claimed ──renewed──▶ reclaimed ──renewed──▶ reclaimed
+///     uncoordinated ──the file became a document──▶ reclaimed
+///         ╰──the file became a document, but no claim was granted──▶ bystander ──claimed late──▶ reclaimed
+///     reclaimed ──the file became no document after all──▶ uncoordinated, or bystander as before
+///
+/// | transition | function |
+/// |---|---|
+/// | renewed | ``renew(as:)`` |
+/// | claimed late | ``claimLate(_:)`` |
+/// | to bystander | ``becomeBystander()`` |
+/// | back | ``giveUpLateClaim()`` |
 ///
 /// 1. A handle that was opened with a claim has one until it ends: it is never `uncoordinated` and never a `bystander`.
 /// 2. A bystander stays one under a later claim: after that is given up, its writes count as before.

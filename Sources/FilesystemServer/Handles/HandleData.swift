@@ -4,7 +4,8 @@ import LinuxSystem
 
 /// How the data of a handle moves, and the descriptor for it.
 ///
-/// 1. The route is set before the handle enters the table, and never changes.
+/// 1. The route is set before the handle enters the table, and never changes. Whether the kernel fills its cache is known
+///    when the open is answered.
 /// 2. With `daemon`, the descriptor is there until the budget closes it, and is reopened when needed.
 /// 3. With `kernel`, the descriptor is opened when a request needs it: a copy, an allocation or fsync(2).
 /// 4. An owed error is reported once. A handle with a descriptor receives the error by that instead.
