@@ -15,6 +15,13 @@ enum DataRoute: Sendable {
 ///        ▲                                        │
 ///        ╰────────────the last handle leaves──────╯
 ///
+/// | transition | function |
+/// |---|---|
+/// | to open | ``enterInUse(mapping:)``, ``enter(_:mapping:)`` |
+/// | to closed | ``leave(mapping:)`` |
+/// | backing file held | ``offer(_:ownerChanges:)``, ``retain(_:)`` |
+/// | backing file outdated, closed | ``noteOwnerChange()``, ``takeUnusedBacking(of:)`` |
+///
 /// 1. All open handles use one route: the kernel refuses handles of one inode in two modes.
 /// 2. Mappers are open handles with the `backing` route.
 /// 3. A `backing` route is entered only by the usable backing file.

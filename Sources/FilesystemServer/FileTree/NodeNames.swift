@@ -11,6 +11,12 @@ struct NodeName: Sendable {
 ///
 ///     named ──clear──▶ nameless ──set, or take another──▶ named
 ///
+/// | transition | function |
+/// |---|---|
+/// | to named | ``set(_:in:isOneOfSeveral:known:)``, ``takeOther()`` |
+/// | to nameless | ``clear()`` |
+/// | other names | ``noteOther(_:in:)``, ``loseOther(_:in:)`` |
+///
 /// 1. Without a name, `name` and `parent` are the last known ones. The root, and a file known by a handle only, have no
 ///    parent.
 /// 2. The known name is never among the others, and there are at most 16 others.

@@ -8,6 +8,12 @@ import LinuxSystem
 ///       │ ╰────────the name was not removed─────╯ │
 ///       ╰─────────FORGET──▶ forgotten ◀───FORGET──╯
 ///
+/// | transition | function |
+/// |---|---|
+/// | known to orphan, and back | ``becomeOrphan()``, ``cancelOrphan()`` |
+/// | to forgotten | ``forget()`` |
+/// | descriptor stored, dropped | ``cache(_:)``, ``takeDescriptor()`` |
+///
 /// 1. A forgotten node stays forgotten. Without pins it stores no descriptor: the budget could not find it in order to
 ///    close the descriptor.
 /// 2. An orphan has a descriptor; or it has a file handle, and a backing file of the kernel.
