@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
-import Synchronization
 import VersionStore
 
-/// A directory seen through the mount, where programs take turns: composes the services, and hands each request to its
-/// operation.
+/// A directory seen through the mount, where programs take turns.
 ///
-/// A service refers only to services above it in this list, which are lower floors.
+/// It makes the services, and hands each request to its operation. A service refers only to services that stand before it
+/// here: the floors are listed from the lowest to the highest.
 final class CoordinatedFilesystem: Filesystem {
+    // The source, as the kernel knows it.
     let context: MountContext
     let tree: FileTree
     let sourceWatch: SourceWatch
-    let preserver: ContentPreserver
-    let saves: SaveTracker
-    let rightsWatcher: RightsWatcher?
+    // The data of open files.
     let data: DataPlane
     let shownAttributes: ShownAttributes
+    // Contents that a step would lose.
+    let preserver: ContentPreserver
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
+    // Documents, whatever files they have.
+    let saves: SaveTracker
     let events: DocumentEvents
     let identity: DocumentIdentity
     let saveLifecycle: SaveLifecycle
     let finder: DocumentFinder
+    // Requests that wait, and come again.
     let coordinator: RetryCoordinator
+    // Changes of other programs.
+    let rightsWatcher: RightsWatcher?
     let outOfBand: OutOfBandMonitor
+    // Requests.
     let attributeReplies: AttributeReplies
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
@@ -100,10 +105,12 @@ final class CoordinatedFilesystem: Filesystem {
             attributeReplies, lookups, nameRequests)
         removals = Remove(
             context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
-            closer, nameRequests)
+            closer,
+            nameRequests)
         renames = Rename(
             context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
-            closer, nameRequests)
+            closer,
+            nameRequests)
         attributeChanges = SetAttributes(
             context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,
             coordinator, attributeReplies, unsavedStats, closer)

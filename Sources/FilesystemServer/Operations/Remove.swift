@@ -2,10 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// `unlink(2)` and `rmdir(2)`.
 ///
@@ -17,7 +14,6 @@ final class Remove: Sendable {
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
-    private let coordinator: RetryCoordinator
     private let closer: HandleCloser
     private let nameRequests: NameRequests
     private let engine: Engine
@@ -40,7 +36,6 @@ final class Remove: Sendable {
         self.events = events
         self.identity = identity
         self.saveLifecycle = saveLifecycle
-        self.coordinator = coordinator
         self.closer = closer
         self.nameRequests = nameRequests
         engine = context.engine

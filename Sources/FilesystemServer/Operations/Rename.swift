@@ -4,8 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// `rename(2)`, by which most programs save.
 final class Rename: Sendable {
@@ -15,7 +13,6 @@ final class Rename: Sendable {
     private let events: DocumentEvents
     private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
-    private let coordinator: RetryCoordinator
     private let closer: HandleCloser
     private let nameRequests: NameRequests
     private let engine: Engine
@@ -39,7 +36,6 @@ final class Rename: Sendable {
         self.events = events
         self.identity = identity
         self.saveLifecycle = saveLifecycle
-        self.coordinator = coordinator
         self.closer = closer
         self.nameRequests = nameRequests
         engine = context.engine
