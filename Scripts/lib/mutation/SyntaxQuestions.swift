@@ -135,8 +135,10 @@ extension CodeBlockItemSyntax {
 }
 
 extension ClosureExprSyntax {
-    /// Whether it returns nothing: closures of `forEach…` and of parameters that take an effect list.
+    /// Whether it returns nothing: closures of `forEach…`, its condition aside, and of parameters that take an effect
+    /// list.
     fileprivate var isForItsEffect: Bool {
+        if parent?.as(LabeledExprSyntax.self)?.label?.text == "where" { return false }
         let parameters = signature?.parameterClause?.trimmedDescription ?? ""
         if parameters.contains("arbiter") || parameters.contains("effects") { return true }
         let call = sequence(first: Syntax(self), next: \.parent).lazy
