@@ -69,12 +69,27 @@ struct Finding: Equatable, CustomStringConvertible {
 }
 
 extension TextFile {
-    /// One finding for each line in which the pattern matches. `lines` may be the blanked code of the file.
-    func findings(of pattern: Regex<some Any>, in lines: [Substring], _ what: String) -> [Finding] {
-        // To Unicode `Task.sleep` is one word; to a check it is two.
-        let pattern = pattern.wordBoundaryKind(.simple)
-        return zip(1..., lines).filter { $0.1.firstMatch(of: pattern) != nil }.map { number, _ in
-            Finding(path: path, line: number, what: what)
+    /// The lines without comments and without what stands in quotes.
+    var codeLines: [Substring] {
+        guard language == .swift || language == .c else { return lines }
+        var isText = false
+        return lines.map { line in
+            let isEnd = line.contains("\"\"\"")
+            if isEnd { isText.toggle() }
+            return isText || isEnd ? "" : Self.code(of: line)
         }
+    }
+
+    private static func code(of line: Substring) -> Substring {
+        guard line.contains("//") || line.contains("\"") else { return line }
+        var code = ""
+        var (isQuoted, previous) = (false, Character(" "))
+        for character in line {
+            if !isQuoted, character == "/", previous == "/" { return Substring(code) }
+            if character == "\"", previous != "\\" { isQuoted.toggle() }
+            if !isQuoted { code.append(character) }
+            previous = previous == "\\" && character == "\\" ? " " : character
+        }
+        return Substring(code)
     }
 }

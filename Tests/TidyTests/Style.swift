@@ -1,90 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 
-/// The habits of style that a program can check.
+/// A habit of style that no formatter checks: what must not stand in the code of some files.
+struct Habit: Sendable {
+    let what: String
+    /// Part of each match; a file without it keeps the habit.
+    let mark: String
+    /// Only files below this directory have the habit.
+    var directory = ""
+    /// The next line may excuse a match: a comment with this word, a colon and a sentence.
+    var excuse: String?
+    let isBroken: @Sendable (Substring) -> Bool
+
+    func findings(in file: TextFile) -> [Finding] {
+        guard file.language == .swift, file.path.hasPrefix(directory), file.text.contains(mark) else {
+            return []
+        }
+        let lines = file.lines
+        return zip(lines.indices, file.codeLines).compactMap { index, line in
+            guard line.contains(mark), isBroken(line), !isExcused(by: lines[(index + 1)...].first) else {
+                return nil
+            }
+            return Finding(path: file.path, line: index + 1, what: what)
+        }
+    }
+
+    private func isExcused(by line: Substring?) -> Bool {
+        guard let excuse, let line else { return false }
+        let comment = line.drop { $0 == " " }
+        return comment.hasPrefix("// @\(excuse): ") && comment.split(separator: " ").count > 3
+    }
+}
+
 enum Style {
     static let longestFunction = 70
     static let longestFile = 600
 
-    static let checks: [@Sendable (TextFile) -> [Finding]] = [
-        license, fileLength, functionLength, unchecked, swallowedErrors, unfinished, sleeps,
-        machinePaths,
+    static let habits = [
+        Habit(what: "no // @unchecked: sentence", mark: "@unchecked", excuse: "unchecked") { _ in true },
+        Habit(what: "no // @unchecked: sentence", mark: "nonisolated(unsafe)", excuse: "unchecked") { _ in
+            true
+        },
+        // A test that sleeps to let something happen fails on a slow machine. Sampling at an interval is another thing.
+        Habit(what: "no // @sleep: sentence", mark: "sleep(", directory: "Tests/", excuse: "sleep") {
+            $0.contains(/(^|\W)(u|nano)?sleep\(/)
+        },
+        Habit(what: "an error is dropped", mark: "try?", directory: "Sources/") { _ in true },
+        Habit(what: "an error is swallowed", mark: "catch", directory: "Sources/") {
+            $0.contains(/\bcatch\b[^{}]*\{\s*\}/)
+        },
+        Habit(what: "package access is enough", mark: "p", directory: "Sources/") {
+            $0.contains(
+                /^\s*(@\w+ )*(public|open)(\(set\))? (\S+ )*(class|enum|extension|func|import|init|let|protocol|struct|var)\b/
+            )
+        },
+    ]
+
+    /// Paths that exist on one machine only, and marks of unfinished work. Each is in two parts, for this file's sake.
+    static let unwanted = [
+        "/wo" + "rk/", "/tmp/w" + "t", "../sha" + "red", "../.lib" + "rary", "/opt/sw" + "ift", "/ro" + "ot/",
+        "TO" + "DO",
+        "FIX" + "ME", "XX" + "X",
+    ]
+
+    /// Other packages import these; and of the files, the compiler inlines what is public in other modules.
+    static let publicPlaces = [
+        "Sources/FileCoordination/", "Sources/Coordination/", "Sources/Arbitration/",
+        "Sources/FuseBridge/NodeID.swift",
+        "Sources/FuseBridge/Parked.swift", "Sources/LinuxSystem/Files/FileName.swift",
     ]
 
     static func findings(in file: TextFile) -> [Finding] {
-        checks.flatMap { $0(file) }
+        let isPublic = publicPlaces.contains { file.path.hasPrefix($0) }
+        let kept = habits.filter { !isPublic || $0.what != "package access is enough" }
+        let words = unwanted.filter { file.text.contains($0) }
+        return kept.flatMap { $0.findings(in: file) } + license(file) + lengths(file)
+            + words.map { Finding(path: file.path, line: 1, what: "'\($0)' is in it") }
     }
 
     /// The first line names the license, after a line that has to be first.
-    static func license(_ file: TextFile) -> [Finding] {
-        let isMarked = file.language != .other || file.path.hasSuffix("/packages")
-        guard isMarked else { return [] }
-        let first =
-            file.lines.first.map { $0.hasPrefix("#!") || $0.hasPrefix("// swift-tools-version") } ?? false
-        let line = file.lines.dropFirst(first ? 1 : 0).first ?? ""
-        let comment = file.language == .swift || file.language == .c ? "//" : "#"
+    private static func license(_ file: TextFile) -> [Finding] {
+        guard file.language != .other || file.path.hasSuffix("/packages") else { return [] }
+        let isSecond = file.text.hasPrefix("#!") || file.text.hasPrefix("// swift-tools-version")
+        let line = file.lines.dropFirst(isSecond ? 1 : 0).first ?? ""
+        let comment = [.swift, .c].contains(file.language) ? "//" : "#"
         guard line != "\(comment) SPDX-License-Identifier: Apache-2.0" else { return [] }
         return [Finding(path: file.path, line: 1, what: "the first line does not name the license")]
     }
 
-    static func fileLength(_ file: TextFile) -> [Finding] {
-        guard file.language != .other, file.lines.count > longestFile else { return [] }
-        return [Finding(path: file.path, line: longestFile, what: "a file of more than \(longestFile) lines")]
-    }
-
-    static func functionLength(_ file: TextFile) -> [Finding] {
-        file.functions.filter { $0.length > longestFunction }.map {
-            Finding(path: file.path, line: $0.line, what: "a function of \($0.length) lines")
+    /// From the line that opens a function to the brace below it, or in Python to the next line that is no deeper.
+    private static func lengths(_ file: TextFile) -> [Finding] {
+        guard file.language != .other else { return [] }
+        let lines = file.lines
+        let depths = lines.map { line in line.isEmpty ? Int.max : line.prefix { $0 == " " }.count }
+        let functions = lines.indices.filter { opensFunction(lines[$0], in: file.language) }.compactMap {
+            start in
+            let end = lines.indices[(start + 1)...].first { depths[$0] <= depths[start] } ?? lines.endIndex
+            let length = end - start + (file.language == .python ? 0 : 1)
+            return length <= longestFunction
+                ? nil : Finding(path: file.path, line: start + 1, what: "a function of \(length) lines")
         }
+        return functions
+            + (lines.count > longestFile
+                ? [Finding(path: file.path, line: 1, what: "\(lines.count) lines")] : [])
     }
 
-    /// What the compiler cannot check, a sentence on the next line has to make true.
-    static func unchecked(_ file: TextFile) -> [Finding] {
-        guard file.language == .swift else { return [] }
-        return file.findings(
-            of: /@unchecke[d]\b|nonisolated\(unsaf[e]\)/, in: file.codeLines, "no // @unchecked: sentence"
-        )
-        .filter { finding in
-            // Findings count lines from 1, so this is the line after the finding's.
-            let next = file.lines.dropFirst(finding.line).first ?? ""
-            return next.firstMatch(of: /^\s*\/\/ @unchecke[d]: \S+ \S+/) == nil
+    private static func opensFunction(_ line: Substring, in language: TextFile.Language) -> Bool {
+        let text = line.drop { $0 == " " }
+        return switch language {
+        // The signature may have lines before.
+        case .swift:
+            text.hasSuffix("{")
+                && (["func ", "init(", "subscript("].contains { text.contains($0) } || text.hasPrefix(")")
+                    || text == "{")
+        case .c: line == "{" || line.hasSuffix(") {") && text.count == line.count
+        case .shell: line.hasSuffix("() {")
+        case .python: text.hasPrefix("def ")
+        case .other: false
         }
-    }
-
-    static func swallowedErrors(_ file: TextFile) -> [Finding] {
-        guard file.language == .swift, file.isBelow("Sources") else { return [] }
-        let code = file.codeLines.joined(separator: "\n")
-        return file.findings(of: /\btry\?/, in: file.codeLines, "an error is dropped")
-            + code.matches(of: /\bcatch\b[^{}\n]*\{\s*\}/).map { match in
-                let line = code[..<match.range.lowerBound].filter { $0 == "\n" }.count + 1
-                return Finding(path: file.path, line: line, what: "an error is swallowed")
-            }
-    }
-
-    static func unfinished(_ file: TextFile) -> [Finding] {
-        file.findings(of: /\b(TO[D]O|FIX[M]E|XX[X])\b/, in: file.lines, "unfinished work belongs in an issue")
-    }
-
-    /// A test that sleeps to let something happen fails on a slow machine and wastes a fast one. Sampling at an
-    /// interval is another thing; the next line says so.
-    static func sleeps(_ file: TextFile) -> [Finding] {
-        guard file.language == .swift, file.isBelow("Tests") else { return [] }
-        return file.findings(of: /\b(u|nano)?sleep\(/, in: file.codeLines, "no // @sleep: sentence").filter {
-            finding in
-            let next = file.lines.dropFirst(finding.line).first ?? ""
-            return next.firstMatch(of: /^\s*\/\/ @sleep: \S+ \S+/) == nil
-        }
-    }
-
-    /// Paths that exist on one machine only.
-    static func machinePaths(_ file: TextFile) -> [Finding] {
-        let paths =
-            /\/wor[k]\/|\/tmp\/w[t]\b|\.\.\/(shared|\.library)\b|\/opt\/swif[t]\b|\/roo[t]\/|\/hom[e]\/\w/
-        return file.findings(of: paths, in: file.lines, "a path of one machine")
-    }
-
-    /// The entries of the top level that are not part of the layout. Package.resolved is written by every build.
-    static func strangers(atTopLevel entries: [String]) -> [String] {
-        let layout = ["Package.swift", "Package.resolved", "README.md"] + Repository.directories
-        return entries.filter { !$0.hasPrefix(".") && !layout.contains($0) }
     }
 }

@@ -1,81 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@Suite struct StyleTests {
-    static let license = "// SPDX-License-Identifier: Apache-2.0\n"
+@Suite("Style")
+struct StyleTests {
+    private static let license = "// SPDX-License-Identifier: Apache-2.0\n"
 
-    @Test("Every file keeps the habits of style")
+    @Test("every file keeps the habits of style")
     func everyFileObeysTheStyle() {
-        let found = Repository.files.flatMap(Style.findings)
-        #expect(found == [])
+        #expect(Repository.files.flatMap(Style.findings) == [])
     }
 
-    @Test("The top level holds the layout and nothing else")
+    @Test("the top level holds the layout and nothing else")
     func topLevel() throws {
-        #expect(try Style.strangers(atTopLevel: Repository.topLevel) == [])
-        #expect(Style.strangers(atTopLevel: ["Docs", "Sources", ".ci", "notes.md"]) == ["Docs", "notes.md"])
+        let layout = ["Package.swift", "Package.resolved", "README.md"] + Repository.directories
+        #expect(try Repository.topLevel.filter { !$0.hasPrefix(".") && !layout.contains($0) } == [])
     }
 
     @Test(
-        "A broken habit is found",
+        "a planted fault is found",
         arguments: [
-            "final class A: @unchecked Sendable {\n    // It is safe.\n}",
-            "nonisolated(unsafe) var a = 1",
-            "let a = try? b()",
-            "do { try b() } catch { }",
-            "do {\n    try b()\n} catch is Errno {\n}",
-            "// TO" + "DO: later",
-            "let path = \"/wor" + "k/main\"",
-            "func long() {\n" + String(repeating: "    step()\n", count: 69) + "}",
-            String(repeating: "\n", count: 600),
+            ("Sources/truce/A.swift", "final class A: @unchecked Sendable {\n    // It is safe.\n}"),
+            ("Sources/truce/A.swift", "nonisolated(unsafe) var a = 1"),
+            ("Sources/truce/A.swift", "let a = try? b()"),
+            ("Sources/truce/A.swift", "do { try b() } catch { }"),
+            ("Sources/truce/A.swift", "    public static let a = 1"),
+            ("Sources/truce/A.swift", "// TO" + "DO: later"),
+            ("Sources/truce/A.swift", "func long() {\n" + String(repeating: "    step()\n", count: 69) + "}"),
+            ("Sources/truce/A.swift", String(repeating: "\n", count: 600)),
+            ("Tests/A.swift", "usleep(10_000)"),
+            ("Scripts/a.sh", "long() {\n" + String(repeating: "    step\n", count: 70) + "}"),
+            ("Scripts/a.py", "def long():\n" + String(repeating: "    step\n", count: 70) + "\nnext"),
         ])
-    func aPlantedStyleViolationIsFound(text: String) {
-        #expect(
-            Style.findings(in: TextFile(path: "Sources/truce/A.swift", text: Self.license + text)).count == 1)
+    func plantedFault(path: String, text: String) {
+        let license = path.hasSuffix(".swift") ? Self.license : "#" + Self.license.dropFirst(2)
+        #expect(Style.findings(in: TextFile(path: path, text: license + text)).count == 1)
+        #expect(Style.findings(in: TextFile(path: path, text: "\n" + license + text)).count == 2)
     }
 
     @Test(
-        "What only looks like a broken habit is not found",
+        "what only looks like a fault is not found",
         arguments: [
             "final class A: @unchecked Sendable {\n    // @unchecked: the lock guards every property.\n}",
-            "let text = \"try? @unchecked \\(list.map { \"catch {}\" }) sleep(1)\"",
-            "/* try? */ // catch { }\ndo { try b() } catch { log(error) }",
+            "usleep(10_000)\n// @sleep: a sample is taken every 10 ms.",
+            "let text = \"try? @unchecked sleep(1)\" // catch { }\ndo { try b() } catch { log(error) }",
             "func short() {\n" + String(repeating: "    step()\n", count: 68) + "}",
-            "protocol P {\n    func a()\n\n    func b()\n}\n" + String(repeating: "let a = 1\n", count: 80),
         ])
-    func lookalikesAreNotFound(text: String) {
-        #expect(Style.findings(in: TextFile(path: "Sources/truce/A.swift", text: Self.license + text)) == [])
-    }
-
-    @Test("A file without the license or a sleeping test is found")
-    func plantedFiles() {
-        let sleeping = "Tests/TruceTests/A.swift"
-        let broken = [
-            TextFile(path: "Sources/truce/A.swift", text: "import Glibc\n"),
-            TextFile(path: "Scripts/a", text: "#!/usr/bin/env bash\nset -e\n"),
-            TextFile(path: sleeping, text: Self.license + "try await Task.sleep(for: .seconds(1))\n"),
-            TextFile(path: sleeping, text: Self.license + "usleep(10_000)\n"),
-        ]
-        for file in broken { #expect(Style.findings(in: file).count == 1, "\(file.path)") }
-        let sampling = "usleep(10_000)\n// @sleep: a sample is taken every 10 ms.\n"
-        #expect(Style.findings(in: TextFile(path: sleeping, text: Self.license + sampling)) == [])
-    }
-
-    @Test("Long functions are found in scripts too")
-    func plantedScriptFunctions() {
-        let shell = "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n"
-        let python = "#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\n"
-        let body = String(repeating: "    step\n", count: 70)
-        for text in [shell + "long() {\n\(body)}\n", python + "def long():\n\(body)\nnext\n"] {
-            #expect(Style.findings(in: TextFile(path: "Scripts/a", text: text)).count == 1)
+    func lookalike(text: String) {
+        for path in ["Sources/truce/A.swift", "Tests/A.swift"] {
+            #expect(Style.findings(in: TextFile(path: path, text: Self.license + text)) == [])
         }
-    }
-
-    @Test("A function of one line in a script ends with its line")
-    func scriptFunctionOfOneLine() {
-        let text =
-            "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\nshort() { step; }\n"
-            + String(repeating: "step\n", count: 80) + "next() {\n    step\n}\n"
-        #expect(Style.findings(in: TextFile(path: "Scripts/a", text: text)) == [])
     }
 }
