@@ -184,7 +184,7 @@ let package = Package(
             name: "SwiftClient", dependencies: ["CTestSupport"], path: "Tests/Workers/clients/swift",
             swiftSettings: rules),
         tests("MountedTests", of: ["CoordinationScenarios", "TestSupport"]),
-        tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination"]),
+        tests("ControlProtocolTests", of: ["ControlProtocol", "Coordination", "TestSupport"]),
         tests(
             "CommandTests",
             of: [

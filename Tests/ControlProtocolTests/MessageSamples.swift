@@ -61,13 +61,13 @@ enum MessageSamples {
 /// The result of a request, and its reading by the client.
 struct ResultSample {
     let response: Response
-    let isRead: (JSONValue) -> Bool
+    let isRead: ([UInt8]) -> Bool
 
     init<Value: Decodable>(_ value: Value, _ response: (Value) -> Response) {
         self.response = response(value)
         isRead = { message in
             do {
-                return try ResponseMessage<Value>(decoding: message.encoded()).id != nil
+                return try ResponseMessage<Value>(decoding: message).id != nil
             } catch {
                 return false
             }

@@ -4,130 +4,162 @@ import Coordination
 import Foundation
 import Testing
 
-/// Issue 5, "The protocol": a schema of every message, checked against the code.
+/// The schema and the prose of the protocol, checked against the code with an independent validator.
+@Suite("Schema")
 struct SchemaTests {
-    private let agreement: SchemaAgreement
-
-    init() throws { agreement = SchemaAgreement(try ProtocolDescription()) }
-
-    @Test(
-        "requests of a client follow the schema, and the server refuses what the schema refuses",
-        arguments: ControlProtocol.ClientRequest.Method.allCases)
-    func requestsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
-        let samples = MessageSamples.requests.filter { $0.method == method }
-        #expect(!samples.isEmpty)
-        #expect(try agreement.disagreements(onMembersOf: samples) == [])
-        for sample in samples { #expect(try agreement.disagreements(on: sample) == []) }
-    }
-
-    @Test("so do its notifications")
-    func notificationsMatchSchema() throws {
-        let samples = MessageSamples.notifications
-        #expect(Set(samples.map(\.method)) == Set(ClientNotification.Method.allCases))
-        for sample in samples { #expect(try agreement.disagreements(on: sample) == []) }
-    }
-
-    @Test("and its answers; but no answer is refused")
-    func answersMatchSchema() throws {
-        for answer in MessageSamples.answers {
-            let message = try JSONValue(parsing: JSONCodec.encode(answer))
-            for definition in ["answer", "clientMessage"] {
-                #expect(agreement.isValid(message, as: definition))
+    private static func requests() throws -> [SchemaSample] {
+        try MessageSamples.requests.map { request in
+            let bytes = try JSONCodec.encode(RequestMessage(id: .number(7), request))
+            return SchemaSample(kind: "clientMessage", message: bytes) { message in
+                guard
+                    case .request(_, .success(let read))? = Self.attempt({
+                        try ClientMessage(decoding: message)
+                    })
+                else { return false }
+                return read.method == request.method
             }
-            #expect(!agreement.isValid(message.with(nil, at: "id"), as: "answer"))
         }
     }
 
-    @Test(
-        "requests and notices of a server follow the schema, and the client reads what the schema allows",
-        arguments: MessageSamples.serverMessages)
-    func serverMessages(message: ServerMessage) throws {
-        #expect(try agreement.disagreements(on: message) == [])
+    private static func notifications() throws -> [SchemaSample] {
+        try MessageSamples.notifications.map { notification in
+            let bytes = try JSONCodec.encode(NotificationMessage(notification))
+            return SchemaSample(kind: "clientMessage", message: bytes) { message in
+                if case .notification(.success(_?))? = Self.attempt({ try ClientMessage(decoding: message) })
+                {
+                    true
+                } else {
+                    false
+                }
+            }
+        }
     }
 
-    @Test("with every member that the schema knows, and no other")
-    func serverMembers() throws {
-        #expect(try agreement.disagreements(onMembersOf: MessageSamples.serverMessages) == [])
+    /// A client makes do without what a server always sends.
+    private static func serverMessages() throws -> [SchemaSample] {
+        try MessageSamples.serverMessages.map { message in
+            SchemaSample(
+                kind: "serverMessage", message: try message.encoded(), below: "params", toleratesRemoval: true
+            ) { message in
+                switch Self.attempt({ try IncomingMessage(decoding: message) }) {
+                case .question, .noticeMessage, .event: true
+                case .response, .unknown, nil: false
+                }
+            }
+        }
     }
 
-    @Test("so do its replies", arguments: ControlProtocol.ClientRequest.Method.allCases)
-    func resultsMatchSchema(method: ControlProtocol.ClientRequest.Method) throws {
-        let samples = MessageSamples.results(of: method)
-        #expect(!samples.isEmpty)
-        #expect(try agreement.disagreements(onMembersOf: samples, of: method) == [])
-        for sample in samples { #expect(try agreement.disagreements(on: sample, of: method) == []) }
+    private static func results() throws -> [SchemaSample] {
+        try ControlProtocol.ClientRequest.Method.allCases.flatMap { method in
+            try MessageSamples.results(of: method).map { sample in
+                let reply = try ReplyMessage(to: .number(1), .success(sample.response)).encoded()
+                return SchemaSample(
+                    kind: "reply", message: reply, resultOf: method.rawValue, below: "result",
+                    toleratesRemoval: true, isRead: sample.isRead)
+            }
+        }
     }
 
-    @Test("so do its errors", arguments: ProtocolFailure.Code.allCases)
-    func errorsMatchSchema(code: ProtocolFailure.Code) throws {
+    private static func attempt<Value>(_ body: () throws -> Value) -> Value? {
+        // Whatever else the code says of a message, it does not take it.
+        do { return try body() } catch { return nil }
+    }
+
+    @Test("code, schema and prose agree on every message, and on its spoilt forms")
+    func everyMessageAgrees() throws {
+        let samples = try Self.requests() + Self.notifications() + Self.serverMessages() + Self.results()
+        #expect(samples.count > 50)
+        #expect(try ProtocolCheck().differences(on: samples) == [])
+    }
+
+    @Test("errors and answers are as the schema says")
+    func errorsMatchSchema() throws {
         let details = ProtocolFailure.Details(
             holders: [MessageSamples.actor], suggestion: "wait",
             origin: OriginForm(domain: "d", code: 4, message: "m"))
-        for data in [nil, details] {
-            let failure = ProtocolFailure(code: code.rawValue, message: "m", data: data)
-            for id in [nil, MessageID.number(1)] {
-                let reply = try JSONValue(parsing: ReplyMessage(to: id, .failure(failure)).encoded())
-                for definition in ["reply", "serverMessage"] {
-                    #expect(agreement.isValid(reply, as: definition))
-                }
-                for member in ["code", "message"] {
-                    let spoilt = reply.with(nil, at: "error", member)
-                    #expect(!agreement.isValid(spoilt, as: "reply"))
-                    #expect(throws: (any Error).self) {
-                        try ResponseMessage<EmptyResult>(decoding: spoilt.encoded())
-                    }
-                }
-                #expect(!agreement.isValid(reply.with(.number(-1), at: "error", "code"), as: "reply"))
-            }
+        let failures = ProtocolFailure.Code.allCases.flatMap { code in
+            [nil, details].map { ProtocolFailure(code: code.rawValue, message: "m", data: $0) }
         }
+        let replies = try failures.flatMap { failure in
+            try [nil, MessageID.number(1)].map { try ReplyMessage(to: $0, .failure(failure)).encoded() }
+        }
+        let answers = try MessageSamples.answers.map { try JSONCodec.encode($0) }
+        let texts =
+            replies.flatMap { reply in ["reply", "serverMessage"].map { ($0, reply) } }
+            + answers.flatMap { answer in ["answer", "clientMessage"].map { ($0, answer) } }
+        let verdicts = try ProtocolCheck().verdicts(
+            on: texts.map { ($0.0, String(decoding: $0.1, as: UTF8.self)) })
+        #expect(verdicts == Array(repeating: true, count: texts.count))
+        let spoilt = [
+            (definition: "answer", text: #"{"jsonrpc":"2.0","result":{}}"#),
+            ("reply", #"{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}"#),
+            ("reply", #"{"jsonrpc":"2.0","id":1,"error":{"message":"m"}}"#),
+            ("reply", #"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"m"}}"#),
+        ]
+        #expect(try ProtocolCheck().verdicts(on: spoilt) == [false, false, false, false])
     }
 
-    /// A schema cannot see the contents of base64.
+    /// A schema cannot see what base64 says.
     private static let hidden: Set<String> = [
         #"{"pathBytes":"Li4=","messages":[]}"#, #"{"pathBytes":"AA==","messages":[]}"#,
         #"{"pathBytes":"Li4="}"#,
     ]
 
-    @Test(
-        "the schema refuses each message that the server refuses for its form",
-        arguments: MalformedMessageTests.wrongParameters + ClientMessageTests.failures.map { ($0.0, $0.1) })
-    func wrongParameters(method: String, parameters: String) throws {
-        let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
-        let message = try JSONValue(parsing: Array(text.utf8))
-        #expect(agreement.isValid(message, as: "clientMessage") == Self.hidden.contains(parameters))
+    @Test("the schema refuses what the server refuses for its form")
+    func malformedMessagesFailSchema() throws {
+        let parameters =
+            MalformedMessageTests.wrongParameters + ClientMessageTests.failures.map { ($0.0, $0.1) }
+        let requests = parameters.map { #"{"jsonrpc":"2.0","id":"q","method":"\#($0.0)","params":\#($0.1)}"# }
+        let others =
+            ClientMessageTests.refused.filter { $0.1 == -32600 }.map(\.0)
+            + MalformedMessageTests.wrongNotifications.map { #"{"jsonrpc":"2.0",\#($0)}"# }
+        let verdicts = try ProtocolCheck().verdicts(on: (requests + others).map { ("clientMessage", $0) })
+        let expected = parameters.map { Self.hidden.contains($0.1) } + others.map { _ in false }
+        #expect(verdicts == expected)
     }
 
     @Test(
-        "a message that no client may send is refused by the schema",
-        arguments: ClientMessageTests.refused.filter { $0.1 == -32600 }.map(\.0)
-            + MalformedMessageTests.wrongNotifications.map { #"{"jsonrpc":"2.0",\#($0)}"# })
-    func invalidMessagesFailSchema(text: String) throws {
-        #expect(!agreement.isValid(try JSONValue(parsing: Array(text.utf8)), as: "clientMessage"))
+        "a planted change of the schema is found",
+        arguments: [
+            (["accessEndParams", "properties", "access", "$ref"], ##""#/$defs/purpose""##, "accessEnd"),
+            (["accessEndParams", "required"], "[]", "the code refuses it"),
+            (["accessEndParams", "properties", "access"], nil, "accessEnd has no 'access'"),
+            (["accessEndParams", "properties", "force"], #"{"type":"boolean"}"#, "never writes 'force'"),
+            (["number", "type"], #""number""#, "the code refuses it"),
+            (["ps", "properties", "method", "const"], #""pst""#, "pst is in the schema"),
+            (["access", "enum"], #"["read","write"]"#, "is missing in the schema (accesses)"),
+            (["errorCode", "anyOf"], #"[{"const":1}]"#, "1 is in the schema (errorCodes) alone"),
+            (["purpose", "maxLength"], "255", "purpose.maxLength is 255"),
+            (["epoch"], #"{"type":"string"}"#, "nothing needs 'epoch'"),
+            (["purpose", "maxlength"], "1", "'maxlength' means nothing"),
+            (["cause", "properties", "terminal"], "{}", "does not tell of 'terminal'"),
+        ])
+    func plantedInSchema(place: [String], value: String?, found: String) throws {
+        let check = ProtocolCheck(plantedInSchema: [(place, value)])
+        let samples = try Self.requests().filter { $0.message.count < 100 }
+        #expect(try check.differences(on: samples).contains { $0.contains(found) })
     }
 
-    /// A change of the schema that is no change of the code: its place and its value.
-    static let planted: [([String], JSONValue?)] = [
-        (["accessEndParams", "properties", "access", "$ref"], .text("#/$defs/purpose")),
-        (["accessEndParams", "required"], .list([])),
-        (["accessEndParams", "properties", "access"], nil),
-        (["accessEndParams", "required"], .list([.text("access"), .text("turn")])),
-        (["accessEndParams", "required"], .list([.text("Access")])),
-        (["accessEnd", "required"], .list([.text("jsonrpc"), .text("method"), .text("params")])),
-        (["accessEnd", "properties", "method", "const"], .text("access/finish")),
-        (["accessEnd", "properties", "params", "$ref"], .text("#/$defs/accessFinishParams")),
-        (["accessEndParams", "properties", "force"], .object(["type": .text("boolean")])),
-        (["number", "type"], .text("number")),
-        (["number", "type"], .text("count")),
-    ]
+    @Test(
+        "a planted change of the prose is found",
+        arguments: [
+            ("| `ps` |", "| `pst` |", "ps is missing"), ("| `moved` |", "| `renamed` |", "moved"),
+            ("| -32004 |", "| -32044 |", "-32004"),
+            ("list of `withoutChanges`", "list of `withoutAsking`", "withoutC"),
+            ("| `presenter/remove` | `presenter` |", "| `presenter/remove` | `number` |", "has no 'number'"),
+            ("nests at most 64", "nests at most 65", "65"), ("`onBehalfOf`", "`insteadOf`", "onBehalfOf"),
+        ])
+    func plantedInProse(old: String, new: String, found: String) throws {
+        let check = ProtocolCheck(plantedInProse: [(old, new)])
+        #expect(try check.differences().contains { $0.contains(found) })
+    }
 
-    @Test("a difference in the schema is found", arguments: planted)
-    func plantedDifferences(place: [String], value: JSONValue?) throws {
-        var description = try ProtocolDescription()
-        let steps = JSONValue.Place((["$defs"] + place).map { .member($0) })
-        description.schema = description.schema.with(value, at: steps)
-        let request = ControlProtocol.ClientRequest.endAccess(AccessEndParameters(access: 1))
-        let agreement = SchemaAgreement(description)
-        let members = try agreement.disagreements(onMembersOf: [request])
-        #expect(try members + agreement.disagreements(on: request) != [])
+    @Test("the capabilities of the server are methods")
+    func capabilities() {
+        let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
+        let result = InitializeResult(version: "1", pid: 1, mount: mount)
+        let known = ProtocolNames.names.filter { ["requests", "notifications"].contains($0.key) }.flatMap(
+            \.value)
+        #expect(Set(result.capabilities).isSubset(of: known))
     }
 }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import Coordination
+import Foundation
+
+/// What the code says of the protocol: the schema and the prose say the same.
+enum ProtocolNames {
+    /// The closed sets of names.
+    static let names: [String: [String]] = [
+        "requests": ControlProtocol.ClientRequest.Method.allCases.map(\.rawValue),
+        "notifications": ClientNotification.Method.allCases.map(\.rawValue),
+        "serverRequests": PresenterRequest.allCases.map { "presenter/\($0.rawValue)" },
+        "serverNotifications": PresenterNotice.allCases.map { "presenter/\($0.rawValue)" } + [
+            EventForm.method
+        ],
+        "accesses": Access.allNames,
+        "readingOptions": ReadingOptions.allNames,
+        "messages": PresenterMessages.all.names,
+        "eventKinds": EventKind.allCases.map(\.rawValue),
+        "errorCodes": ProtocolFailure.Code.allCases.map { "\($0.rawValue)" },
+    ]
+
+    /// The numbers that the schema states, by definition and keyword.
+    static let bounds: [String: Decimal] = [
+        "path.maxLength": Decimal(ProtocolLimits.pathBytes),
+        "purpose.minLength": 1,
+        "purpose.maxLength": Decimal(ProtocolLimits.purposeBytes),
+        "id.anyOf.maxLength": Decimal(ProtocolLimits.idBytes),
+        "id.anyOf.minimum": Decimal(Int64.min),
+        "id.anyOf.maximum": Decimal(Int64.max),
+        "initializeParams.client.name.maxLength": Decimal(ProtocolLimits.clientBytes),
+        "initializeParams.client.version.maxLength": Decimal(ProtocolLimits.clientBytes),
+        "eventsSubscribeParams.after.epoch.maxLength": Decimal(ProtocolLimits.epochBytes),
+        "intent.anyOf.options.maxItems": 0,
+        "accessBeginParams.intents.minItems": 1,
+        "accessBeginParams.intents.maxItems": Decimal(ProtocolLimits.intents),
+        "accessBeginParams.within.maxItems": Decimal(ProtocolLimits.intents),
+        "census.claims.maxItems": Decimal(ProtocolLimits.listEntries),
+        "census.presenters.maxItems": Decimal(ProtocolLimits.listEntries),
+        "keptListResult.entries.maxItems": Decimal(ProtocolLimits.listEntries),
+        "keptReadParams.offset.minimum": 0,
+        "keptReadParams.offset.maximum": Decimal(Int64.max),
+        "keptReadParams.length.minimum": 1,
+        "keptReadParams.length.maximum": Decimal(ProtocolLimits.readBytes),
+        "kept.size.minimum": 0, "kept.size.maximum": Decimal(Int64.max),
+        "kept.group.minimum": 0, "kept.group.maximum": Decimal(UInt32.max),
+        "kept.mode.minimum": 0, "kept.mode.maximum": Decimal(UInt32.max),
+    ]
+
+    /// Every number of the section on limits, in its words and in its order.
+    static let limits = [
+        "A message has at most \(shown(ProtocolLimits.messageBytes))",
+        "nests at most \(ProtocolLimits.nesting) levels deep",
+        "at most \(ProtocolLimits.values) values",
+        "\(ProtocolLimits.nameBytes) bytes in the name of a member",
+        "at most \(ProtocolLimits.listEntries) entries",
+        "A path has at most \(ProtocolLimits.pathBytes) bytes",
+        "those of an access \(ProtocolLimits.accessPathBytes) together",
+        "a purpose \(ProtocolLimits.purposeBytes)",
+        "an `id` that is a text \(ProtocolLimits.idBytes)",
+        "a client's `name` and `version` \(ProtocolLimits.clientBytes) each",
+        "an `epoch` \(ProtocolLimits.epochBytes)",
+        "at most \(ProtocolLimits.combiningMarks) combining marks in a row",
+        "\(ProtocolLimits.presenters) presenters",
+        "\(ProtocolLimits.accesses) accesses, held or waiting",
+        "within \(ProtocolLimits.intents) others at most",
+        "\(ProtocolLimits.subscriptions) subscriptions",
+        "\(ProtocolLimits.connectionsPerUser) connections",
+        "\(ProtocolLimits.outstandingRequests) requests of a connection are served at once",
+        "\(ProtocolLimits.outstandingRequests) more are kept in order",
+        "while \(shown(ProtocolLimits.outboxBytes)) waits to be read",
+        "\(ProtocolLimits.messagesPerRead) messages are looked at",
+        "or \(ProtocolLimits.bytesPerRead >> 10) KiB",
+        "(\(shown(ProtocolLimits.outboxBytes)), or \(ProtocolLimits.outboxMessages) messages)",
+        "presenters adds \(ProtocolLimits.outboxBytesOfPresenter) bytes",
+        "and \(ProtocolLimits.outboxMessagesOfPresenter) messages to that",
+        "answers to \(ProtocolLimits.questions) requests",
+    ]
+
+    static let limitsElsewhere = [
+        "From one to \(ProtocolLimits.intents) intents",
+        "or \(ProtocolLimits.linkLookups) names for all of an access",
+        "The last \(ProtocolLimits.events) events are remembered",
+        "and \(ProtocolLimits.eventSeconds / 60) minutes more",
+        "The first \(ProtocolLimits.excerptScalars) characters",
+        "from 1 to \(ProtocolLimits.readBytes) bytes",
+    ]
+
+    private static func shown(_ bytes: Int) -> String {
+        bytes % (1 << 20) == 0 ? "\(bytes >> 20) MiB" : "\(bytes) bytes"
+    }
+}
