@@ -19,7 +19,8 @@ struct ScenarioTests {
         #expect(!scenario.steps.isEmpty)
         var world = ScenarioInterpreter()
         for index in scenario.steps.indices {
-            let actual = world.run(scenario.steps[index].command)
+            let output = world.run(scenario.steps[index].command)
+            let actual = output.split(separator: "\n").map(String.init)
             if isUpdatingScenarios {
                 scenario.steps[index].expected = actual
             } else {

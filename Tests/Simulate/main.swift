@@ -68,9 +68,7 @@ func printFailure(_ player: WorldGenerator, _ options: Options) {
     for step in steps { simulationRun.perform(step) }
     say("\n# A shorter world of \(steps.count) steps, as a scenario:")
     for finding in simulationRun.findings { say("# \(finding)") }
-    say(
-        ([CommandWriter.text(player.bounds)] + steps.map(CommandWriter.text)).joined(separator: "\n----\n\n")
-            + "\n----")
+    say(([CommandWriter.text(player.bounds)] + steps.map(CommandWriter.text)).joined(separator: "\n"))
     say("\n# The same as a conversation:")
     say(simulationRun.transcript.joined(separator: "\n"))
 }
@@ -119,7 +117,7 @@ func replay(_ path: String) -> Int32 {
         return 2
     }
     var world = ScenarioInterpreter()
-    for command in text.split(separator: "\n") where command != "----" && !command.hasPrefix("#") {
+    for command in text.split(separator: "\n") where !command.hasPrefix("#") && !command.hasPrefix(" ") {
         say("\(command)\n\(world.run(String(command)))\n")
     }
     return 0

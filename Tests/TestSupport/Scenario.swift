@@ -1,53 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A scenario file: steps with the output that each is expected to print.
+/// A scenario file: commands, and below each, indented, the output that it is expected to print.
 ///
 ///     # actors, action, reason
 ///     claim 1 reading
-///     ----
-///     grant #1
+///         grant #1
 ///
 /// `UPDATE_SCENARIOS=1 swift test` rewrites the expectations; review the diff.
 public struct Scenario {
     public struct Step: Sendable {
-        public var comment: [String]
+        public var comment: [String] = []
         public var command: String
-        public var expected: String
+        public var expected: [String] = []
     }
 
     public var steps: [Step] = []
 
+    private static let indentation = "    "
+
     public init(parsing text: String) {
         var comment: [String] = []
-        var command: String?
-        var expected: [String] = []
-        var inOutput = false
-        func flush(_ steps: inout [Step]) {
-            guard let command else { return }
-            steps.append(Step(comment: comment, command: command, expected: expected.joined(separator: "\n")))
-        }
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
-            if line == "----" {
-                inOutput = true
-            } else if line.isEmpty {
-                flush(&steps)
-                (comment, command, expected, inOutput) = ([], nil, [], false)
-            } else if inOutput {
-                expected.append(line)
+        for line in text.split(separator: "\n").map(String.init) {
+            if line.hasPrefix(Self.indentation), !steps.isEmpty {
+                steps[steps.count - 1].expected.append(String(line.dropFirst(Self.indentation.count)))
             } else if line.hasPrefix("#") {
                 comment.append(line)
             } else {
-                command = line
+                steps.append(Step(comment: comment, command: line))
+                comment = []
             }
         }
-        flush(&steps)
     }
 
+    /// An empty line comes before a comment.
     public var text: String {
-        steps.map { step in
-            (step.comment + [step.command, "----", step.expected]).joined(separator: "\n")
-        }.joined(separator: "\n\n") + "\n"
+        let parts = steps.enumerated().map { number, step in
+            (number > 0 && !step.comment.isEmpty ? [""] : []) + step.comment + [step.command]
+                + step.expected.map { Self.indentation + $0 }
+        }
+        return parts.joined().joined(separator: "\n") + "\n"
     }
 }
 

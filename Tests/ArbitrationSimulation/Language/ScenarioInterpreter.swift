@@ -43,7 +43,7 @@ package struct ScenarioInterpreter {
     package mutating func run(_ command: String) -> String {
         var words = CommandParser(command)
         guard let lines = try? perform(&words) else { return "cannot read this command" }
-        return lines.isEmpty ? "nothing" : lines.joined(separator: "\n")
+        return lines.joined(separator: "\n")
     }
 
     private mutating func perform(_ words: inout CommandParser) throws(CommandSyntaxError) -> [String] {
