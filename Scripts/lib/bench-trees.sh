@@ -186,9 +186,9 @@ mount_all() {
         [[ $path != "$tree" ]] || continue
         [[ $tree == passthrough ]] || refuse "bench: data goes by '$path' where it should go by '$tree'."
         say "This kernel passes no data of $file_system through: those columns are left out."
-        for tree in passthrough bare; do
-            unmount_tree "$tree"
-            without "$tree"
+        for path in passthrough bare; do
+            unmount_tree "$path"
+            without "$path"
         done
     done
 }

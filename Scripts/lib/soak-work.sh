@@ -127,7 +127,7 @@ round_shell() {
     mv new name
     cp name copy
     ln -f copy link
-    printf 'more\n' >>link
+    printf 'more\n' >>"link"
     [[ $(wc --lines <copy) == 2 && $(cat name) == "round $1" ]]
     mkdir -p deep/er/still
     mv deep other

@@ -61,7 +61,7 @@ suite_git() {
 # git_worker NUMBER commits, switches and pushes for a while, beside others in the same origin.
 git_worker() {
     local round
-    cd "clone-$1"
+    cd "clone-$1" || return 1
     git checkout --quiet -b "side-$1"
     for round in 1 2 3 4 5 6 7 8; do
         seq "$round" $((round * 50)) >"file-$round"
@@ -196,7 +196,8 @@ suite_stress-ng() {
 
 # prepare_suites makes the parts that a suite needs beyond the packages.
 prepare_suites() {
-    case " ${chosen_suites[*]} " in
+    case "$short ${chosen_suites[*]} " in
+        --short*) ;;
         *" git-own"*) prepare_git_tests ;;
     esac
     case " ${chosen_suites[*]} " in
@@ -210,6 +211,7 @@ run_suites() {
     local suite kind kinds=("$@") failed=0
     mkdir "$lab/suites"
     for suite in "${chosen_suites[@]}"; do
+        [[ -z $short || $suite != git-own ]] || continue
         heading "$suite: plain"
         run_suite "$suite" plain
         suite_has_run "$suite" || failed=1
@@ -223,9 +225,9 @@ run_suites() {
     return "$failed"
 }
 
-# For the longest suites, a user's own mount would only repeat the daemon's data mode.
+# For the longest suites, and in short runs, a user's own mount would only repeat the daemon's data mode.
 takes_all_mounts() {
-    [[ $1 != git-own-all && $1 != names ]]
+    [[ -z $short && $1 != git-own-all && $1 != names ]]
 }
 
 run_suite() {

@@ -8,7 +8,7 @@ play_bounds() {
         write_line "$lab/bounds/$file" "first line"
     done
     mount_over "$lab/bounds" hold=1s,idle=300ms
-    cd "$lab/bounds"
+    cd "$lab/bounds" || return
 
     hold tail -n +1 -f followed
     timed write_line followed "written under tail -f"
@@ -28,7 +28,7 @@ play_bounds() {
     let_go
 
     play_slow_command
-    cd "$lab"
+    cd "$lab" || return
     unmount_from "$lab/bounds"
 }
 

@@ -73,7 +73,7 @@ struct Hunt {
         until isEnough: ([Failure]) -> Bool
     ) throws -> (failures: [Failure], seconds: Double) {
         let numbers = mutants.map { String($0.number) }.joined(separator: ",")
-        let always = ["MUTANT": numbers, "SWIFT_BACKTRACE": "enable=no"]
+        let always = ["MUTANT": numbers, "SWIFT_BACKTRACE": "enable=no", "TRUCE_WORLDS": "all"]
         return try TestRun(
             binary: binary, arguments: stage.arguments, environment: always.merging(environment) { $1 },
             bound: stage.bound

@@ -217,12 +217,12 @@ struct Exploration {
 
     init(_ menu: Menu) { self.menu = menu }
 
-    mutating func explore() {
+    mutating func explore(depth: Int) {
         var run = ComparisonRun(menu)
         for event in menu.setup {
             if let disagreement = run.comparison.tell(event) { note(disagreement) }
         }
-        explore(run, depth: menu.depth)
+        explore(run, depth: depth)
     }
 
     /// Explores all continuations; both arbiters are values, so each common beginning is played once.
