@@ -17,8 +17,8 @@ struct Citations {
     private let rules: Set<String>
     private let situations: Set<String>
     private let scenarios: Set<String>
-    /// The words of the code in Sources, and the names of its modules.
-    private let symbols: Set<Substring>
+    /// The code in Sources without its comments, and the paths of its files.
+    private let code: String
 
     init(in files: [TextFile]) {
         paths = Set(files.map(\.path))
@@ -29,9 +29,7 @@ struct Citations {
         situations = Self.entries(of: files.filter { $0.name == Self.situationArticle })
         scenarios = Set(files.filter(\.isScenario).map { String($0.name.dropLast(".scenario".count)) })
         let sources = files.filter { $0.isBelow("Sources") && $0.language == .swift }
-        symbols = Set(
-            sources.flatMap { $0.path.split(separator: "/") + $0.lines.filter { !$0.contains("///") } }
-                .flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } })
+        code = sources.flatMap { [$0.path[...]] + $0.lines.filter { !$0.has("///") } }.joined(separator: "\n")
     }
 
     private static func entries(of files: [TextFile]) -> Set<String> {
@@ -50,6 +48,7 @@ struct Citations {
     }
 
     private func brokenLinks(in line: Substring, of file: TextFile) -> [String] {
+        guard line.has("](") || line.has("<doc:") else { return [] }
         let directory = file.path.split(separator: "/").dropLast().map(String.init)
         let files = line.matches(of: /\]\(([^)#:]+\.(?:md|swift|svg))(#[^)]*)?\)/).map { String($0.output.1) }
         let names = line.matches(of: /<doc:([\w-]+)>/).map { String($0.output.1) }
@@ -60,9 +59,10 @@ struct Citations {
 
     /// In code only comments cite: elsewhere a letter and a number may be anything.
     private func brokenNumbers(in line: Substring, of file: TextFile) -> [String] {
-        let text =
-            file.isMarkdown || file.isScenario
-            ? line : line.range(of: "//").map { line[$0.upperBound...] } ?? ""
+        let isProse = file.isMarkdown || file.isScenario
+        guard isProse || line.has("//") else { return [] }
+        let text = isProse ? line : line.range(of: "//").map { line[$0.upperBound...] } ?? ""
+        guard text.utf8.contains(where: { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return [] }
         // `[H-FC11]` behind a number is its source.
         let plain = String(text).replacing(#/ \[[^\]]*\]/#, with: "")
         let unknownDecisions = plain.matches(of: /\bD([0-9]+)\b/).map { $0.output.1 }
@@ -91,7 +91,7 @@ struct Citations {
         return line.matches(of: /``([^`]+)``/).map { $0.output.1 }
             .filter { symbol in
                 !symbol.split(separator: "/").allSatisfy {
-                    symbols.contains($0.prefix { $0.isLetter || $0.isNumber })
+                    code.has($0.prefix { $0.isLetter || $0.isNumber })
                 }
             }
             .map { "no code has \($0)" }

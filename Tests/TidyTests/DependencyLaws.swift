@@ -20,7 +20,7 @@ enum DependencyLaws {
     static func findings(in file: TextFile) -> [Finding] {
         guard file.isBelow("Sources"), file.language == .swift else { return [] }
         let room = String(file.path.split(separator: "/")[1])
-        return zip(1..., file.codeLines).compactMap { number, line in
+        return zip(1..., file.lines).compactMap { number, line in
             guard let module = imported(by: line), !mayImport(room, module) else { return nil }
             return Finding(path: file.path, line: number, what: "\(room) may not import \(module)")
         }
@@ -33,7 +33,7 @@ enum DependencyLaws {
 
     /// `package import struct Module.Name` imports from Module as `import Module` does.
     private static func imported(by line: Substring) -> Substring? {
-        guard line.contains("import ") else { return nil }
+        guard line.has("import ") else { return nil }
         return line.firstMatch(of: /^\s*(?:@\w+\s+)*(?:\w+\s+)?import\s+(?:[a-z]+\s+(?=[A-Z]))?(\w+)/)?.1
     }
 }
