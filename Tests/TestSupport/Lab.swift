@@ -22,6 +22,9 @@ package enum Lab {
         return number
     }
 
+    /// Whether this is a run of `Scripts/test --all`, with the long forms of tests.
+    package static var isLong: Bool { getenv("TRUCE_WORLDS") != nil }
+
     package static var directory: String { get throws { try variable("TRUCE_LAB") } }
     package static var dataPath: DataPath {
         get throws {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
+import TestSupport
 import Testing
 
 /// Every run of small worlds, compared step by step with the naive arbiter.
@@ -8,7 +8,7 @@ import Testing
 /// thousand. Scripts/test --all and Scripts/mutate do.
 @Suite("Exhaustive")
 struct ExhaustiveTests {
-    private static let isLong = getenv("TRUCE_WORLDS") != nil
+    private static var isLong: Bool { Lab.isLong }
 
     @Test("the arbiter agrees with the naive one in every run", arguments: Menu.all)
     func agreesInAllSmallWorlds(menu: Menu) {

@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct PassthroughFallbackTests {
         /// The run in the daemon's data mode has tested the same code completely.
         @Test(
-            "On a stacked file system the daemon moves the data, and answers every POSIX question as the kernel does"
+            "On a stacked file system the daemon moves the data, and answers as the kernel does"
         )
         func aStackedSourceFallsBackToTheDaemon() throws {
             guard Self.isRoot else { return print("only root mounts an overlay: shown by the run as root") }
@@ -16,14 +16,19 @@ extension MountTests {
                 return print("no file is refused: shown by the run with passthrough")
             }
             try Overlay.with { plain in
-                let expected = try PosixTests.answers(in: plain, below: plain)
-                #expect(expected.count > 1000)
+                // The answers by the daemon are those of the other data mode: only the long run asks here, too.
+                let expected = Lab.isLong ? try PosixTests.answers(in: plain, below: plain) : [:]
                 try Overlay.with { source in
                     let below = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                     defer { close(below) }
                     try Self.mounted(source) {
-                        let found = try PosixTests.answers(in: source, below: "/proc/\(getpid())/fd/\(below)")
-                        PosixTests.compare(found, with: expected, limits: try PosixTests.limits(for: .daemon))
+                        try Script("echo text >a; cat a; ln a b; mv b c; rm a c").run(at: source)
+                        if Lab.isLong {
+                            let found = try PosixTests.answers(
+                                in: source, below: "/proc/\(getpid())/fd/\(below)")
+                            PosixTests.compare(
+                                found, with: expected, limits: try PosixTests.limits(for: .daemon))
+                        }
                         let status = try Self.status(of: source)
                         #expect(status.options.dataPath == "daemon")
                         #expect(status.counters.read > 0 && status.counters.write > 0)
