@@ -209,7 +209,7 @@ import func TestSupport.eventually
         #expect(
             text((child, true), (a, false), (a, true), (b, false)) == [
                 "gcc (641) waits for a (712), which holds file1 and waits for b (640), "
-                    + "who holds file2 until gcc (641) is done"
+                    + "which holds file2 until gcc (641) is done"
             ])
     }
 }
