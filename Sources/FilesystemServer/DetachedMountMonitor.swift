@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
 
 /// Ends the daemon of a mount that was unmounted here but still exists elsewhere.

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
-import LinuxSystem
 import Synchronization
-import VersionStore
 
 /// The data of open files: by which route it moves, what the kernel may cache of it, and what its writers may do.
 ///

@@ -2,10 +2,8 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
-import VersionStore
 
 /// Makes the data of a file reachable for a handle that is about to be open.
 extension DataPlane {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
 

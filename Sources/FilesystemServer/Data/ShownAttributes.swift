@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// The attributes of a file as the mount shows them.
 final class ShownAttributes: Sendable {

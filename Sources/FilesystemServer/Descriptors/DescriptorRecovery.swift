@@ -2,7 +2,6 @@
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Reopens the descriptors that nodes have given up. The route depends on the node:
 /// - A file that is not open: by its parent and name. An open file must not lose its name to another one.

@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import LinuxSystem
-import Synchronization
 
 /// Moves that programs announce because they were no `rename(2)`.
 ///

@@ -4,8 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// New names, in the light of the saves that may be under way.
 extension SaveLifecycle {

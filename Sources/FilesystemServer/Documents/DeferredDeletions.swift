@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
 

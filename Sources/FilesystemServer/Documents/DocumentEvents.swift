@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Events of files and directories for presenters. The acting program is identified only if a presenter is interested.
 ///

@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Finds documents by their paths, for clients of the control socket.
 ///

@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Documents that pass from file to file: by a rename, in a save, or because a file comes back.
 ///

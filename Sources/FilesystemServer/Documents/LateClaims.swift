@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Claims for open files that become documents: helper files, databases and logs that are given the name of a document.
 ///

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// Presented documents that a program has moved a moment ago, perhaps to save them under the former name.

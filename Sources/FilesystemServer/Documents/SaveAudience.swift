@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
-import Synchronization
 
 /// The programs that a save concerns, before the document's name is missing.
 extension SaveLifecycle {

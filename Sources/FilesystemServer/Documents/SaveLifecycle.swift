@@ -2,10 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// Names that are missing in the middle of a save: lookups by other programs wait until the names are filled.
 final class SaveLifecycle: Sendable {

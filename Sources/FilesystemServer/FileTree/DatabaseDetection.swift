@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Detects databases that do not have the name of one. Their programs order their accesses themselves, so claims would only
 /// delay them.

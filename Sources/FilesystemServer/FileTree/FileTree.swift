@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
-import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// The files of the source that the kernel knows, with their places and their open handles.
 final class FileTree: Sendable {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Decides which directories are packages: single documents to their user.
 enum PackageDetection {

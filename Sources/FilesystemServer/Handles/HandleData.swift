@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import FuseBridge
 import LinuxSystem
 
 /// How the data of a handle moves, and the descriptor for it.

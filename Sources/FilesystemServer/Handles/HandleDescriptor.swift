@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// The file that this process reads and writes for a handle.
 extension Handle: DescriptorOwner {

@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Observations of an open file by the engine, while other claims wait for it.
 extension Handle {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import LinuxSystem
 import VersionStore
 
 /// What is preserved for a handle, as a writer whose contents may be lost.

@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// New files, made with the identity of the caller.
 final class Create: Sendable {

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
-import FuseBridge
-import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// OPENDIR, READDIR and their kin.
 final class DirectoryService: Sendable {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Names, attributes, links.
 final class Lookup: Sendable {

@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
-import Synchronization
 
 /// OPENDIR, where a listing waits for documents that are missing in the middle of a save.
 ///

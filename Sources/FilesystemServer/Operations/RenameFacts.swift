@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import FuseBridge
 import LinuxSystem
 
 /// A rename with its nodes and their status; a class, because a struct of this size would be copied each time it is passed on.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
-import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Searches files and directories that have moved to an unwatched directory, which no lookup has found yet.
 extension OutOfBandMonitor {

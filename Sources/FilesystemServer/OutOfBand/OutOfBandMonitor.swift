@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
-import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// What other programs change out of band: the kernel's caches are invalidated, and presenters are told.
 ///

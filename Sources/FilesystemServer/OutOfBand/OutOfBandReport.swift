@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Reports out-of-band changes of names to the programs that present or follow them.
 ///

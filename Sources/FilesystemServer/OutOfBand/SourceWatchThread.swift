@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
-import FuseBridge
-import Glibc
 import LinuxSystem
 import Synchronization
 

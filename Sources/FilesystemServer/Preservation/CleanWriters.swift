@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Writers that were suspended or preempted because they had changed nothing (Y9), and the writes of others beside
 /// them.

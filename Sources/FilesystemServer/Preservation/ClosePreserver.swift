@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
-import CoordinationEngine
 import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// The contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///

@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// Preserves contents before a step that would lose them. All methods may block: call them on workers.

@@ -2,7 +2,6 @@
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// The versions of a file that were preserved since it has suspended writers (D192).

@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import LinuxSystem
 import Synchronization
 
 /// A request without a handle that claims the item it changes: a size or names.

@@ -2,10 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// Lookups of names that are missing in the middle of a save. They are answered ESTALE, and come again when the name is filled.
 extension RetryCoordinator {

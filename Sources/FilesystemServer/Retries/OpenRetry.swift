@@ -2,10 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// Opens that are expected to come again: after an interrupt, or after ESTALE.
 extension RetryCoordinator {

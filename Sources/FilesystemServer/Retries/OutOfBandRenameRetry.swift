@@ -3,7 +3,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 
 /// Detects names that now belong to another file out of band, if the source is not mounted in place. The source watcher reports
 /// them only a moment later. A program begins a save so if it makes a backup first, or puts a new directory in place of an old

@@ -2,7 +2,6 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import LinuxSystem
 import Synchronization
 
 /// An open that could not be granted at once.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
 import CoordinationEngine
 import FuseBridge
-import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// Requests that wait without the kernel's locks, and come again.
 ///

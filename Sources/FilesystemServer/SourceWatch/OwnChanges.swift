@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
-import CoordinationEngine
 package import FuseBridge
 import Synchronization
 

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Coordination
-import CoordinationEngine
 import FuseBridge
-import Glibc
-import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// How long the kernel may use attributes, and the answer to a GETATTR.
 final class AttributeReplies: Sendable {

@@ -3,7 +3,6 @@ import Coordination
 import CoordinationEngine
 import FuseBridge
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// Renewal of claims: a handle needs a new claim before it truncates its file in two cases.

@@ -4,7 +4,6 @@ import CoordinationEngine
 import FuseBridge
 import Glibc
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// Mode, owner, times and size.

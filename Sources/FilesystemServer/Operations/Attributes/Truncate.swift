@@ -2,9 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
 import VersionStore
 
 /// `truncate(2)`: a change of size without a handle, which waits like an open.

@@ -2,10 +2,7 @@
 import Coordination
 import CoordinationEngine
 import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// The end of a handle.
 ///

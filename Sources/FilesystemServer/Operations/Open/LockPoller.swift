@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
-import FuseBridge
-import Glibc
 import LinuxSystem
-import Synchronization
-import VersionStore
 
 /// Finds out which programs lock a file themselves, while opens wait for it.
 final class LockPoller: Sendable {
