@@ -31,6 +31,7 @@ extension DataPlane {
         return false
     }
 
+    /// Whether no other handle may write to its file.
     func isAlone(_ handle: Handle) -> Bool {
         handles.writers(on: handle.node).allSatisfy { $0 === handle }
     }

@@ -165,10 +165,10 @@ final class Rename: Sendable {
         // Both names are links to the same file: POSIX says that nothing happens then.
         let node = move.node
         guard move.target !== node else { return }
-        if move.isExchange { return exchange(move, node, under: claim) }
         let thread = move.from.caller.thread
         // Presenters know a tracked file by one of its names; a move of another name does not concern them.
         let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
+        if move.isExchange { return exchange(move, node, isKnown: isKnown, under: claim) }
         let isMoved = isKnown && !(save?.keepsName ?? false)
         if let save, save.keepsName, let evidence = save.evidence {
             // First, so that the document stays with the name, and only its former file takes over another document.
@@ -278,8 +278,7 @@ final class Rename: Sendable {
         if let fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
     }
 
-    private func exchange(_ move: RenameFacts, _ node: Node, under claim: ClaimID?) {
-        let isKnown = !isTracked(node, move.status, elsewhereThan: move.from)
+    private func exchange(_ move: RenameFacts, _ node: Node, isKnown: Bool, under claim: ClaimID?) {
         guard let target = move.target else {
             if isKnown { identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral) }
             return
