@@ -10,6 +10,14 @@ import VersionStore
 /// Opening is the moment of coordination: a claim is made here and ends with the handle.
 ///
 /// The handle is the claim's number; under passthrough the data does not pass through the daemon.
+///
+/// An open that meets no other program takes these steps, on one thread:
+/// 1. ``open(_:flags:reply:)``: the thread does not return to an earlier request.
+/// 2. ``beginOpen(_:flags:isRetry:fileClaims:reply:)``: the handle is made, and its claim is granted at once.
+/// 3. ``finishOpen(_:grant:reply:)``: the open would destroy no contents of other programs.
+/// 4. `complete`: the data is made reachable (``DataPlane``), the handle enters the table, and the request is answered.
+///
+/// An open that must wait is parked as a ``PendingOpen``, and goes on with step 3 when its claim is granted.
 final class Open: Sendable {
     /// Limits the log lines about users with too many waiting opens, which may be deliberate.
     let crowdLines = SharedLogRateLimiter(lines: 1)
