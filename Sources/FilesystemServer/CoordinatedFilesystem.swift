@@ -117,6 +117,11 @@ final class CoordinatedFilesystem: Filesystem {
         extendedAttributes = ExtendedAttributes(
             context, tree, sourceWatch, data, events, coordinator, attributeChanges)
         readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
+        connect(budget)
+    }
+
+    /// Gives the lower services the way back to those above.
+    private func connect(_ budget: DescriptorBudget) {
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }
