@@ -33,13 +33,9 @@ public struct Scenario {
         }
     }
 
-    /// An empty line comes before a comment.
     public var text: String {
-        let parts = steps.enumerated().map { number, step in
-            (number > 0 && !step.comment.isEmpty ? [""] : []) + step.comment + [step.command]
-                + step.expected.map { Self.indentation + $0 }
-        }
-        return parts.joined().joined(separator: "\n") + "\n"
+        let lines = steps.flatMap { $0.comment + [$0.command] + $0.expected.map { Self.indentation + $0 } }
+        return lines.joined(separator: "\n") + "\n"
     }
 }
 
