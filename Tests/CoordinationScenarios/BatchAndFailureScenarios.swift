@@ -211,7 +211,8 @@ extension ScenarioCatalogue {
             return try b.failure("w").reason
         }
         print(
-            "H65: the waiting program was told \(took.milliseconds) ms after the daemon was killed: \(reason)")
+            "H65: the waiting program was told \(took.milliseconds) ms after the daemon was killed: \(reason)"
+        )
         try check(took < .seconds(10), "\(took)")
         try check(reason.hasPrefix("disconnected:"), reason)
         try a.expect("P", "reacquired")
