@@ -145,7 +145,7 @@ struct SchemaTests {
         arguments: [
             ("| `ps` |", "| `pst` |", "ps is missing"), ("| `moved` |", "| `renamed` |", "moved"),
             ("| -32004 |", "| -32044 |", "-32004"),
-            ("list of `withoutChanges`", "list of `withoutAsking`", "withoutC"),
+            ("`withoutChanges`", "`withoutAsking`", "withoutC"),
             ("| `presenter/remove` | `presenter` |", "| `presenter/remove` | `number` |", "has no 'number'"),
             ("nests at most 64", "nests at most 65", "65"), ("`onBehalfOf`", "`insteadOf`", "onBehalfOf"),
         ])

@@ -149,7 +149,7 @@ struct PresenterServerTests {
             try reader.end(access)
             #expect(try editor.nextNotice().notice == .reacquire)
         }
-        #expect(log.filter { $0.contains("nobody asked") }.count == 1)
+        #expect(log.filter { $0.contains("a question that it was not asked") }.count == 1)
     }
 
     @Test("progress gives a presenter more time than it had")
