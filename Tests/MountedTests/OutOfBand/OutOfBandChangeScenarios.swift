@@ -403,7 +403,7 @@ extension MountTests.OutOfBandChangeTests {
             eventually "what was missing is told" has_told missing didChange 1
             eventually "the directory is told" has_told place '"subitem":{"path":""}' 1
             eventually "the survivor is seen" is_listed survivor
-            "$truce" status place | grep "more than the kernel keeps"
+            "$truce" status place | grep "the kernel lost some"
             for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done
             rm source/burst*
             echo last >source/last
@@ -438,7 +438,7 @@ extension MountTests.OutOfBandChangeTests {
             echo "once more, and longer than that" 1<>source/document
             kill -CONT "$daemon"
             eventually "and one that the kernel had no room for" has_told document didChange 2
-            "$truce" status place | grep "more than the kernel keeps"
+            "$truce" status place | grep "the kernel lost some"
         }
         limit() {
             mkdir source/{1..8}
