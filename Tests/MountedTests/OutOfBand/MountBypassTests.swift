@@ -167,7 +167,7 @@ extension MountTests {
             let found = try TruceCommand.attempt("doctor", mount.path)
             print(found.text)
             let sentence =
-                "bash (pid \(leaver.pid), user 0) has \(mount.path)/document open to read, and goes"
+                "bash (pid \(leaver.pid), user 0) has \(mount.path)/document open to read, and bypasses"
             #expect(found.text.contains(sentence))
             try leaver.type("\n")
             try leaver.wait(within: .seconds(10)).requireSuccess()
