@@ -120,17 +120,15 @@ final class CoordinatedFilesystem: Filesystem {
         connect(budget)
     }
 
-    /// Gives the lower services the way back to those above.
+    /// Gives the lower services the way back to those above. These references make cycles, which `deinit` breaks: a callback
+    /// that still runs then holds what it uses.
     private func connect(_ budget: DescriptorBudget) {
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)
         }
         saves.onProgress { [directories] directory in directories.resumeListings(directory) }
         budget.findOwners {
-            [
-                unowned nodes = tree.nodes, unowned handles = tree.handles,
-                unowned listings = directories.listings
-            ] keeper in
+            [nodes = tree.nodes, handles = tree.handles, listings = directories.listings] keeper in
             switch keeper {
             case .node(let id): nodes[id]
             case .file(let id): handles[id]
@@ -139,8 +137,10 @@ final class CoordinatedFilesystem: Filesystem {
         }
     }
 
-    // A node may outlive the tables, because the engine remembers the maker of a claim for a while.
-    deinit { tree.nodes.root.budget.findOwners { _ in nil } }
+    deinit {
+        saves.endSubscriptions()
+        tree.nodes.root.budget.findOwners { _ in nil }
+    }
 
     func interrupted(_ token: UInt) { coordinator.parkedRequests.interrupted(token) }
 

@@ -69,8 +69,8 @@ final class DescriptorBudget: Sendable {
         self.handles = handles
     }
 
-    /// Sets the function that finds owners. Owners refer to the budget, so the budget is made first. All that `find` uses
-    /// must live until another function is set.
+    /// Sets the function that finds owners. Owners refer to the budget, so the budget is made first. What `find`
+    /// refers to lives at least until another function is set.
     func findOwners(by find: @escaping @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?) {
         finder.withLock { $0 = OwnerLookup(find: find) }
     }

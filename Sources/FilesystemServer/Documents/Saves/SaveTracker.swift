@@ -214,15 +214,18 @@ extension SaveTracker {
         fileprivate var directories: [DirectoryHandler] = []
     }
 
-    /// `handler` runs when a missing name is filled or given up. The subscriber lives as long as the mount.
+    /// `handler` runs when a missing name is filled or given up, until ``endSubscriptions()``.
     func onNameResolved(_ handler: @escaping NameHandler) {
         subscribers.withLock { $0.names.append(handler) }
     }
 
-    /// `handler` runs when a save in a directory has gone on or was given up. The subscriber lives as long as the mount.
+    /// `handler` runs when a save in a directory has gone on or was given up, until ``endSubscriptions()``.
     func onProgress(_ handler: @escaping DirectoryHandler) {
         subscribers.withLock { $0.directories.append(handler) }
     }
+
+    /// Releases all handlers. The subscribers refer to the tracker, so without this call none of them would be released.
+    func endSubscriptions() { subscribers.withLock { $0 = Subscribers() } }
 
     func publishResolved(_ name: [UInt8], in directory: NodeID) {
         for handler in subscribers.withLock({ $0.names }) { handler(name, directory) }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+import FuseBridge
+import Testing
+
+@testable import FilesystemServer
+
+/// The references from lower services to higher ones, which would otherwise outlive the mount.
+@Suite("Lifetime of services")
+struct ServiceLifetimeTests {
+    private final class Service: Sendable {}
+
+    @Test("a subscriber to saves is released when the subscriptions end")
+    func endedSubscriptionsReleaseSubscribers() {
+        let saves = SaveTracker(knowing: ProgramClasses([]))
+        weak var released: Service?
+        do {
+            let service = Service()
+            saves.onNameResolved { _, _ in _ = service }
+            saves.onProgress { _ in _ = service }
+            released = service
+        }
+        #expect(released != nil)
+        saves.endSubscriptions()
+        #expect(released == nil)
+        saves.publishProgress(in: .root)
+    }
+
+    @Test("the tables of descriptor owners are released when the budget gets another function")
+    func newOwnerLookupReleasesTables() {
+        let budget = DescriptorBudget(limit: 1, handles: nil)
+        weak var released: Service?
+        do {
+            let service = Service()
+            budget.findOwners { _ in
+                _ = service
+                return nil
+            }
+            released = service
+        }
+        #expect(released != nil)
+        budget.findOwners { _ in nil }
+        #expect(released == nil)
+    }
+}
