@@ -70,7 +70,7 @@ package enum ProtocolLimits {
     package static let readBytes = 512 << 10
     /// The entries that a `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
-    /// The bytes of these lists and of those of `status` in JSON, so that a reply fits into a message.
+    /// The most bytes of such a list, or of a list in `status`, as JSON. So a reply fits into a message.
     package static let listBytes = 1_000_000
     /// The kernel's limit for a path.
     package static let pathBytes = 4095

@@ -300,7 +300,7 @@ package struct StoreLayout: ~Copyable {
         let log = try withStoreErrors { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
-            // Its last holder may have removed or moved the store.
+            // The process that held the lock before may have removed or moved the store.
             let there = try home.path(of: Self.log).status()
             guard try log.status().inode == there.inode else { throw Errno.busy }
             return log

@@ -39,7 +39,7 @@ struct FullDiskTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a link that is not needed is dropped without a line")
+    @Test("a link that is not needed is removed, and the log gets no line")
     func unlistedLinkIsDroppedSilently() async throws {
         let sandbox = try prepared()
         let path = sandbox.path

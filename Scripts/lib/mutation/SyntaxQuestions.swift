@@ -37,7 +37,7 @@ extension SyntaxProtocol {
         return self.as(ExtensionDeclSyntax.self)?.extendedType.trimmedDescription
     }
 
-    /// The innermost declaration that has it among its statements; a closure counts as one.
+    /// The innermost declaration whose body contains this statement. A closure counts as a declaration.
     fileprivate var body: Syntax? {
         for ancestor in sequence(first: Syntax(self), next: \.parent) {
             switch ancestor.kind {

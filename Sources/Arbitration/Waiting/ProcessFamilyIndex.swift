@@ -139,7 +139,7 @@ struct ProcessFamilyIndex: Sendable {
         return party.partner.map { hasRelative(of: $0) } ?? false
     }
 
-    /// Whether any other claim here may be exempt from a party's.
+    /// Whether this index has another claim that may be exempt from waiting for a claim of `party`.
     func hasOthers(than claim: ClaimID, of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose]?.count ?? 0 > 1 { return true }
         return party.anyIdentity { one in

@@ -52,7 +52,7 @@ extension Engine {
         return delays.reports(of: account, at: now).first { $0.spent >= $0.allowed }
     }
 
-    /// How many are visited under one lock, while requests wait for it.
+    /// The number of entries that are read each time the lock is taken. Requests wait for the lock meanwhile.
     static let snapshotBatchSize = 32
 
     /// Ids are copied under the lock and sorted after it. Claims and presenters that end meanwhile are left out.

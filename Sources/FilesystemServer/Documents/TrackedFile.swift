@@ -151,7 +151,7 @@ extension TrackedFile.Location {
         }
     }
 
-    /// The file that had the awaited name, as long as others look for it there.
+    /// The file that had the awaited name before; nil if no program waits for it under that name.
     var former: Node? {
         guard case .names(_, _, let former) = self else { return nil }
         return former

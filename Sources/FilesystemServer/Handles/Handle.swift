@@ -40,7 +40,7 @@ final class Handle: Claimant {
         case closed
     }
 
-    /// What is learned about the open before the handle enters the table.
+    /// Facts of the open. They are set before the handle enters the table.
     private struct OpeningFacts {
         /// It was opened for writing, and its file only allows appending.
         var isAppendOnly = false

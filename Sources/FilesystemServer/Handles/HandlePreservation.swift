@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import VersionStore
 
-/// What is preserved for a handle, as a writer whose contents may be lost.
+/// The versions that hold the contents of a handle's file, and how its close preserves more.
 ///
 /// 1. `writesToOrphan` only rises.
 /// 2. Each linked version counts the handle as a writer until the handle takes them, at its close or failed open.

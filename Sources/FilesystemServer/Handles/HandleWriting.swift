@@ -16,7 +16,7 @@ struct ObservedPosition {
     let since: Instant
 }
 
-/// What is known of the changes that a handle has made.
+/// The changes of a handle, as far as the daemon knows them.
 ///
 /// 1. A handle that may write or truncate has a baseline since its data became reachable.
 /// 2. `hasWritten` only rises. It falls when the writes so far are taken as the document's contents (``forgetWrites()``).

@@ -12,6 +12,7 @@ import LinuxSystem
 /// 1. Contents are preserved before the step that would lose them (D86).
 /// 2. Events are sent and the claim is ended before the answer. A request that follows the answer finds both done.
 /// 3. Where no program can reach the removed file, the answer comes before the end of the claim (D96).
+/// 4. What ``begin(_:_:)`` notes as under way, both ``revert(_:)`` and ``publish(_:of:_:)`` end.
 protocol NameOperation: Sendable {
     associatedtype Facts: NameFacts
     /// What ``begin(_:_:)`` has begun, and ``finish(_:_:)`` ends.

@@ -50,7 +50,8 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // A presenter that refused or did not answer should find the contents of that moment.
+        // For a presenter that refused or did not answer, the version must have the contents of now. A version that grows with
+        // the file does not.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown

@@ -19,7 +19,7 @@ package struct HelperFileName: Hashable, Sendable {
         case besideDocument
         /// People use such names too: private only while its maker lives and no other program has opened it.
         case whileMakerLives
-        /// No document has such a name.
+        /// The name alone marks a helper file: no document has a name of this form.
         case alone
 
         package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }

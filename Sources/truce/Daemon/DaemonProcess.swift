@@ -35,7 +35,8 @@ struct DaemonProcess: Sendable {
         defer { log.finish(within: Self.logFlushTimeout) }
         let sourceLock = SourceLock(of: source, at: target.source, log: log)
         try sourceLock.acquire(root: lock)
-        // The lock is held until the process ends, as the store's is. So a mount that gets one of them gets the other.
+        // This gives up the object, and the kernel keeps the lock until the process ends. It keeps the store's lock as long,
+        // so a mount that gets one of the two locks gets the other.
         _ = lock.release()
         let socket = try makeSocket()
         let failure: CommandFailure?

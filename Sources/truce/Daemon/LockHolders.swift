@@ -10,7 +10,7 @@ struct LockHolders {
 
     init(of file: borrowing OwnedDescriptor) { pids = Self.holders(of: file) }
 
-    /// The users with mounts that the holders may serve: the holders' users, the caller and root.
+    /// The users that may own the holders' mounts: the users of the holders, the caller and root.
     var users: Set<UInt32> {
         Set(pids.compactMap { ProcessInspection.status(ofThread: $0)?.user } + [0, geteuid()])
     }

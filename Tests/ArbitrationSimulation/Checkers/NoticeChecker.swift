@@ -161,7 +161,8 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// P6: a presenter asked just now may owe the answer to a claim that other claims of the party queue behind.
+    /// P6: a claim of the asking party may wait in a queue behind the claim that asks. Then it waits for the presenter's
+    /// answer, too.
     private mutating func noteDebts(to question: Question, _ model: WorldModel) {
         for claim in model.claims.values where !claim.isHeld {
             guard let party = claim.party,

@@ -257,8 +257,8 @@ struct WorkLimitTests {
         #expect(held == Int(most) + 9)
     }
 
-    /// Rules Y4, Y11: each reader is observed as idle in its own contention, so a writer waits that long for each 64
-    /// readers.
+    /// Rules Y4, Y11: each reader has a contention of its own, in which the daemon must see it idle. It observes at most 64
+    /// at a time, so a writer waits for one idle time for each 64 readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
     func idleReaderSuspensionInTurn(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()

@@ -37,8 +37,8 @@ struct MountProgramTests {
         #expect(try MountHelperArguments(parsing: Self.words(words)) == expected)
     }
 
-    @Test("paths are taken as they are")
-    func paths() throws {
+    @Test("relative paths and paths with spaces or dashes are taken as they are")
+    func pathsStayAsTheyAre() throws {
         let line = try MountHelperArguments(parsing: ["my documents", "/a place", "-o", "ro", "-o", "wait=1"])
         #expect(line.source == "my documents")
         #expect(line.directory == "/a place")

@@ -14,7 +14,7 @@ import func TestSupport.eventually
 @Suite("The outbox")
 struct OutboxTests {
     @Test("requests of a client that reads are accepted before there is room for the replies")
-    func readingClientMaySayMore() throws {
+    func readingClientMaySendMoreRequests() throws {
         var ends: [CInt] = [0, 0]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
         let client = OwnedDescriptor(adopting: ends[1])

@@ -113,8 +113,8 @@ struct OwnChangesTests {
         #expect(!own.changes(of: file).explain(Self.look(size: 2, written: 1), at: Self.at(1400)))
     }
 
-    @Test("A change of attributes explains no change of contents, neither at once nor later")
-    func attributeChangeExplainsNoContents() {
+    @Test("An own change of attributes never hides an out-of-band change of contents")
+    func ownAttributeChangeHidesNoChangeOfContents() {
         own.note(file, .attributes, at: Self.at(0))
         #expect(own.changes(of: file).explain(nil, at: Self.at(500)))
         #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(500)))

@@ -54,7 +54,7 @@ import Testing
         #expect(accesses == options.map { .write($0) })
     }
 
-    @Test("A step of a save updates the document from the beginning: no presenter is asked about a deletion")
+    @Test("A removal or rename that is a step of a save is an update: no presenter is asked about a deletion")
     func saveStepUpdatesDocument() {
         #expect(AccessTable.removing(isSave: true) == .write(.updating))
         #expect(AccessTable.moving(isSave: true) == .write(.updating))

@@ -23,7 +23,7 @@ struct ExpectedRetriesTests {
     private let document = ItemID(1)
     private let other = ItemID(2)
 
-    @Test("A waiting open is expected if it will retry, and no longer than it waits")
+    @Test("A retry of a waiting open is expected as long as the open waits and will retry")
     func waitingOpenIsExpected() {
         let open = Open(1, of: document, by: 100)
         expectedRetries.addWaiting(open)

@@ -150,7 +150,9 @@ struct RetryTableTests {
         #expect(retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("The look-up after an empty retry belongs to it, and the next look-up does not")
+    @Test(
+        "If a retry finds no file, the look-up after it is a part of the retry, and the next look-up is a new one"
+    )
     func lookupAfterEmptyRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))

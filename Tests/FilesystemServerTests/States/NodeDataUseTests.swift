@@ -69,7 +69,7 @@ struct NodeDataUseTests {
     }
 
     @Test("the kernel holds the file of an orphan that has no descriptor, until it forgets the inode")
-    func orphanBacking() {
+    func orphanKeepsItsBackingFile() {
         var (use, reach) = (NodeDataUse(), NodeReach())
         #expect(use.retain(first) == nil)
         reach.becomeOrphan()

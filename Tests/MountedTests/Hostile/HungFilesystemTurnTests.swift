@@ -35,7 +35,7 @@ extension MountTests.HungFilesystemTests {
         }
     }
 
-    @Test("One that is let go by a deadline keeps no other deadline from passing")
+    @Test("A claim that is granted at its deadline on a hung file system delays no other deadline")
     func aHungTimeoutBlocksNoOtherDeadline() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")

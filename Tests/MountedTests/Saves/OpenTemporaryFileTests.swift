@@ -118,7 +118,7 @@ extension MountTests {
         }
 
         @Test("No program waits for a writer that has stopped writing", arguments: helpers)
-        func anIdleRenamedWriterDelaysNobody(helper: String) throws {
+        func anIdleWriterOfARenamedFileDelaysNoProgram(helper: String) throws {
             try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
                 let document = mount.path + "/document"
                 try Program("touch").run("--date=1 hour ago", mount.path + "/" + helper)

@@ -6,7 +6,9 @@ import Testing
 extension MountTests {
     /// No torn opens: between a writer's open and its close, no other program's open of that file succeeds.
     @Suite struct TurnTests {
-        @Test("What a shell has removed is gone at once, though it made a directory like a temporary file")
+        @Test(
+            "A file that a shell removes is gone at once, even if the shell has just made a directory named tmpdir"
+        )
         func aRemovedDirectoryIsGoneAtOnce() throws {
             try MountedDirectory.with("hold=60s") { mount in
                 let script = Script("cd \"$1\"; touch a.txt; mkdir tmpdir; rm a.txt; ls")
