@@ -36,6 +36,8 @@ final class CoordinatedFilesystem: Filesystem {
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
     let lockPoller: LockPoller
+    let openClaims: OpenClaims
+    let opener: HandleOpener
     let opens: Open
     let directories: DirectoryService
     let lookups: Lookup
@@ -87,9 +89,13 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
             saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
+        openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
+        opener = HandleOpener(
+            context, data, preserver, closePreserver, events, identity, coordinator, closer)
         opens = Open(
-            context, tree, data, preserver, cleanWriters, closePreserver, events, identity, saveLifecycle,
-            coordinator, unsavedStats, closer, lockPoller)
+            context, coordinator, lockPoller,
+            OpenArrivals(context, tree, saveLifecycle, coordinator), openClaims,
+            OpenPreservation(context, preserver, cleanWriters, unsavedStats), opener)
         directories = DirectoryService(
             context, tree, shownAttributes, saves, events, identity, saveLifecycle, coordinator,
             attributeReplies)
@@ -98,8 +104,8 @@ final class CoordinatedFilesystem: Filesystem {
             attributeReplies, unsavedStats)
         nameRequests = try NameRequests(context, tree, preserver, events, coordinator, unsavedStats)
         creations = Create(
-            context, tree, sourceWatch, data, events, identity, saveLifecycle, coordinator, attributeReplies,
-            closer, opens, nameRequests)
+            context, tree, sourceWatch, events, saveLifecycle, coordinator, attributeReplies, closer,
+            openClaims, opener, nameRequests)
         nodeMaker = MakeNode(
             context, tree, sourceWatch, cleanWriters, events, identity, saveLifecycle, coordinator,
             attributeReplies, lookups, nameRequests)

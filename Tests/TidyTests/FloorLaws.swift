@@ -43,7 +43,8 @@ enum FloorLaws {
             paths: ["Operations"],
             types: [
                 "AttributeReplies", "UnsavedStats", "StatLedger", "HandleCloser", "LockPoller", "Open",
-                "OpenQueue", "DirectoryService", "ListingTable", "PendingListing", "Lookup", "NameRequests",
+                "OpenArrivals", "OpenClaims", "OpenPreservation", "HandleOpener", "OpenQueue",
+                "DirectoryService", "ListingTable", "PendingListing", "Lookup", "NameRequests",
                 "Create", "MakeNode", "Remove", "Rename", "RenameFacts", "SetAttributes",
                 "ExtendedAttributes", "ReadWrite",
             ]),

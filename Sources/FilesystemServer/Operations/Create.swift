@@ -9,41 +9,37 @@ import LinuxSystem
 final class Create: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
-    private let data: DataPlane
     private let events: DocumentEvents
-    private let identity: DocumentIdentity
     private let saveLifecycle: SaveLifecycle
     private let coordinator: RetryCoordinator
     private let attributeReplies: AttributeReplies
     private let closer: HandleCloser
-    private let opens: Open
+    private let claims: OpenClaims
+    private let opener: HandleOpener
     private let nameRequests: NameRequests
     private let engine: Engine
     private let submounts: Submounts
     private let nodes: NodeTable
-    private let places: PlaceRegistry
 
     init(
-        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ data: DataPlane,
-        _ events: DocumentEvents, _ identity: DocumentIdentity, _ saveLifecycle: SaveLifecycle,
-        _ coordinator: RetryCoordinator, _ attributeReplies: AttributeReplies, _ closer: HandleCloser,
-        _ opens: Open, _ nameRequests: NameRequests
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ events: DocumentEvents,
+        _ saveLifecycle: SaveLifecycle, _ coordinator: RetryCoordinator,
+        _ attributeReplies: AttributeReplies, _ closer: HandleCloser, _ claims: OpenClaims,
+        _ opener: HandleOpener, _ nameRequests: NameRequests
     ) {
         self.context = context
         self.sourceWatch = sourceWatch
-        self.data = data
         self.events = events
-        self.identity = identity
         self.saveLifecycle = saveLifecycle
         self.coordinator = coordinator
         self.attributeReplies = attributeReplies
         self.closer = closer
-        self.opens = opens
+        self.claims = claims
+        self.opener = opener
         self.nameRequests = nameRequests
         engine = context.engine
         submounts = context.submounts
         nodes = tree.nodes
-        places = tree.places
     }
 
     func create(
@@ -72,23 +68,13 @@ final class Create: Sendable {
 
     private func finishCreate(_ creation: NewFile, reply: consuming Reply) {
         let (handle, node) = (creation.handle, creation.handle.node)
-        let hasInterestedPresenter = events.identifyWriter(of: handle)
+        let isPresented = events.identifyWriter(of: handle)
         if creation.isNew {
             events.noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }
         do throws(Errno) {
-            let descriptor = try node.pin()
-            let route: DataRoute
-            do throws(Errno) {
-                route = try data.beginData(
-                    of: handle, through: descriptor, created: creation.takeFile(), looking: creation.status,
-                    for: reply)
-            } catch {
-                node.unpin()
-                throw error
-            }
-            identity.insert(handle)
-            if hasInterestedPresenter { events.watch(handle) } else { events.watchIfHeard(handle) }
+            let route = try opener.begin(
+                handle, created: creation.takeFile(), creation.status, isPresented: isPresented, for: reply)
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
@@ -147,7 +133,7 @@ extension Create: NameOperation {
         saveLifecycle.noteArrival(of: name, in: directory, by: caller.thread)
         let node = nodes.introduce(status, as: name, in: directory)
         let recognised = saveLifecycle.recogniseCreation(of: node, as: name, in: directory, by: caller)
-        let handle = opens.makeHandle(on: node, flags: facts.flags | O_CREAT, by: caller)
+        let handle = claims.makeHandle(on: node, flags: facts.flags | O_CREAT, by: caller)
         if recognised.isDocument { handle.noteFilledName() }
         let file = NewFile(handle, of: facts.change, isNew: !recognised.isSave, status, file: created)
         engine.journal.note(.created, at: Engine.now, claim: handle.claim, by: handle)
@@ -156,9 +142,7 @@ extension Create: NameOperation {
 
     func publish(_ outcome: inout Outcome, of facts: Facts, _ step: NameStep?) {
         let handle = outcome.file.handle
-        let part = ClaimRequest.Part(handle.item, AccessTable.creating, at: places.place(of: handle.node))
-        let request = ClaimRequest(handle.claim, .handle, part, accessPattern: data.accessPattern(of: handle))
-        if handle.isClaimed { outcome.admission = engine.claim(request, by: handle) }
+        if handle.isClaimed { outcome.admission = claims.claim(handle, AccessTable.creating) }
         if let fill = outcome.fill { saveLifecycle.closePendingSave(fill.pendingSave, because: .filled) }
     }
 

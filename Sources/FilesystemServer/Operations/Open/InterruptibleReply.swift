@@ -9,6 +9,8 @@ struct InterruptibleReply: Sendable {
 }
 
 extension Open {
+    private var parkedRequests: ParkedRequests { coordinator.parkedRequests }
+
     /// An open waits from here until ``takeReply(_:)``. The claim is held as long, since the worker goes on.
     func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
         let token = parkedRequests.makeToken()
@@ -26,8 +28,8 @@ extension Open {
                 case .overdue: return
                 }
                 guard let reply = takeReply(waiting) else { return }
-                engine.counters.interrupted.count()
-                engine.journal.note(.interrupted, at: Engine.now, claim: handle.claim, by: handle)
+                context.engine.counters.interrupted.count()
+                context.engine.journal.note(.interrupted, at: Engine.now, claim: handle.claim, by: handle)
                 reply.fail(end.error)
             })
         return waiting

@@ -15,7 +15,39 @@ extension Open {
     /// How long the retry of a thread is expected after ESTALE.
     private static let retryExpected = TimeSpan.seconds(1)
 
-    func parkOpen(_ open: PendingOpen) {
+    private var engine: Engine { context.engine }
+    private var parkedRequests: ParkedRequests { coordinator.parkedRequests }
+    private var expectedRetries: ExpectedRetries<PendingOpen> { coordinator.expectedRetries }
+
+    func pendingOpen(
+        _ handle: Handle, isRetry: Bool, fileClaims: Int = 0, for reply: borrowing Reply
+    ) -> PendingOpen {
+        PendingOpen(
+            handle, by: reply.caller.user, token: parkedRequests.makeToken(), isRetry: isRetry,
+            fileClaims: fileClaims)
+    }
+
+    func park(_ handle: Handle, isRetry: Bool, fileClaims: Int, reply: consuming Reply) {
+        let open = pendingOpen(handle, isRetry: isRetry, fileClaims: fileClaims, for: reply)
+        // Added at once: its wait may be over already, and its name must not be taken away.
+        expectedRetries.addWaiting(open)
+        if handle.node.detectDatabase() {
+            expectedRetries.removeWaiting(open)
+            return finish(claims.unclaimed(handle), nil, reply: reply)
+        }
+        reply.tellInterrupts(open.token)
+        let parked = Parked(reply)
+        open.park(parked)
+        parkOpen(open)
+        lockPoller.scheduleLockPoll(on: handle.node)
+        engine.onDecision(open.claim) { [self] decision in endOpenWait(open, decision) }
+        forceBeyondShare(open)
+        // The kernel reports a signal only once, and may have done so while the request waited for something else.
+        if fileClaims > 0 { parkedRequests.checkSignalsOnce(open.token) }
+        if parkedRequests.isClosed { abandon(open, .unmounted) }
+    }
+
+    private func parkOpen(_ open: PendingOpen) {
         expectedRetries.addWaiting(open)
         parkedRequests.enter(
             open.token,
@@ -30,7 +62,7 @@ extension Open {
 
     /// Forces an open beyond its user's share (T2). Contents that it would destroy are preserved first, as at the end of a
     /// wait.
-    func forceBeyondShare(_ open: PendingOpen) {
+    private func forceBeyondShare(_ open: PendingOpen) {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
         guard let more = crowdLines.note(open.user, at: Engine.now) else { return }
@@ -42,11 +74,11 @@ extension Open {
     }
 
     /// Receives the engine's decision, once per claim, whether or not the thread waits.
-    func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
+    private func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         guard let reply = open.decide(decision)?.take() else { return }
         let handle = open.handle
         context.resumeRequest(
-            handle.node, reply, mayBlock: handle.truncates || !data.isPassthrough(handle.node)
+            handle.node, reply, mayBlock: opener.mayBlock(handle)
         ) {
             [self] reply in conclude(open, decision, reply: reply)
         }
@@ -66,7 +98,7 @@ extension Open {
     /// Opens the file, unless another file took its name while the open waited.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, isRetry) = (open.handle, open.isRetry)
-        guard handle.isReplaced else { return finishOpen(handle, grant: grant, reply: reply) }
+        guard handle.isReplaced else { return finish(handle, grant, reply: reply) }
         noteStale(open, handle)
         // The kernel retries only once, and its own threads do not retry.
         guard isRetry || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
@@ -76,20 +108,19 @@ extension Open {
         // now: its claim was about the document, which is another file.
         if handle.node.item != handle.item, open.fileClaims < Self.mostFileClaims {
             engine.end(open.claim)
-            return beginOpen(
+            return begin(
                 handle.node, flags: handle.flags, isRetry: true, fileClaims: open.fileClaims + 1,
                 reply: reply)
         }
         // The store preserves the handle's writes, because no program will find them.
         handle.becomeOrphanWriter()
-        finishOpen(handle, grant: grant, reply: reply)
+        finish(handle, grant, reply: reply)
     }
 
     /// Has the kernel look a file up again at once, after another file has taken its name. The presenter may have just saved it
     /// for another program, and an open a moment earlier would have waited for that save.
     func retrySuccessor(_ handle: Handle, reply: consuming Reply) {
-        let open = PendingOpen(
-            handle, by: reply.caller.user, token: parkedRequests.makeToken(), isRetry: true)
+        let open = pendingOpen(handle, isRetry: true, for: reply)
         noteStale(open, handle)
         requestRetry(open, ending: nil, reply: reply)
     }
@@ -102,7 +133,7 @@ extension Open {
         coordinator.expectRetry(open, for: Self.retryExpected)
         let directory = open.becomeRetry()
         // Makes the kernel ask about the directory during the retry (`awaitSave`).
-        if let directory { connection.invalidateAttributes(of: directory.id) }
+        if let directory { context.connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
     }
@@ -113,7 +144,7 @@ extension Open {
     }
 
     /// An interrupted open keeps its queue position for 100 ms in case the program retries.
-    func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
+    private func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
         guard let reply = open.takeReply()?.take() else { return }
         parkedRequests.leave(open.token)
         if end != .unmounted {
@@ -135,13 +166,13 @@ extension Open {
     func resume(
         _ open: PendingOpen, on node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply
     ) {
-        let handle = makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
+        let handle = claims.makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
         let (former, wasRetry) = (open.handle, open.isRetry)
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
             // This is the retry after ESTALE, or a request for something else.
             coordinator.giveUp(open)
             // The file it finds proves nothing: the document may be another file again, and the name another document's.
-            return beginOpen(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
+            return begin(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
         if former.locksFile { handle.expectLock() }
         engine.replaceClaimant(of: open.claim, by: handle)

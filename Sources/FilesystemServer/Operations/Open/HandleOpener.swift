@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoordinationEngine
+import FuseBridge
+import LinuxSystem
+
+/// The last step of an open: makes the file's data reachable, enters the handle into the table, and answers the request.
+final class HandleOpener: Sendable {
+    private let context: MountContext
+    private let preserver: ContentPreserver
+    private let data: DataPlane
+    private let closePreserver: ClosePreserver
+    private let events: DocumentEvents
+    private let identity: DocumentIdentity
+    private let coordinator: RetryCoordinator
+    private let closer: HandleCloser
+    private let engine: Engine
+    private let submounts: Submounts
+
+    init(
+        _ context: MountContext, _ data: DataPlane, _ preserver: ContentPreserver,
+        _ closePreserver: ClosePreserver, _ events: DocumentEvents, _ identity: DocumentIdentity,
+        _ coordinator: RetryCoordinator, _ closer: HandleCloser
+    ) {
+        self.context = context
+        self.preserver = preserver
+        self.data = data
+        self.closePreserver = closePreserver
+        self.events = events
+        self.identity = identity
+        self.coordinator = coordinator
+        self.closer = closer
+        engine = context.engine
+        submounts = context.submounts
+    }
+
+    /// Opens a file with a granted claim, or without a claim, and answers the request.
+    func open(_ handle: Handle, reply: consuming Reply) {
+        let isPresented = events.identifyWriter(of: handle)
+        do throws(Errno) {
+            // The kernel checks the option of this mount, not of the mount below.
+            if handle.isForExecution, submounts.forbids(.noexec, on: handle.node.key.mount) {
+                throw .noAccess
+            }
+            let route = try begin(handle, isPresented: isPresented, for: reply)
+            handle.node.noteOpened()
+            answer(handle, by: route, reply: reply)
+        } catch {
+            endUnopened(handle)
+            if handle.isRetry {
+                reply.fail(error)
+            } else {
+                coordinator.failWithRetry(reply, error)
+            }
+        }
+    }
+
+    /// Makes the data of a handle reachable, and enters the handle into the table.
+    ///
+    /// - Parameters:
+    ///   - isPresented: Whether a presenter is told of the handle's writes.
+    ///   - created: The descriptor of a file that was just made, and `status` its status.
+    func begin(
+        _ handle: Handle, created: consuming OwnedDescriptor? = nil, _ status: FileStatus? = nil,
+        isPresented: Bool, for reply: borrowing Reply
+    ) throws(Errno) -> DataRoute {
+        let node = handle.node
+        let descriptor = try node.pin()
+        let route: DataRoute
+        do throws(Errno) {
+            route = try data.beginData(
+                of: handle, through: descriptor, created: created, looking: status, for: reply)
+        } catch {
+            node.unpin()
+            throw error
+        }
+        do throws(Errno) {
+            // Last, because a failed open must not change the file.
+            if status == nil, handle.truncates {
+                try data.truncate(handle, through: descriptor, for: reply.caller)
+            }
+        } catch {
+            handle.closeFile()
+            data.leaveRoute(handle)
+            node.unpin()
+            throw error
+        }
+        identity.insert(handle)
+        if isPresented { events.watch(handle) } else { events.watchIfHeard(handle) }
+        return route
+    }
+
+    private func answer(_ handle: Handle, by route: DataRoute, reply: consuming Reply) {
+        let isFlushing = closePreserver.needsFlush(handle)
+        let isOpen: Bool
+        switch route {
+        case .backing(let backing): isOpen = reply.opened(handle.id, backing: backing, flushing: isFlushing)
+        case .daemon:
+            let keeps = data.mayReusePageCache(for: handle)
+            if !keeps { data.invalidateSizeIfChanged(for: handle) }
+            isOpen = reply.opened(
+                handle.id, backing: nil, isMappable: !handle.isAppendOnly, keepingContents: keeps,
+                flushing: isFlushing)
+        }
+        if !isOpen {
+            // The kernel has not dropped its cached pages.
+            data.pageCachePolicy.invalidate(handle.node)
+            closer.close(handle)
+        } else if handle.isClaimed, handle.isForExecution {
+            // ETXTBSY protects a running program; its claim need not block writers for hours.
+            engine.end(handle.claim)
+        }
+    }
+
+    /// Ends a handle that was not opened: ends its claim and removes it from the writers of preserved links.
+    func endUnopened(_ handle: Handle) {
+        handle.closeFile(forGood: true)
+        guard !handle.linkedVersions.isEmpty else { return endClaim(of: handle) }
+        context.work(on: handle.node, for: .preserving) { [self] in
+            preserver.releaseFiles(ofUnopened: handle)
+            endClaim(of: handle)
+        }
+    }
+
+    private func endClaim(of handle: Handle) { if handle.isClaimed { engine.end(handle.claim) } }
+
+    /// Whether the rest of an open may block, so that a thread that answers no requests must do it.
+    func mayBlock(_ handle: Handle) -> Bool { handle.truncates || !data.isPassthrough(handle.node) }
+}
