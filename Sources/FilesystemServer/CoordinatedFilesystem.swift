@@ -114,8 +114,10 @@ final class CoordinatedFilesystem: Filesystem {
             closer,
             nameRequests)
         renames = Rename(
-            context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
-            closer,
+            context, tree,
+            RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests),
+            RenameEffects(
+                context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, closer),
             nameRequests)
         attributeChanges = SetAttributes(
             context, tree, sourceWatch, data, shownAttributes, preserver, cleanWriters, events, saveLifecycle,

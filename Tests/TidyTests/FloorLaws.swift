@@ -45,7 +45,8 @@ enum FloorLaws {
                 "AttributeReplies", "UnsavedStats", "StatLedger", "HandleCloser", "LockPoller", "Open",
                 "OpenArrivals", "OpenClaims", "OpenPreservation", "HandleOpener", "OpenQueue",
                 "DirectoryService", "ListingTable", "PendingListing", "Lookup", "NameRequests",
-                "Create", "MakeNode", "Remove", "Rename", "RenameFacts", "SetAttributes",
+                "Create", "MakeNode", "Remove", "Rename", "RenameFacts", "RenameClaims", "RenameEffects",
+                "DocumentRename", "SetAttributes",
                 "ExtendedAttributes", "ReadWrite",
             ]),
         Floor(

@@ -17,11 +17,22 @@ final class RenameFacts: NameFacts {
     /// Whether the target's document is tracked by another name than the replaced name.
     let isOverOtherLink: Bool
 
-    init(
-        from: NameChange, to: NameChange, flags: UInt32, status: FileStatus, node: Node,
-        visits: [RetainedNode], targetStatus: FileStatus?, target: Node?, isOfOtherLink: Bool,
-        isOverOtherLink: Bool
-    ) {
+    /// Reads the status of both names, and finds their nodes.
+    init(_ from: NameChange, _ to: NameChange, flags: UInt32, in nodes: NodeTable) throws(Errno) {
+        let status = try from.directory.status(of: from.name)
+        let targetStatus: FileStatus?
+        do throws(Errno) {
+            targetStatus = try to.directory.status(of: to.name)
+        } catch {
+            guard error == .noEntry else { throw error }
+            targetStatus = nil
+        }
+        var visits: [RetainedNode] = []
+        let node = Self.node(of: status, called: from, in: nodes, visiting: &visits)
+        var target = targetStatus.flatMap { nodes[FileKey($0)] }
+        if target == nil, flags & RenameFlags.exchange != 0, let targetStatus {
+            target = Self.node(of: targetStatus, called: to, in: nodes, visiting: &visits)
+        }
         self.from = from
         self.to = to
         self.flags = flags
@@ -30,8 +41,19 @@ final class RenameFacts: NameFacts {
         self.visits = visits
         self.targetStatus = targetStatus
         self.target = target
-        self.isOfOtherLink = isOfOtherLink
-        self.isOverOtherLink = isOverOtherLink
+        isOfOtherLink = node.isTracked(elsewhereThan: from, status)
+        isOverOtherLink = targetStatus.flatMap { target?.isTracked(elsewhereThan: to, $0) } ?? false
+    }
+
+    /// The renamed node. The kernel has looked it up, so an unknown node was put there out of band.
+    private static func node(
+        of status: FileStatus, called change: NameChange, in nodes: NodeTable,
+        visiting visits: inout [RetainedNode]
+    ) -> Node {
+        if let known = nodes[FileKey(status)] { return known }
+        let visit = RetainedNode(to: status, as: change.name, in: change.directory, nodes)
+        visits.append(visit)
+        return visit.node
     }
 
     var change: NameChange { from }
@@ -51,5 +73,13 @@ final class RenameFacts: NameFacts {
     /// under the name have changed. Any rename but that of a file over a file is a replacement.
     var isUpdate: Bool {
         status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
+    }
+}
+
+extension Node {
+    /// Whether a document is tracked by another of its names: its presenters know it by that name.
+    func isTracked(elsewhereThan place: NameChange, _ status: FileStatus) -> Bool {
+        status.linkCount > 1 && !status.isDirectory && isTracked
+            && !isCalled(place.name, in: place.directory)
     }
 }

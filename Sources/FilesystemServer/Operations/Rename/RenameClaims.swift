@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// The claim of a rename: whether a rename needs one, and whether the rename is a step of a save.
+final class RenameClaims: Sendable {
+    private let saveLifecycle: SaveLifecycle
+    private let nameRequests: NameRequests
+    private let engine: Engine
+    private let processes: ProcessResolver
+    private let places: PlaceRegistry
+    private let saves: SaveTracker
+    private let expectedRetries: ExpectedRetries<PendingOpen>
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ saves: SaveTracker, _ saveLifecycle: SaveLifecycle,
+        _ coordinator: RetryCoordinator, _ nameRequests: NameRequests
+    ) {
+        self.saves = saves
+        self.saveLifecycle = saveLifecycle
+        self.nameRequests = nameRequests
+        engine = context.engine
+        processes = context.processes
+        places = tree.places
+        expectedRetries = coordinator.expectedRetries
+    }
+
+    /// The request for a rename; nil if the rename concerns no other program.
+    func lockRequest(for move: RenameFacts, after former: ClaimedRequest?) -> ClaimedRequest? {
+        guard move.node !== move.target, isClaimed(move) else { return nil }
+        let save = former?.save(of: move.node) ?? assessSave(of: move)
+        guard let wanted = request(for: move, of: move.node, isSave: save?.keepsName ?? false) else {
+            return nil
+        }
+        return ClaimedRequest(
+            .renaming(move.from, to: move.to), wanted, save: save,
+            isInPackage: places.isInPackage(move.from.directory) || places.isInPackage(move.to.directory),
+            by: move.from.caller.thread, processes: processes)
+    }
+
+    /// Whether a rename needs a claim. Presenters and users of items in a moved directory are asked; without aware clients
+    /// there are none.
+    private func isClaimed(_ move: RenameFacts) -> Bool {
+        // rename(2) does not replace a directory that has entries, so no presenter is asked to relinquish it.
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            return target.isEmptyDirectory
+        }
+        return move.status.isRegularFile || move.target != nil || engine.hasAwareClients
+    }
+
+    /// The request for a rename; nil if it concerns no other program.
+    private func request(for move: RenameFacts, of node: Node, isSave: Bool) -> ClaimRequest? {
+        let target = claimedTarget(of: move)
+        if move.isOfOtherLink {
+            let part = target ?? nameRequests.changeOfPackage(by: move.from)
+            return part.map { ClaimRequest(engine.makeClaimID(), .nameChange, $0) }
+        }
+        let source = ClaimRequest.Part(
+            node.item, AccessTable.moving(isSave: isSave), at: places.place(in: move.from.directory))
+        return ClaimRequest(engine.makeClaimID(), .nameChange, source, target)
+    }
+
+    /// The claim for the target: the replaced file, or else an awaited name or the package around it.
+    private func claimedTarget(of move: RenameFacts) -> ClaimRequest.Part? {
+        if let target = move.target {
+            if move.isOverOtherLink { return nil }
+            let access = AccessTable.movingOnto(isUpdate: move.isUpdate, isExchange: move.isExchange)
+            return ClaimRequest.Part(target.item, access, at: places.place(in: move.to.directory))
+        }
+        if let awaited = nameRequests.awaitedNamePart(by: move.to) { return awaited }
+        return move.from.directory === move.to.directory ? nil : nameRequests.changeOfPackage(by: move.to)
+    }
+
+    /// Whether a rename vacates a document's name in the middle of a save, and which process saves.
+    private func assessSave(of move: RenameFacts) -> SaveAssessment? {
+        let thread = move.from.caller.thread
+        guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
+        let node = move.node
+        // A second link of a file that is tracked by its name says nothing about the document.
+        guard !move.isOfOtherLink else { return nil }
+        // The caller may fill a name with this file that it vacated before.
+        guard
+            saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
+                || !saves.hasNoPendingSaves
+        else { return nil }
+        let isBackup = HelperFileName.isBackupName(move.to.name.bytes, of: move.from.name.bytes)
+        let isRemembered = saves.remembersSteps
+        let mayBeSaved = saveLifecycle.mayBeSaved(
+            node, in: move.from.directory, onto: move.target, by: thread)
+        let isAnswering = saveLifecycle.isAnswering(thread, about: node)
+        guard isBackup || isRemembered || isAnswering || mayBeSaved,
+            let saver = processes.saver(ofThread: thread)
+        else { return nil }
+        saveLifecycle.noteEndedMakers(besides: saver, of: move.from)
+        let evidence = saves.change { state in
+            state.noteActivity(by: saver, at: Engine.now)
+            return state.saveDetector.evidence(
+                whenRenaming: move.from.name.bytes, NodeNumber(node.id.rawValue),
+                in: NodeNumber(move.from.directory.id.rawValue), to: move.to.name.bytes, isRegularFile: true,
+                isAnswering: isAnswering, mayBeSaved: mayBeSaved, by: saver, at: Engine.now)
+        }
+        return saveLifecycle.save(by: saver, evidence, of: node, in: move.from.directory, thread)
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+import Coordination
+import CoordinationEngine
+import FuseBridge
+import Glibc
+import LinuxSystem
+
+/// The effects of a rename on nodes, open files and pending saves; ``DocumentRename`` has those on documents.
+final class RenameEffects: Sendable {
+    /// What a rename has begun.
+    struct Scope {
+        /// Whether a name is vacated in the middle of a save.
+        let isVacating: Bool
+        /// The directories that have other names than presenters know.
+        let directories: [(Node, former: NodeName)]
+    }
+
+    private let context: MountContext
+    private let sourceWatch: SourceWatch
+    private let cleanWriters: CleanWriters
+    private let events: DocumentEvents
+    private let identity: DocumentIdentity
+    private let saveLifecycle: SaveLifecycle
+    private let closer: HandleCloser
+    private let engine: Engine
+    private let connection: Connection
+    private let places: PlaceRegistry
+    private let saves: SaveTracker
+    private let documents: DocumentRename
+
+    init(
+        _ context: MountContext, _ tree: FileTree, _ sourceWatch: SourceWatch, _ saves: SaveTracker,
+        _ cleanWriters: CleanWriters, _ events: DocumentEvents, _ identity: DocumentIdentity,
+        _ saveLifecycle: SaveLifecycle, _ closer: HandleCloser
+    ) {
+        self.context = context
+        self.sourceWatch = sourceWatch
+        self.cleanWriters = cleanWriters
+        self.events = events
+        self.identity = identity
+        self.saveLifecycle = saveLifecycle
+        self.closer = closer
+        engine = context.engine
+        connection = context.connection
+        places = tree.places
+        self.saves = saves
+        documents = DocumentRename(context, tree, saves, events, identity, saveLifecycle)
+    }
+
+    func prepare(_ move: RenameFacts) {
+        let node = move.node
+        closer.closeLingering(on: node)
+        if let target = move.target { closer.closeLingering(on: target) }
+        if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
+            events.submitDeferredDeletions(in: target)
+        }
+        noteUseOfFiles(in: move, by: move.from.caller.thread)
+        // A log or a database keeps its class under a second name.
+        if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: move.to) }
+        if move.isExchange, let target = move.target {
+            identity.claimForWriters(of: target, named: move.from)
+        }
+    }
+
+    func begin(_ move: RenameFacts, _ step: NameStep?) -> Scope {
+        sourceWatch.noteOwn(move.from.name, in: move.from.directory)
+        sourceWatch.noteOwn(move.to.name, in: move.to.directory)
+        let isVacating = step?.save?.evidence != nil
+        if isVacating { saves.beginStep(in: move.from.directory.id) }
+        move.node.renames.begin()
+        let directories = directoriesRenamed(by: move)
+        for (directory, former) in directories { places.beginRename(of: directory, from: former) }
+        return Scope(isVacating: isVacating, directories: directories)
+    }
+
+    func revert(_ move: RenameFacts) {
+        if !move.isExchange { move.target?.cancelOrphan() }
+        for node in [move.node, move.target].compactMap(\.self) { identity.giveUpClaims(of: node) }
+        move.node.renames.end()
+    }
+
+    func publish(_ move: RenameFacts, _ step: NameStep?) {
+        engine.journal.note(.renamed, at: Engine.now, by: move.from.subject, "to \(move.to.name)")
+        if move.status.isRegularFile, !move.isExchange { saveLifecycle.noteDeparture(of: move.from) }
+        saveLifecycle.noteArrival(of: move.to.name, in: move.to.directory, by: move.to.caller.thread)
+        cleanWriters.refreshBaselines(of: move.node)
+        if let target = move.target { cleanWriters.refreshBaselines(of: target) }
+        documents.publish(move, step?.save, under: step?.claim)
+        move.node.renames.end()
+    }
+
+    /// Answers the request, and then invalidates what the kernel knows wrongly.
+    func answer(_ move: RenameFacts, reply: consuming Reply) {
+        // An open racing with this rename was not in the handle table yet; give its handle a claim now.
+        if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
+        if move.isExchange, let target = move.target {
+            identity.claimForWriters(of: target, named: move.from)
+        }
+        reply.succeed()
+        if let status = move.targetStatus, !move.isExchange, status.linkCount <= 1 {
+            move.target?.closeBackingIfUnused()
+        }
+        guard !move.visits.isEmpty else { return }
+        invalidateName(of: move.to)
+        if move.isExchange { invalidateName(of: move.from) }
+    }
+
+    func finish(_ scope: Scope, _ move: RenameFacts) {
+        if scope.isVacating { saveLifecycle.endStep(in: move.from.directory) }
+        for (directory, _) in scope.directories { places.endRename(of: directory) }
+    }
+
+    /// The renamed directories, with the names by which presenters know them.
+    private func directoriesRenamed(by move: RenameFacts) -> [(Node, former: NodeName)] {
+        guard engine.hasAwareClients else { return [] }
+        var found: [(Node, former: NodeName)] = []
+        if move.node.kind == S_IFDIR { found.append((move.node, move.from.known)) }
+        if move.isExchange, let target = move.target, target.kind == S_IFDIR {
+            found.append((target, move.to.known))
+        }
+        return found
+    }
+
+    /// Invalidates a name, because the kernel gives it to the node it has looked up.
+    private func invalidateName(of change: NameChange) {
+        context.work(on: change.directory, for: .fileObservation) { [self] in
+            change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
+        }
+    }
+
+    /// Notes that both files are used, unless a file goes back to its name of a moment ago.
+    private func noteUseOfFiles(in move: RenameFacts, by thread: Int32) {
+        guard !saves.hasNoPendingSaves else { return }
+        let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))
+        let isReturn = saves.isReturn(of: number, to: move.to.name.bytes, in: place)
+        if !isReturn || move.isExchange { saveLifecycle.noteUse(of: move.node, by: thread) }
+        saveLifecycle.noteUse(of: move.target, by: thread)
+    }
+}
