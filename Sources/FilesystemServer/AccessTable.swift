@@ -2,47 +2,55 @@
 package import Coordination
 import Glibc
 
-/// The access that each kernel request needs.
+/// Lists the access to an item that each kernel request needs.
 ///
-/// Requests that are not here take no claim: changes of attributes, and all requests through an open handle.
+/// A request that is not listed here makes no claim, such as a request through an open handle.
 package enum AccessTable {
-    /// OPEN. Nil if a file of this class is opened without a claim.
+    /// Returns the access of an OPEN request. Returns nil if the open of a file of this class makes no claim.
     package static func opening(_ flags: Int32, of itemClass: ItemClass) -> Access? {
         let mayWrite = flags & O_ACCMODE != O_RDONLY
         let truncates = flags & O_TRUNC != 0
         switch itemClass {
-        // A helper file belongs to one program; databases lock byte ranges themselves.
+        // A helper file is used by one program only. The programs of a database lock byte ranges of the database
+        // themselves.
         case .private, .database: return nil
-        // Appenders and readers of a log do not wait for each other; a program that rewrites it waits.
+        // A program that reads a log or appends to it makes no claim. A program that rewrites the log makes a claim.
         case .log where !truncates && (!mayWrite || flags & O_APPEND != 0): return nil
         case .document, .background, .log: break
         }
         if truncates { return .write(.updating) }
-        // Part of the old contents stays, so presenters save first.
+        // Without a truncation, old contents stay in the file. So presenters save their changes before the open.
         return mayWrite ? .write(.forMerging) : .read()
     }
 
-    /// SETATTR of the size without a handle.
+    /// Returns the access of a SETATTR request that sets the size of a file by its path, without an open handle.
     package static func resizing(to size: Int64) -> Access { .write(size == 0 ? .updating : .forMerging) }
 
-    /// SETATTR of anything else, and extended attributes. No claim; presenters are told afterwards.
+    /// The access of a SETATTR request for other attributes, and of changes of extended attributes.
+    ///
+    /// Such a request makes no claim. Presenters are told of the change afterwards.
     package static let changingAttributes = Access.write(.updating)
 
-    /// CREATE of a new name.
+    /// The access of a CREATE request that makes a new file.
     package static let creating = Access.write(.forReplacing)
-    /// Any request that takes a free name which is claimed or presented; the claim ends when the name exists.
-    package static let filling = Access.write(.updating)
-    /// Any request that makes a name in a package or moves an item there; it claims the directory until the name
-    /// exists.
-    package static let makingInPackage = Access.write(.updating)
-    /// UNLINK. In a save it is an update from the beginning, because the file will not be missing.
-    package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
-    /// The source of a RENAME.
-    package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }
-    /// The target of a RENAME, if there is one.
+    /// The access of a request that makes a file under a free name for which a document waits.
     ///
-    /// A file over a file is the document's next contents, whatever directory it comes from. An exchange deletes
-    /// neither file.
+    /// The claim is for that document, and ends when the name exists.
+    package static let filling = Access.write(.updating)
+    /// The access of a request that makes a name in a package, or moves an item into a package.
+    ///
+    /// The claim is for the directory in which the name is made, and ends when the name exists.
+    package static let makingInPackage = Access.write(.updating)
+    /// Returns the access of an UNLINK request.
+    ///
+    /// If a save removes the file, the access is an update and not a deletion: the save soon makes the file again.
+    package static func removing(isSave: Bool) -> Access { .write(isSave ? .updating : .forDeleting) }
+    /// Returns the access of a RENAME request to the file that it moves.
+    package static func moving(isSave: Bool) -> Access { .write(isSave ? .updating : .forMoving) }
+    /// Returns the access of a RENAME request to the file that already has the new name.
+    ///
+    /// If a file is moved over a file, the moved file has the next contents of the document, whatever directory it comes
+    /// from. An exchange (`RENAME_EXCHANGE`) moves both files and deletes neither.
     package static func movingOnto(isUpdate: Bool, isExchange: Bool) -> Access {
         if isExchange { return .write(.forMoving) }
         return .write(isUpdate ? .updating : .forReplacing)
@@ -50,7 +58,7 @@ package enum AccessTable {
 }
 
 extension Node {
-    /// Whether opening the file needs a claim.
+    /// Returns whether a program that opens this file with these flags must make a claim.
     func needsClaim(flags: Int32) -> Bool {
         kind == S_IFREG && AccessTable.opening(flags, of: itemClass) != nil
     }

@@ -4,34 +4,32 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// A directory seen through the mount, where programs take turns.
-///
-/// It makes the services, and hands each request to its operation. A service refers only to services that stand before it
-/// here: the floors are listed from the lowest to the highest.
+/// This object makes the services, and hands each kernel request to the service that carries it out. The services are
+/// listed from the lowest to the highest: a service refers only to services that are listed before it.
 final class CoordinatedFilesystem: Filesystem {
-    // The source, as the kernel knows it.
+    // These services know the files and directories of the source that the kernel has looked up.
     let context: MountContext
     let tree: FileTree
     let sourceWatch: SourceWatch
-    // The data of open files.
+    // These services move the data of open files, and show the files' attributes.
     let data: DataPlane
     let shownAttributes: ShownAttributes
-    // Contents that a step would lose.
+    // These services preserve contents that a step would destroy.
     let preserver: ContentPreserver
     let cleanWriters: CleanWriters
     let closePreserver: ClosePreserver
-    // Documents, whatever files they have.
+    // These services follow documents, even when a save gives a document another file.
     let saves: SaveTracker
     let events: DocumentEvents
     let identity: DocumentIdentity
     let saveLifecycle: SaveLifecycle
     let finder: DocumentFinder
-    // Requests that wait, and come again.
+    // This service parks requests that must wait, and handles retries.
     let coordinator: RetryCoordinator
-    // Changes of other programs.
+    // These services detect changes to the source that do not go through the mount.
     let rightsWatcher: RightsWatcher?
     let outOfBand: OutOfBandMonitor
-    // Requests.
+    // These services carry out the kernel's requests.
     let attributeReplies: AttributeReplies
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
@@ -50,7 +48,8 @@ final class CoordinatedFilesystem: Filesystem {
     let extendedAttributes: ExtendedAttributes
     let readWrite: ReadWrite
 
-    /// `root` must have been opened before the mount, which may cover it.
+    /// Makes all services of a mount. `root` is the source. It must have been opened before the mount, which may cover
+    /// it.
     init(
         mirroring root: consuming OwnedDescriptor, engine: Engine, connection: Connection,
         configuration: MountConfiguration, of mount: MountEntry, descriptorLimit: Int, store: VersionStore?,
@@ -64,7 +63,8 @@ final class CoordinatedFilesystem: Filesystem {
         let watcher =
             configuration.isInPlace
             ? nil : SourceWatcher(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
-        // If only root or only one user has access, no rights need watching.
+        // A watcher of rights is needed only if several users have access. Only root's in-place mounts with `allow_other`
+        // have one.
         rightsWatcher =
             configuration.isInPlace && configuration.allowOther && fileHandles != nil
             ? RightsWatcher(of: root) : nil
@@ -128,8 +128,10 @@ final class CoordinatedFilesystem: Filesystem {
         connect(budget)
     }
 
-    /// Gives the lower services the way back to those above. These references make cycles, which `deinit` breaks: a callback
-    /// that still runs then holds what it uses.
+    /// Gives the lower services closures that call higher services.
+    ///
+    /// The closures refer to the higher services, so the objects form cycles of references. `deinit` breaks these cycles.
+    /// A closure that still runs then keeps the objects that it uses.
     private func connect(_ budget: DescriptorBudget) {
         saves.onNameResolved { [coordinator] name, directory in
             coordinator.completeLookupWaits(for: name, in: directory)

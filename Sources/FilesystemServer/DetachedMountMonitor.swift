@@ -4,18 +4,19 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Ends the daemon of a mount that was unmounted here but still exists elsewhere.
+/// Ends the daemon of a mount that was unmounted in the daemon's mount namespace but still exists elsewhere.
 ///
-/// It exists:
-/// - In another mount namespace with a copy of it, as containers and services make them.
-/// - In programs that have its files open or are in its directories.
+/// The mount may still exist:
+/// - in another mount namespace that has a copy of the mount, as containers and services make them;
+/// - in programs that have files of the mount open or work in its directories.
 ///
-/// The kernel ends the connection only when all of these are gone, which may be never. Programs that use the mount are
-/// served. An unused copy must not hold the source, which cannot be mounted again until then.
+/// The kernel ends the connection to the daemon only when all of these are gone, which may never happen. So the daemon
+/// goes on answering programs that use the mount. But if no program uses it, the daemon ends. Otherwise the unused copy
+/// would hold the source, which could not be mounted again.
 struct DetachedMountMonitor: Sendable {
-    /// How long there must have been no request.
+    /// The daemon ends only if no request has come for this time.
     private static let quiet = TimeSpan.seconds(1)
-    /// How often the mount is checked; each check inspects all processes.
+    /// The time between two checks whether the mount is used. Each check inspects all processes.
     private static let interval = TimeSpan.seconds(1)
     private static let moment = TimeSpan.milliseconds(100)
 
@@ -32,12 +33,12 @@ struct DetachedMountMonitor: Sendable {
         self.lastRequest = lastRequest
     }
 
-    /// Starts to watch the mount, to end the service.
+    /// Starts a thread that waits until the mount is unmounted here. Later checks call `end` when the mount is unused.
     func prepare(_ end: ServiceShutdown) throws(Errno) {
         let watch = try MountTableMonitor()
         try JoinableThread {
             while isMounted { watch.wait() }
-            // Usually the kernel is about to end the connection.
+            // Usually the mount exists nowhere else, and the kernel ends the connection within this moment.
             look(end, after: Self.moment)
         }.detach()
     }
@@ -46,18 +47,19 @@ struct DetachedMountMonitor: Sendable {
         do throws(Errno) {
             return try MountTable.current().entry(id: mount.id)?.device == mount.device
         } catch {
-            // The kernel will then report the end.
+            // The mount table cannot be read, so the mount counts as still mounted. The kernel reports the end of the
+            // connection in any case.
             return true
         }
     }
 
     private func look(_ end: ServiceShutdown) {
-        // On a worker, because all deadlines share the timers' thread.
+        // The check runs on a worker thread, because all deadlines share the timers' thread.
         filesystem.context.engine.workers.run { lookAtAll(end) }
     }
 
     private func lookAtAll(_ end: ServiceShutdown) {
-        // Read the last request before the current time, because requests may arrive meanwhile.
+        // The time of the last request is read before the current time, because a request may arrive in between.
         let last = Instant(nanoseconds: lastRequest())
         if Engine.now.since(last) >= Self.quiet, filesystem.isAtRest, isEmpty {
             filesystem.context.engine.log(
@@ -75,8 +77,8 @@ struct DetachedMountMonitor: Sendable {
     private var isEmpty: Bool {
         do throws(Errno) {
             let inside = try MountHolders.ProcessHolders(mount.device)
-            // A user cannot see the directories of other users' processes. Without `allowOther` those cannot be in the
-            // mount.
+            // Only root sees in which directories other users' processes work. Without `allowOther`, these processes
+            // cannot be in the mount.
             return inside.holders.isEmpty
                 && (inside.hidden == 0 || !filesystem.context.configuration.allowOther)
         } catch {
@@ -86,7 +88,7 @@ struct DetachedMountMonitor: Sendable {
 }
 
 extension CoordinatedFilesystem {
-    /// Whether no file or directory is open and no request is parked.
+    /// Whether no file and no directory of the mount is open, and no request waits.
     fileprivate var isAtRest: Bool {
         tree.handles.isEmpty && directories.listings.isEmpty && coordinator.parkedRequests.isEmpty
     }

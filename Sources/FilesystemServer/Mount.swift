@@ -17,16 +17,16 @@ package struct MountConfiguration: Sendable {
     package var noexec = false
     package var data = DataMode.automatic
     package var isInPlace = true
-    /// Whether a dead mount was found at the mount point, which the new mount replaces.
+    /// Whether the mount point has a dead mount, which the new mount replaces. A mount is dead if its daemon has ended.
     package var replacesDeadMount = false
     package var sourceName = ""
     /// The path of the control socket for all users of the mount.
     package var socketPath: String?
-    /// The path of the control socket for root and the mount's owner; it may be the same path.
+    /// The path of the control socket for root and the mount's owner. It may be the same path as ``socketPath``.
     package var ownerSocketPath: String?
-    /// The rules about programs, by their names; the first rule that fits decides.
+    /// The rules that give programs a class by their names. The first rule that fits a name decides.
     package var programs: [ProgramRule] = []
-    /// The same rules for the status report, with their sources.
+    /// The rules about programs in the form for the status report, each with the file that it comes from.
     package var rules = RulesReport()
     package init() {}
 }
@@ -53,10 +53,7 @@ package final class Mount: StatusSource {
     private let entry: MountEntry
     package let engine: Engine
 
-    /// Mounts; requests wait in the kernel until ``serve()``.
-    ///
-    /// `source` must have been opened before, since the mount may cover it. `log` is called on any thread
-    /// with one line at a time.
+    /// Mounts the source. The kernel holds the requests of programs back until ``serve()`` is called.
     package init(
         mirroring source: consuming OwnedDescriptor, at mountpoint: String,
         configuration: MountConfiguration, store: VersionStore?, log: @escaping @Sendable (String) -> Void
@@ -101,7 +98,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Blocks until the mount is gone and unused; see ``DetachedMountMonitor``.
+    /// Answers requests, and blocks until the mount is gone and no program uses it. See ``DetachedMountMonitor``.
     package func serve() throws(Errno) {
         try DetachedMountMonitor(from: entry, filesystem, lastRequest: session.lastRequest).prepare(end)
         if let rights = filesystem.rightsWatcher {
@@ -115,7 +112,7 @@ package final class Mount: StatusSource {
             SleepInhibitor(filesystem.coordinator.parkedRequests, of: mountpoint, log: engine.log).run()
         }.detach()
         try session.serve(filesystem, threads: Self.loopThreads, timers: engine.timers, until: end)
-        // The last handles may have left contents to preserve, and so may handles that are still open.
+        // The last handles to close may have left contents to preserve. So may handles that are still open.
         filesystem.context.isOver.store(true, ordering: .sequentiallyConsistent)
         endWaits()
         filesystem.closer.preserveAtUnmount()
@@ -140,9 +137,9 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Unmounts the mount, at whatever path it is now; callable on any thread.
+    /// Unmounts the mount, even if its mount point was renamed. Any thread may call this.
     ///
-    /// Open files stay open. Returns whether the mount is gone, which it may have been before.
+    /// Open files stay open. Returns whether the mount is gone, also if it was gone before the call.
     @discardableResult
     package func detach() -> Bool {
         do throws(Errno) {
@@ -159,7 +156,7 @@ package final class Mount: StatusSource {
         }
     }
 
-    /// Ends the waits of all parked requests, and of all requests that would have to wait later.
+    /// Ends the waits of all parked requests. A later request that would have to wait is answered at once.
     package func endWaits() { filesystem.coordinator.parkedRequests.close() }
 
     /// Finds documents by their paths for the control socket.
@@ -187,33 +184,38 @@ package final class Mount: StatusSource {
 }
 
 extension Mount {
-    /// Two threads, so that requests go on while one request takes long; no request blocks. See also D81.
+    /// The number of threads that answer requests. With two, other requests are answered while one request takes long. No
+    /// request blocks such a thread. See also D81, which says how these threads wait for requests.
     private static let loopThreads = 2
-    /// For work that may block: preserving, syncing, copying, and data that the kernel does not move itself.
+    /// The number of threads for work that may block: preserving, syncing, copying, and data that the kernel does not
+    /// move.
     private static let workerThreads = 4
 
     private static let prunePause = TimeSpan.seconds(600)
 
-    /// How long the remaining work may take after the mount is gone: a copy of the largest preserved file.
+    /// How long the remaining work may take after the mount is gone. It is enough to copy the largest file that is
+    /// preserved.
     private static let longestShutdown = TimeSpan.seconds(30)
 
     private static let features: ConnectionFeatures = [
         .passthrough, .parallelDirectoryOperations, .privilegeClearing, .posixACL, .unmaskedModes, .recalling,
     ]
 
-    /// More descriptors would save no time, and each keeps an inode below in memory.
+    /// The most descriptors that the daemon keeps open. More would save no time, and each keeps an inode of the source in
+    /// memory.
     private static let mostDescriptors = 16_384
 
-    /// The limit of descriptors for inodes, open files and listings: half of the process's limit.
+    /// The limit of descriptors for inodes, open files and directory listings: half of the process's limit.
     ///
-    /// The rest is for descriptors that are open during one request, and for clients of the control socket.
+    /// The other half is for descriptors that are open during a single request, and for clients of the control socket.
     private static var descriptorLimit: Int {
         min(max(DescriptorLimit.current / 2, 16), mostDescriptors)
     }
 
-    /// The dead mount that the new mount replaces; nil for users, because `fusermount3` cannot replace it.
+    /// Returns the dead mount that the new mount replaces. Returns nil for users other than root, because `fusermount3`
+    /// cannot replace a mount.
     ///
-    /// A dead mount over another directory than the source came here after the source was found; the mount then fails.
+    /// Throws if the dead mount covers another directory than the source: it was then made after the source was found.
     private static func deadMount(
         at mountpoint: String, hiding source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> DeadMountRoot? {
@@ -223,9 +225,10 @@ extension Mount {
         return dead
     }
 
-    /// The directory that root mounts over, without a second walk along a path that a user may change.
+    /// Returns the directory that root mounts over. No path is walked a second time, because a user may have changed the
+    /// path.
     ///
-    /// Nil for users, and if a dead mount hides the directory.
+    /// Returns nil for users other than root, and if a dead mount hides the directory.
     private static func place(
         at mountpoint: String, showing source: borrowing OwnedDescriptor, _ configuration: MountConfiguration
     ) throws(Errno) -> OwnedDescriptor? {
@@ -235,9 +238,11 @@ extension Mount {
         return try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
     }
 
-    /// The entry of the new mount, even if another mount already covers it; that one must not be unmounted as ours.
+    /// Returns the new mount's entry in the mount table, even if another mount already covers the new one. That other
+    /// mount must not be unmounted in its place.
     ///
-    /// If the directory was renamed or became a link meanwhile, the mount is at another path and is unmounted.
+    /// If the directory was renamed or replaced by a link meanwhile, the new mount has another path. It is then
+    /// unmounted.
     private static func newMount(
         by session: borrowing FuseSession, at mountpoint: String, of source: String, since before: MountTable,
         _ log: (String) -> Void
@@ -277,20 +282,21 @@ extension Mount {
 }
 
 extension Bounds {
-    /// An administrator may have set the kernel to end connections with requests that take too long.
+    /// Limits `wait` to half of the kernel's time limit for FUSE requests, if an administrator has set such a limit. The
+    /// kernel ends a connection with a request that takes longer.
     fileprivate mutating func stayBelowRequestTimeout() {
         for name in ["max_request_timeout", "default_request_timeout"] {
             guard let text = readSmallFile("/proc/sys/fs/fuse/\(name)"),
                 let seconds = UInt64(String(decoding: text, as: UTF8.self).filter(\.isNumber)), seconds > 0
             else { continue }
-            // The kernel checks at intervals, so half of the time leaves room.
+            // The kernel checks the time limit only at intervals. Half of the limit leaves enough room.
             wait = min(wait, .milliseconds(seconds * 500))
         }
     }
 }
 
 extension MountConfiguration {
-    /// The flags that the mount forbids, whatever file system is below.
+    /// The mount flags that restrict programs in this mount, whatever file system the source is on.
     var forbidden: Set<Submounts.Flag> {
         var flags: Set<Submounts.Flag> = []
         if nosuid || geteuid() != 0 { flags.insert(.nosuid) }
@@ -299,7 +305,7 @@ extension MountConfiguration {
         return flags
     }
 
-    /// The options for libfuse and the kernel; names with commas are escaped.
+    /// The mount options for libfuse and the kernel. Commas and backslashes in names are escaped.
     fileprivate var libraryOptions: String {
         var options = ["subtype=truce", "default_permissions", "fsname=\(sourceName.escapedForLibrary)"]
         if allowOther { options.append("allow_other") }
@@ -312,7 +318,7 @@ extension MountConfiguration {
 }
 
 extension MountConfiguration {
-    /// The same settings for the kernel's own mount calls.
+    /// The options of this mount for the kernel's own mount calls.
     fileprivate var settings: MountSettings {
         var settings = MountSettings(sourceName: sourceName)
         (settings.allowOther, settings.readOnly) = (allowOther, readOnly)

@@ -6,7 +6,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// The values of one mount that all services read.
+/// The settings and shared objects of one mount, which all its services use.
 final class MountContext: Sendable {
     let engine: Engine
     let connection: Connection
@@ -17,12 +17,15 @@ final class MountContext: Sendable {
     let store: VersionStore?
     let submounts: Submounts
     let threads: WorkerPools
-    /// Whether each change after an observation of a file is visible in its times.
+    /// Whether a file's times show each change that comes after the daemon has read them. If not, two changes in quick
+    /// succession may leave the same times.
     let hasFineTimes: Bool
-    /// Seconds since 1970 at which the mount began, less the rounding of file times. The kernel's attributes of files
-    /// that have not changed since then are correct.
+    /// The time at which the mount began, in seconds since 1970, less 2 s because file times are rounded.
+    ///
+    /// If a file has not changed since this time, the kernel's attributes of the file are correct.
     let began = WallClock.nanoseconds() / 1_000_000_000 - 2
-    /// True once the FUSE connection has ended; later grants were already answered ENOTCONN.
+    /// True once the FUSE connection has ended. The requests of claims that are granted later were already answered with
+    /// ENOTCONN.
     let isOver = Atomic(false)
 
     /// `root` is the source, which must have been opened before the mount.
@@ -47,34 +50,35 @@ final class MountContext: Sendable {
     }
 
     var hasEnded: Bool { isOver.load(ordering: .relaxed) }
-    /// Whether the source holds the daemon's own directory.
+    /// Whether the source has a store, the daemon's own directory.
     var hasStore: Bool { store.map { $0.absence == nil } ?? false }
 
-    /// How long the kernel may cache names and attributes.
+    /// Returns how long the kernel may cache the name and the attributes of a node.
     func validity(of node: Node) -> Validity {
         if submounts.isShared(node.key.mount) { return .none }
         return configuration.isInPlace && node.isMachineLocal ? .long : .brief
     }
 
-    /// Whether names in a directory change only through the mount, except for out-of-band changes of an in-place mount.
+    /// Returns whether all changes of names in a directory go through the mount. Changes around an in-place mount do not
+    /// count.
     func namesChangeOnlyHere(_ directory: Node) -> Bool {
         let mount = directory.key.mount
         return configuration.isInPlace && hasFineTimes && !submounts.isOnSubmount(mount)
             && !submounts.isShared(mount)
     }
 
-    /// The daemon's own directory at the root of the source is hidden from programs.
+    /// Returns whether a name in a directory is that of the store, the daemon's own directory, which programs do not see.
     func isPrivate(_ name: borrowing FileName, in parent: NodeID) -> Bool {
         parent == .root && name == ".truce"
     }
 
-    /// A new item that no document has.
+    /// Makes an item with a new number, which no document has yet.
     func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
 
-    /// Whether the file was changed so recently that its clock may not distinguish the next change.
+    /// Returns whether the file was changed so recently that a further change may leave it the same times.
     ///
-    /// Since Linux 6.13, common file systems give a change that follows a status query a new time. Submounts may have any
-    /// file system.
+    /// Since Linux 6.13, common file systems give each change after a read of the times a new time. But a submount may
+    /// have a file system that does not.
     func isTimeRacy(_ status: FileStatus) -> Bool {
         guard !hasFineTimes || submounts.isOnSubmount(status.mount) else { return false }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

@@ -4,24 +4,27 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Pools of threads for work that may block, apart from the threads that all requests share.
+/// Pools of threads for work that may block. The threads that answer requests are not among them.
 package final class WorkerPools: Sendable {
     enum WorkKind: Hashable {
-        /// Work on files of file systems that may wait for a network or another process, without limit.
+        /// Work on files of a file system that may wait without limit for a network or another process.
         case work
-        /// Writes and syncs files; a slow or frozen file system delays only these threads.
+        /// Writes and syncs files. A slow or frozen file system delays only these threads.
         case writing, syncing
-        /// Writes the stores to mappings, which may have to wait for writers.
+        /// Writes to files what programs have stored to mappings of them. Such a write may have to wait for other
+        /// writers.
         case storing
-        /// Preserves contents, which are copied and must reach the disk.
+        /// Preserves contents: copies them, and waits until the copy is on the disk.
         case preserving
-        /// Observes files. The kernel may first have to write to them by requests, which other threads answer.
+        /// Observes whether files have changed. The kernel may first have to write to the files by requests, which other
+        /// threads answer.
         case fileObservation
-        /// Observes reading programs in `/proc`.
+        /// Observes the file positions of programs in `/proc`.
         case processObservation
-        /// Makes files as the user that asked for them.
+        /// Makes files with the rights of the user that asked for them.
         case making
-        /// Starts opens of users with many waiting opens; each may wait for a lease or a slow file system.
+        /// Starts opens of users that have many waiting opens. Each open may have to wait for a lease or a slow file
+        /// system.
         case opening
     }
 
@@ -30,13 +33,14 @@ package final class WorkerPools: Sendable {
         let purpose: WorkKind
     }
 
-    /// Assigns threads to mounts, in the order in which the mounts appear.
+    /// Assigns a group of threads (a slot) to each mount of a file system, in the order in which the mounts appear.
     package struct Slots {
         private var byMount: [UInt64: UInt64] = [:]
 
         package init() {}
 
-        /// The slot of a mount; later mounts than the limit share the threads of others.
+        /// Returns the slot of a mount. The first ``mounts`` mounts have a slot each; each later mount shares the slot of
+        /// another mount.
         package mutating func slot(of mount: UInt64) -> UInt64 {
             if let known = byMount[mount] { return known }
             guard byMount.count < WorkerPools.mounts else { return mount % UInt64(WorkerPools.mounts) }
@@ -63,7 +67,8 @@ package final class WorkerPools: Sendable {
         self.workers = workers
     }
 
-    /// The pool for the files of one mount, so that a blocked mount does not delay other mounts.
+    /// Returns the thread pool for one kind of work on the files of one mount, so that a blocked mount does not delay
+    /// other mounts.
     func of(_ mount: UInt64, for purpose: WorkKind) -> LazyWorkerPool {
         state.withLock { state in
             let key = Key(slot: state.slots.slot(of: mount), purpose: purpose)
@@ -76,7 +81,8 @@ package final class WorkerPools: Sendable {
         }
     }
 
-    /// Waits for all work, until a moment of the monotonic clock in nanoseconds. Returns whether it is done.
+    /// Waits until all work is done, but no longer than until a moment of the monotonic clock in nanoseconds. Returns
+    /// whether the work is done. Observations are not waited for.
     func finish(until moment: UInt64) -> Bool {
         let observationThreads: Set<WorkKind> = [.fileObservation, .processObservation]
         let pools = state.withLock { $0.pools.filter { !observationThreads.contains($0.key.purpose) } }
@@ -85,7 +91,8 @@ package final class WorkerPools: Sendable {
 }
 
 extension MountContext {
-    /// Does work that may block.
+    /// Runs work on a file that may block, on a thread of its mount if the file is distant. Quick work on local files
+    /// runs on a common worker.
     func work(
         on node: Node, for purpose: WorkerPools.WorkKind = .work, _ body: @escaping @Sendable () -> Void
     ) {
@@ -93,10 +100,11 @@ extension MountContext {
         if isQuick { engine.workers.run(body) } else { node.threads(for: purpose).run(body) }
     }
 
-    /// Answers a request after its wait.
+    /// Goes on with a request after its wait, by a call of `body`.
     ///
-    /// The calling thread is shared by all requests: that of the timers or of the control socket. These must not do
-    /// what `mayBlock` even on a local file, such as an open that waits for a lease. Threads that serve requests may.
+    /// The calling thread belongs to the timers or the control socket, and all requests share it. So if `body` may block,
+    /// it runs on a worker. `mayBlock` means that `body` may block even on a local file, such as an open that waits for a
+    /// lease. Threads that answer requests may block in this way.
     func resumeRequest(
         _ node: Node?, _ reply: consuming Reply, mayBlock: Bool = false,
         _ body: @escaping @Sendable (consuming Reply) -> Void

@@ -4,18 +4,20 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Handles files that have exchanged names out of band, as in a rotation of logs or by `RENAME_EXCHANGE`.
+/// Reports files that have exchanged names out of band, as in a rotation of logs or by `RENAME_EXCHANGE`.
 ///
-/// Handled one after the other, each would be a file renamed over a document, which makes both one document for good. So
-/// these documents first leave their files together. Then each takes the file that is now under its name.
+/// If such files were reported one after the other, each would count as a file renamed over a document. The two documents
+/// would then become a single document for good. So both documents first leave their files. Then each document takes the
+/// file that now has its name.
 extension OutOfBandMonitor {
     typealias DirtyNameStatus = (dirtyName: OutOfBandChanges.DirtyName, status: FileStatus)
 
-    /// Reports the documents that now have each other's files under their names. Returns the changes that remain.
+    /// Reports the documents that have exchanged their files. Returns the changes that were no exchanges.
     func tellOfExchanges(_ found: [DirtyNameStatus], _ names: TrackedNames) -> [DirtyNameStatus] {
         let exchanged = namesOfExchanged(found, names)
         guard !exchanged.isEmpty else { return found }
-        // Held until the end: a node that was forgotten in between would become its former document again.
+        // The nodes are held until the end. A node that the daemon forgot in between would become its former document
+        // again.
         let taken = found.filter { exchanged.contains($0.dirtyName.key) }.map { dirtyName, status in
             (dirtyName, nodes.introduce(status, as: dirtyName.name, in: dirtyName.directory, isLocked: false))
         }

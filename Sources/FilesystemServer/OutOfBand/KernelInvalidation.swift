@@ -5,13 +5,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Invalidates the kernel's caches after out-of-band changes. Called on the watching thread only, since the kernel may make
-/// it wait for a request.
+/// Makes the kernel drop cached names, attributes and contents after out-of-band changes.
 ///
-/// Never reads files of a submount (``Node/isOnSubmount``): while this thread waits, no client is told of changes.
+/// Only the thread that watches the source calls these functions, because the kernel may let an invalidation wait for a
+/// request. They never read files of a submount (``Node/isOnSubmount``): such a file may not answer, and while the thread
+/// waits, no client is told of changes.
 extension OutOfBandMonitor {
-    /// Invalidates the kernel's caches after a change, and records it for the report after a quiet period. `isNamed` means
-    /// that changes of this process were left out.
+    /// Invalidates the kernel's caches after a change, and records the change for the report after a quiet period.
+    ///
+    /// `isNamed` means that the events name the process of each change, so that changes by the daemon itself are left out
+    /// already.
     func recordChange(
         _ dirtyName: OutOfBandChanges.DirtyName, isNamed: Bool, besides writers: Set<NodeID>,
         _ seen: inout OutOfBandChanges
@@ -25,14 +28,16 @@ extension OutOfBandMonitor {
         let node = status.flatMap { nodes[FileKey($0)] }
         if dirtyName.changesName, isNamed || !isOwn {
             sourceWatcher?.changes.add(1, ordering: .relaxed)
-            // A node that already has this name was looked up after the change.
+            // If a node already has this name, a lookup found the name after the change. The kernel's entry is then
+            // correct.
             if node?.isCalled(dirtyName.name, in: dirtyName.directory) != true {
                 dirtyName.name.withName { connection.invalidateEntry($0, in: dirtyName.directory.id) }
             }
             connection.invalidateAttributes(of: dirtyName.directory.id)
             seen.add(dirtyName)
         } else if dirtyName.changesName, engine.hasAwareClients {
-            // Another program may have done the same since: compare the final state later.
+            // The mount itself changed this name, but another program may have changed it since. The report compares the
+            // final state.
             seen.add(dirtyName.doubtful)
         }
         guard !dirtyName.mask.isDisjoint(with: [.written, .closed, .attributes]) else { return }
@@ -56,20 +61,22 @@ extension OutOfBandMonitor {
         seen.add(node, mask)
     }
 
-    /// Whether another program changed a file, according to its stamp and the mount's own changes.
+    /// Returns whether another program changed a file around the mount. The file's stamp and the mount's own changes
+    /// decide.
     func isExternalChange(_ mask: ChangeWatch.ChangeMask, in node: Node) -> Bool {
         guard let own = sourceWatcher?.own else { return false }
-        // Read before the status, so that changes that are under way now can explain it.
+        // The mount's own changes are read before the status. So a change by the mount that is being made now is known as
+        // its own.
         let known = own.changes(of: node.id)
         do throws(Errno) {
             let status = try node.descriptor().descriptor.status()
             let isAboutContents = !mask.isDisjoint(with: [.written, .closed])
             let isExplained = known.explain(isAboutContents ? Stamp(status) : nil, at: Engine.now)
             guard mask.isChange(of: status), !isExplained else { return false }
-            // The change may have been made by a writer that has opened the file since.
+            // A program of the mount that has opened the file to write since then may have made the change.
             return handles.writers(on: node).isEmpty && own.changes(of: node.id).latest == known.latest
         } catch {
-            // The change of its name will be reported instead.
+            // The file is gone. The removal of its name is reported instead.
             return false
         }
     }
@@ -82,9 +89,10 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// Invalidates all caches, after changes were lost.
+    /// Invalidates the kernel's caches of all files, because the kernel has dropped events.
     ///
-    /// The kernel trusts names and attributes for only a second (D76). It drops a file's contents when the file is opened.
+    /// Cached contents are invalidated only for open files, because the kernel drops a file's contents when the file is
+    /// opened. Cached names and attributes are valid for only a second (D76).
     func invalidateAll() {
         connection.invalidateAttributes(of: .root)
         for node in nodes.all where !node.isOnSubmount && node.isOpen {
@@ -92,14 +100,15 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// The status of the file under a name; nil if there is none or it cannot be read.
+    /// Returns the status of the file under a name. Returns nil if there is no file, or if its status cannot be read.
     func status(of dirtyName: OutOfBandChanges.DirtyName) -> FileStatus? {
         do throws(Errno) { return try dirtyName.directory.cachedStatus(of: dirtyName.name) } catch {
             return nil
         }
     }
 
-    /// The directory that a handle leads to, if it is relevant: the kernel knows it, or a client may follow a directory above.
+    /// Returns the directory with a file handle, if the kernel knows it or clients of the control socket may follow it.
+    /// Otherwise returns nil.
     func directory(of handle: PersistentFileHandle, hasAwareClients: Bool) -> Node? {
         do throws(Errno) {
             let opened = try nodes.root.budget.path(of: handle)
@@ -107,17 +116,19 @@ extension OutOfBandMonitor {
             if let known = nodes[key] { return known }
             guard hasAwareClients, let names = try tree.names(of: opened) else { return nil }
             var walked: [Node] = []
-            // No other code retains the nodes that are found: they stay as long as they are used.
+            // No other code retains the nodes found here. They stay only if they are used before the function returns.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             let found = try reach(names, holding: &walked)
             return found.key == key ? found : nil
         } catch {
-            // The directory was removed, and so was all that was in it.
+            // The directory was removed, with all that was in it.
             return nil
         }
     }
 
-    /// Walks down to a directory, and counts a lookup for each node. The caller forgets these, also after an error.
+    /// Walks down from the root to a directory, and counts a lookup of each node on the path.
+    ///
+    /// The caller must forget the nodes in `walked`, also after an error.
     func reach(_ names: [NameBytes], holding walked: inout [Node]) throws(Errno) -> Node {
         var node = nodes.root
         for name in names {
@@ -132,18 +143,19 @@ extension OutOfBandMonitor {
 
 extension OutOfBandChanges.DirtyName {
     var changesName: Bool { !mask.isDisjoint(with: [.appeared, .vanished]) }
-    /// No change is known, but the name is worth a check.
+    /// Whether no event reported a change of the name, but the report compares it all the same.
     var isDoubtful: Bool { mask.isEmpty }
     var doubtful: Self { Self(directory: directory, name: name, mask: []) }
-    /// Whether this is the daemon's own directory.
+    /// Whether this is the name of the store, the daemon's own directory.
     fileprivate var isPrivate: Bool { directory.isRoot && name.bytes == Array(".truce".utf8) }
 }
 
 extension ChangeWatch.ChangeMask {
-    /// How recently, in nanoseconds, a file must have changed for its close to count as a change.
+    /// How recently, in nanoseconds, a file must have changed so that the event of its close counts as a change.
     private static let lately: Int64 = 5_000_000_000
 
-    /// Whether the event is a change. A program that closes a writable file need not have written to it.
+    /// Returns whether an event reports a change. The event of a close alone may not, because its program need not have
+    /// written.
     fileprivate func isChange(of status: FileStatus) -> Bool {
         guard isDisjoint(with: [.written, .attributes]) else { return true }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

@@ -4,10 +4,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Searches files and directories that have moved to an unwatched directory, which no lookup has found yet.
+/// Searches files and directories that other programs have moved to an unwatched directory, before a lookup finds them.
 extension OutOfBandMonitor {
-    /// Searches the file that was under a name. Returns whether it is still in the source; then its followers, or those of
-    /// something in it, have been told its new name.
+    /// Searches the file or directory that had a name, and reports its new name to its followers and to those of files in
+    /// it.
+    ///
+    /// Returns whether it is still in the source under a new name.
     func findAgain(_ node: Node, from dirtyName: OutOfBandChanges.DirtyName) -> Bool {
         guard !node.isOnSubmount else { return false }
         do throws(Errno) {
@@ -16,28 +18,29 @@ extension OutOfBandMonitor {
             guard hasSingleKnownName(node, status), let names = try tree.names(of: opened.descriptor),
                 try follow(node, to: names)
             else { return false }
-            // Changes of the contents there were not watched either.
+            // The new directory was not watched, so changes of the file's contents there were not reported either.
             if node.kind == S_IFREG, hasChanged(node, status) {
                 events.noteChange(of: node, .write(.updating)) { .outOfBand }
             }
             return true
         } catch {
-            // No name leads to it any more.
+            // No name leads to the file any more.
             return false
         }
     }
 
-    /// Whether the only name of a file is the one that it was known by, after a move.
+    /// Returns whether a file has a single name, now as before.
     ///
-    /// A file with several links is known by one name. When that is removed, the document is deleted: it does not move to a
-    /// link that already existed (D20).
+    /// The daemon knows a file with several links by one name. When this name is removed, the document counts as deleted.
+    /// It does not move to a link that already existed (D20).
     private func hasSingleKnownName(_ node: Node, _ status: FileStatus) -> Bool {
         if status.isDirectory { return status.linkCount > 0 }
         guard status.linkCount == 1, let known = documents.snapshot(of: node.item) else { return false }
         return known.file == node.key && known.linkCount == 1
     }
 
-    /// Reports that a node has moved to a path, and with it perhaps the directories above. Returns whether it is there.
+    /// Reports that a node has moved to a path. The directories above it may have moved too; they are also reported.
+    /// Returns whether the node now has that path.
     private func follow(_ node: Node, to names: [NameBytes]) throws(Errno) -> Bool {
         guard let name = names.last else { return false }
         var walked: [Node] = []
@@ -53,7 +56,7 @@ extension OutOfBandMonitor {
         return isKnown
     }
 
-    /// Reports that a node has moved to a name. Returns its former name, or nil if it has not moved.
+    /// Reports that a node has moved to a name, if it has. Returns its former name, or nil if the node has not moved.
     func tellOfMove(of node: Node, to dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         guard let origin = formerName(of: node, now: dirtyName) else { return nil }
         let change = NameChange(outOfBand: dirtyName.name, in: dirtyName.directory)
@@ -63,7 +66,8 @@ extension OutOfBandMonitor {
         return origin
     }
 
-    /// Whether the node under a name has moved, and a lookup found it first. If so, its followers are told.
+    /// Reports the move of the node that had a name, if a lookup has already found the node elsewhere. Returns whether a
+    /// move was reported.
     func reportMoveFoundByLookup(
         by formerNames: [EntryName: NodeID], from dirtyName: OutOfBandChanges.DirtyName
     ) -> Bool {
@@ -75,8 +79,10 @@ extension OutOfBandMonitor {
         return tellOfMove(of: node, to: now) != nil
     }
 
-    /// Retains the directories of the names by a lookup each, so that they stay known and watched if something in them is
-    /// followed. Directories that the kernel does not know are looked up first.
+    /// Retains the directory of each name by one more lookup. So a directory stays known and watched if a client follows
+    /// a document in it.
+    ///
+    /// Directories that the kernel has forgotten are looked up again.
     func retain(
         directoriesOf dirtyNames: [OutOfBandChanges.DirtyName], _ held: inout [Node]
     ) -> [OutOfBandChanges.DirtyName] {
@@ -103,7 +109,7 @@ extension OutOfBandMonitor {
             let found = try reach(names, holding: &held)
             return found.id == directory.id ? found : directory
         } catch {
-            // The directory was removed, and so was what was in it.
+            // The directory was removed, with all that was in it.
             return directory
         }
     }

@@ -3,16 +3,16 @@ import Coordination
 import FuseBridge
 import LinuxSystem
 
-/// Names and files that were changed out of band, until the changes are reported.
+/// The names and files that other programs changed out of band, until these changes are reported.
 ///
-/// Only the fact of a change is recorded. The result is read from the directory after a quiet period. So a save of any
-/// number of steps is one change, and a file that was created and removed is none.
+/// Only the fact that a name changed is recorded. The report reads the new state from the directory after a quiet period.
+/// So a save of many steps is reported as one change. A file that was created and removed is not reported.
 struct OutOfBandChanges {
     struct DirtyName {
         var directory: Node
         let name: NameBytes
         var mask: ChangeWatch.ChangeMask
-        /// No change was observed, but any may have happened.
+        /// Whether the kernel has reported no change of the name, but may have dropped events about it.
         var isSupposed = false
 
         var key: EntryName { EntryName(name, in: directory) }
@@ -31,26 +31,26 @@ struct OutOfBandChanges {
         var mask: ChangeWatch.ChangeMask
     }
 
-    /// Changes are reported after so long a quiet period, but are delayed no longer than `patience`.
+    /// Changes are reported when no further change has come for this time.
     private static let quiet = TimeSpan.milliseconds(100)
     private static let patience = TimeSpan.seconds(1)
-    /// The most names or files that are recorded. Above that, everything counts as changed.
+    /// The most names, and the most files, that are recorded. Above that, everything counts as changed.
     private static let capacity = 16_384
 
     private(set) var dirtyNames: [EntryName: DirtyName] = [:]
     private(set) var order: [EntryName] = []
     private(set) var written: [NodeID: DirtyNode] = [:]
     private(set) var writtenOrder: [NodeID] = []
-    /// Whether anything may have changed.
+    /// Whether more has changed than is recorded, so that any file may have changed.
     private(set) var hasOverflowed = false
     private var began: Instant?
     private var latest: Instant?
-    /// Whether a change was added since the time was noted.
+    /// Whether a change was added after the last call of ``noteTime(_:)``.
     private var hasUntimedChanges = false
 
     var isEmpty: Bool { order.isEmpty && writtenOrder.isEmpty && !hasOverflowed }
 
-    /// The time at which to report.
+    /// The time at which the changes are to be reported; nil if there are none.
     var due: Instant? {
         guard let began, let latest else { return nil }
         return min(latest + Self.quiet, began + Self.patience)
@@ -65,7 +65,8 @@ struct OutOfBandChanges {
 
     mutating func add(_ dirtyName: DirtyName) {
         let key = dirtyName.key
-        // Changes of many names by the mount itself do not mean that everything changed.
+        // A doubtful name above the limit is left out: the mount itself changes many names, and then not everything
+        // counts as changed.
         guard !dirtyName.isDoubtful || dirtyNames[key] != nil || order.count < Self.capacity else { return }
         hasUntimedChanges = true
         if dirtyNames[key] == nil {
@@ -88,14 +89,14 @@ struct OutOfBandChanges {
         }
     }
 
-    /// Notes that more has changed than can be recorded.
+    /// Drops all recorded changes, and notes that any file may have changed.
     mutating func overflow() {
         hasUntimedChanges = true
         (dirtyNames, order, written, writtenOrder) = ([:], [], [:], [])
         hasOverflowed = true
     }
 
-    /// In the order in which they were first seen.
+    /// The changed names, in the order in which they were first seen.
     var dirtyNamesInOrder: [DirtyName] { order.compactMap { dirtyNames[$0] } }
     var dirtyNodesInOrder: [DirtyNode] { writtenOrder.compactMap { written[$0] } }
 }

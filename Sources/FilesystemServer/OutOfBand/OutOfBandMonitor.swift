@@ -2,9 +2,9 @@
 import CoordinationEngine
 import FuseBridge
 
-/// What other programs change out of band: the kernel's caches are invalidated, and presenters are told.
+/// Treats out-of-band changes: invalidates the kernel's caches, and tells presenters of the changes.
 ///
-/// ``SourceWatchThread`` and ``RightsWatcher`` call it, on threads of their own.
+/// ``SourceWatchThread`` and ``RightsWatcher`` call this object, each on a thread of its own.
 final class OutOfBandMonitor: Sendable {
     let tree: FileTree
     let events: DocumentEvents

@@ -5,12 +5,10 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Reports out-of-band changes of names to the programs that present or follow them.
-///
-/// The present directories are compared with the recorded names, in this order:
-/// - Names of followed documents, so that a document stays with its name.
+/// It compares the present directories with the recorded names, in this order:
+/// - Names of followed documents, so that each document stays with its name.
 /// - Other names, to which files may have moved.
-/// - Names that are missing.
+/// - Names that have no file any more.
 extension OutOfBandMonitor {
     func tell(of seen: OutOfBandChanges, later: inout OutOfBandChanges) {
         var names = TrackedNames(documents)
@@ -28,30 +26,32 @@ extension OutOfBandMonitor {
         missing = missing.filter {
             !left.contains($0.key) && !reportMoveFoundByLookup(by: formerNames, from: $0)
         }
-        // A name may lead elsewhere now.
+        // The names are read again, because a document may have another name now.
         names = TrackedNames(documents)
         if seen.hasOverflowed, names.haveRoot {
             events.noteChange(of: nodes.root, .write(.updating)) { .outOfBand }
         }
         for dirtyName in missing { tellOfLoss(dirtyName, names) }
-        // Lost documents are awaited now: if their directories are gone too, they are awaited by the names of these.
+        // The names are read again, because documents without a file now wait for one. If a directory is gone as well,
+        // its documents wait for a new directory of its name.
         names = TrackedNames(documents)
         for dirtyName in missing { names.leave(dirtyName.key, of: documents) }
         for written in seen.dirtyNodesInOrder where isExternalChange(written.mask, in: written.node) {
-            // Changes of followed documents were already reported.
+            // After a loss of events, changes of followed documents were already reported above.
             if seen.hasOverflowed, written.node.isTracked { continue }
             events.noteChange(of: written.node, AccessTable.changingAttributes) { .outOfBand }
         }
     }
 
-    /// Reads the status under each name. Returns the present and the missing ones.
+    /// Reads the status of the file under each name. Returns the names with a file, and the names without one.
     private func look(
         at dirtyNames: [OutOfBandChanges.DirtyName], later: inout OutOfBandChanges
     ) -> (there: [DirtyNameStatus], missing: [OutOfBandChanges.DirtyName]) {
         var (there, missing): ([DirtyNameStatus], [OutOfBandChanges.DirtyName]) = ([], [])
         for dirtyName in dirtyNames where !dirtyName.directory.isOnSubmount {
             let status = self.status(of: dirtyName)
-            // The mount is changing the name now, or began to during the lookup: report later.
+            // A program of the mount is changing the name now, or began to change it during the lookup. The name is
+            // reported later.
             if sourceWatcher?.own.has(dirtyName.key, within: OwnChanges.moment, at: Engine.now) ?? false {
                 later.add(dirtyName)
             } else if let status {
@@ -63,7 +63,7 @@ extension OutOfBandMonitor {
         return (there, missing)
     }
 
-    /// Reports a file under the name of a followed document. Returns whether it is the document.
+    /// Reports the file under the name of a followed document. Returns whether the file is that document now.
     private func tellOfDocument(
         at former: Node, _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<EntryName>
@@ -101,13 +101,14 @@ extension OutOfBandMonitor {
         return true
     }
 
-    /// Whether a document has changes that its followers were not told of. For a directory the answer is always true.
+    /// Returns whether a document has changes that its followers were not told of. Always returns true for a directory.
     func hasChanged(_ document: Node, _ status: FileStatus) -> Bool {
         guard document.kind == S_IFREG, let known = documents.snapshot(of: document.item) else { return true }
         return known != TrackedFile.FileSnapshot(status) && isExternalChange(.written, in: document)
     }
 
-    /// The name by which a node was known, if the node is not there any more.
+    /// Returns the former name of a node that now has another name. Returns nil if the node has no former name, or still
+    /// has it.
     func formerName(of node: Node, now dirtyName: OutOfBandChanges.DirtyName) -> NameChange? {
         let (name, parent, hasName) = node.location
         let (formerName, directory) =
@@ -119,7 +120,7 @@ extension OutOfBandMonitor {
         return NameChange(outOfBand: formerName, in: directory)
     }
 
-    /// Reports a file under a name where no document is followed.
+    /// Reports a file under a name that no followed document has.
     private func tellOfArrival(
         _ dirtyName: OutOfBandChanges.DirtyName, _ status: FileStatus,
         _ left: inout Set<EntryName>
@@ -147,7 +148,7 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// Reports a name that leads to no file any more.
+    /// Reports a name that has no file any more.
     private func tellOfLoss(_ dirtyName: OutOfBandChanges.DirtyName, _ names: TrackedNames) {
         let moved = Set(names.nodes(at: dirtyName.key).filter { findAgain($0, from: dirtyName) }.map(\.id))
         for node in names.losses(at: dirtyName.key, besides: moved) { lose(node) }
@@ -157,7 +158,7 @@ extension OutOfBandMonitor {
         events.noteDeletion(ofUnknown: NameChange(outOfBand: dirtyName.name, in: dirtyName.directory))
     }
 
-    /// Reports a document that is gone, by itself or with a directory above it.
+    /// Reports that a document is gone, or that a directory above it is gone.
     private func lose(_ node: Node) {
         let (name, parent, hasName) = node.location
         guard hasName, let parent else { return }
@@ -167,20 +168,20 @@ extension OutOfBandMonitor {
     }
 }
 
-/// The names that lead to followed documents.
+/// The names of followed documents, and of all directories above them.
 struct TrackedNames {
     private struct Follower {
         let node: Node
         let document: Node?
-        /// The document, or the directory in which it is awaited.
+        /// The node of the document. If the document has no file, the directory in which it waits for one.
         let anchor: Node
         var isItself: Bool { node === document }
     }
 
     private var followers: [EntryName: [Follower]] = [:]
-    /// The names that documents wait for.
+    /// The names at which documents without a file wait for one.
     private var awaited: [OutOfBandChanges.DirtyName] = []
-    /// Whether the root is followed; it has no name that could change.
+    /// Whether a client follows the root of the source, which has no name that could change.
     private(set) var haveRoot = false
 
     init(_ documents: DocumentTable) {
@@ -204,7 +205,7 @@ struct TrackedNames {
         }
     }
 
-    /// The node of the document that is followed under a name.
+    /// Returns the node of the followed document that has a name.
     func document(at name: EntryName) -> Node? {
         followers[name]?.first(where: \.isItself)?.node
     }
@@ -213,19 +214,21 @@ struct TrackedNames {
         followers[name]?.contains(where: \.isItself) ?? false
     }
 
-    /// The nodes still known by a name that are documents or lead to some.
+    /// Returns the nodes that still have a name and that are followed documents or directories above such documents.
     func nodes(at name: EntryName) -> [Node] {
         let known = (followers[name] ?? []).filter { $0.node.isKnown(by: name) }
         return Array(Dictionary(known.map { ($0.node.id, $0.node) }) { one, _ in one }.values)
     }
 
-    /// Documents that are gone if a name is, unless they have moved with the node under it.
+    /// Returns the documents that are gone when a name is gone. Leaves out the documents that have `moved` with the node
+    /// of that name.
     func losses(at name: EntryName, besides moved: Set<NodeID>) -> [Node] {
         (followers[name] ?? []).filter { !moved.contains($0.node.id) && $0.node.isKnown(by: name) }
             .compactMap(\.document)
     }
 
-    /// Documents that are awaited in or below a removed directory are now awaited together with that directory.
+    /// Makes the documents that wait for a file in or below a removed directory wait for a new directory of its name as
+    /// well.
     func leave(_ name: EntryName, of documents: DocumentTable) {
         for follower in followers[name] ?? [] where follower.document == nil {
             var next: Node? = follower.anchor
@@ -237,7 +240,8 @@ struct TrackedNames {
         }
     }
 
-    /// The changed names, each once. If changes were lost, all followed names count as changed.
+    /// Returns each changed name once. If the kernel has dropped events, the names of all followed documents count as
+    /// changed.
     func join(_ seen: OutOfBandChanges) -> [OutOfBandChanges.DirtyName] {
         guard seen.hasOverflowed else { return seen.dirtyNamesInOrder }
         let all = dirtyNames
@@ -259,7 +263,7 @@ struct TrackedNames {
 }
 
 extension Node {
-    /// Whether it is still known by this name; another thread may have found a new one since.
+    /// Returns whether the node still has this name. Another thread may have found a new name of the node meanwhile.
     fileprivate func isKnown(by name: EntryName) -> Bool {
         let (own, parent, hasName) = location
         return hasName && parent.map { EntryName(own, in: $0) == name } ?? false

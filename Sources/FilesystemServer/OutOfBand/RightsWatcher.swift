@@ -6,33 +6,35 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Detects out-of-band changes of rights below an in-place mount, made through older descriptors.
+/// Detects out-of-band changes of rights below an in-place mount, which programs make through older descriptors.
 ///
-/// The kernel's attributes of such a file are invalidated within a moment, so that they no longer permit accesses (D198).
-/// Needed only where other users than the one that mounted have access, and only in the source's own file system.
+/// The thread soon invalidates the kernel's attributes of such a file, so that these no longer permit accesses (D198).
+/// This is needed only where users other than the mount's owner have access, and only in the source's own file system.
 /// Elsewhere, attributes are valid for at most a second: see ``AttributeReplies``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
-        /// The kernel drops events: attributes are valid for a second, and changes are not checked (D215).
+        /// The kernel drops events. Until that ends, attributes are valid for only a second, and changes are not checked
+        /// (D215).
         case overwhelmed
         case over
     }
 
-    /// Changes within this time are checked together, so that the daemon's own changes wake the thread less often.
+    /// The pause before a read, in microseconds. Changes within this time are checked together, so that the daemon's own
+    /// changes wake the thread less often.
     private static let momentMicroseconds: UInt32 = 1_000
-    /// The pause between reads while changes are dropped.
+    /// The pause between reads, in microseconds, while changes are read but not checked.
     private static let pauseMicroseconds: UInt32 = 1_000_000
 
     private let watch: ChangeWatch
     private let state = Atomic<UInt8>(State.noticing.rawValue)
 
-    /// Nil without root's rights, or if events cannot name directories.
+    /// Returns nil without root's rights, or if the kernel's events cannot name directories.
     init?(of root: borrowing OwnedDescriptor) {
         do throws(Errno) { watch = try ChangeWatch(attributesIn: root) } catch { return nil }
     }
 
-    /// Whether changes are detected.
+    /// Whether changes of rights are detected now.
     var isAtWork: Bool { state.load(ordering: .relaxed) == State.noticing.rawValue }
 
     private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }
@@ -46,7 +48,8 @@ final class RightsWatcher: Sendable {
                 let changes = try watch.read()
                 pace.noteReading(of: changes.changes.count)
                 take(changes, monitor, &pace, &gone)
-                // Also done between reads without a pause, so that programs with very many changes cannot delay it.
+                // The names are also checked between two reads without a pause. So programs that make very many changes
+                // cannot delay the check.
                 look(for: &gone, monitor)
             }
         } catch {
@@ -56,7 +59,7 @@ final class RightsWatcher: Sendable {
         }
     }
 
-    /// Waits until there are events to read or names to check.
+    /// Waits until there are events to read, or missing names to search for, and then for a short pause.
     private func pause(_ pace: RightsThrottle, _ gone: MissingNames) {
         let due = [pace.resumeAt, gone.dueFrom].compactMap(\.self).min()
         _ = watch.wait(until: due?.nanoseconds)
@@ -72,7 +75,8 @@ final class RightsWatcher: Sendable {
             become(.noticing)
             look(at: changes, monitor, &gone)
         case .invalidateAll:
-            // Set first: attributes that the kernel receives from now on are valid for only a second.
+            // The state is set first, so that attributes which the kernel receives from now on are valid for only a
+            // second.
             become(.overwhelmed)
             _ = gone.take()
             monitor.invalidateAllAttributes()
@@ -101,37 +105,38 @@ final class RightsWatcher: Sendable {
     }
 }
 
-/// Decides whether changes of rights are checked, or are too many for that.
+/// Decides whether changes of rights are checked, or come too fast to be checked.
 ///
-/// The kernel drops events if a program changes very many files at once. Then all attributes are invalidated, which takes
-/// 0.2 s if the kernel knows 100,000 files. So this is done once. Until no events were lost for a while, attributes are
-/// valid for a second (D215).
+/// If a program changes very many files at once, the kernel drops events. Then all attributes are invalidated, which
+/// takes 0.2 s for 100,000 files that the kernel knows. So this is done only once. From then on attributes are valid for
+/// a second, until no event was lost for a while (D215).
 struct RightsThrottle: Sendable {
     enum Step: Sendable { case look, invalidateAll, drop }
 
     private static let calm = TimeSpan.seconds(5)
-    /// After so many events in one read, more may be waiting: that many always fit, however long their names are.
+    /// After a read of so many events, more events may be waiting. The buffer has room for so many events, however long
+    /// their names are.
     static let many = 128
-    /// The most reads without a pause, or else the thread might occupy a processor.
+    /// The most reads without a pause. Without this limit, the thread might occupy a processor.
     private static let mostInARow = 16
-    /// The same limit while changes are dropped: it covers the kernel's whole queue.
+    /// The most reads without a pause while changes are not checked. So many reads empty the kernel's whole queue.
     private static let mostDroppedInARow = 128
 
     private var readingsInARow = 0
-    /// Whether to read again at once, without a pause.
+    /// Whether the next read follows at once, because more events may be waiting.
     var readsOn: Bool { readingsInARow > 0 }
 
-    /// When checks begin again if no more events are lost; nil if changes are being checked.
+    /// The time at which changes are checked again, if no more events are lost; nil while changes are checked.
     private(set) var resumeAt: Instant?
 
-    /// Notes the number of changes in one read.
+    /// Notes how many changes a read has returned.
     mutating func noteReading(of changes: Int) {
         let most = resumeAt == nil ? Self.mostInARow : Self.mostDroppedInARow
         let isLast = changes < Self.many || readingsInARow + 1 >= most
         readingsInARow = isLast ? 0 : readingsInARow + 1
     }
 
-    /// Decides how to treat changes that were read.
+    /// Decides whether changes that were just read are checked, are dropped, or cause all attributes to be invalidated.
     mutating func step(hasOverflowed: Bool, at now: Instant) -> Step {
         if hasOverflowed {
             let isFirst = resumeAt == nil
@@ -146,17 +151,18 @@ struct RightsThrottle: Sendable {
     }
 }
 
-/// Changed names that are missing now, by directory. Holds at most 4096, and those of one more read.
+/// The names at which a file's rights changed, and which have another file or none by now. There is a set for each
+/// directory, with about 4096 names in all.
 private struct MissingNames {
     private static let most = 4096
-    /// After a scan of all nodes, the pause is so many times as long as the scan.
+    /// The pause after a scan of all nodes is this many times as long as the scan.
     private static let restPerLook: UInt64 = 20
     private var names: [NodeID: Set<[UInt8]>] = [:]
     private var count = 0
     private var nextLook = Instant(nanoseconds: 0)
 
     var isFull: Bool { count >= Self.most }
-    /// When all nodes are to be scanned; nil if there are no names.
+    /// The earliest time for the next scan of all nodes; nil if there are no names to search for.
     var dueFrom: Instant? { count == 0 ? nil : nextLook }
 
     mutating func noteLook(from began: Instant, to end: Instant) {
@@ -173,7 +179,9 @@ private struct MissingNames {
     }
 }
 
-/// A directory with a changed name. The kernel may not know it through the mount: a known file may have another name there.
+/// A directory in which a file's rights changed.
+///
+/// The kernel may not know the directory through the mount. It may still know the file by a name in another directory.
 private final class ChangedDirectory: Sendable {
     let descriptor: SharedDescriptor
     let node: Node?
@@ -185,16 +193,16 @@ private final class ChangedDirectory: Sendable {
     }
 }
 
-/// The directories of one read. Each is opened once, whether it is found or not.
+/// The directories that the changes of one read name. Each is opened once, also if it is gone.
 private struct ChangedDirectories {
-    /// The most directories that are open at once.
+    /// The most directories that are held open at the same time.
     private static let most = 32
     private let monitor: OutOfBandMonitor
     private var found: [PersistentFileHandle: ChangedDirectory?] = [:]
 
     init(_ monitor: OutOfBandMonitor) { self.monitor = monitor }
 
-    /// Nil for a directory that was removed.
+    /// Returns the directory with a file handle, or nil if it was removed.
     subscript(handle: PersistentFileHandle) -> ChangedDirectory? {
         mutating get {
             if let known = found[handle] { return known }
@@ -210,8 +218,8 @@ private struct ChangedDirectories {
 }
 
 extension OutOfBandMonitor {
-    /// Invalidates the attributes of the file under a name. If another file is there now, the changed file may still be
-    /// known by the name.
+    /// Invalidates the attributes of the file under a name. If the name now has another file or none, adds the name to
+    /// `gone`: the kernel may still know the changed file by it.
     fileprivate func invalidateAttributes(
         of name: NameBytes, in directory: ChangedDirectory, orKnownBy gone: inout MissingNames
     ) {
@@ -231,14 +239,15 @@ extension OutOfBandMonitor {
         gone.add(name, in: parent)
     }
 
-    /// Scans all nodes, since no table lists the nodes in a directory.
+    /// Invalidates the attributes of all files that were known by these names. It checks all nodes, because no table
+    /// lists the nodes of a directory.
     fileprivate func invalidateAttributes(ofKnownBy names: [NodeID: Set<[UInt8]>]) {
         for node in nodes.all where node.isKnown(byOneOf: names) {
             connection.invalidateAttributes(of: node.id)
         }
     }
 
-    /// Invalidates all attributes after the kernel has lost events, or reports no more.
+    /// Invalidates the attributes of all files, because the kernel has dropped events or reports no more events.
     fileprivate func invalidateAllAttributes() {
         for node in nodes.all where !node.isOnSubmount { connection.invalidateAttributes(of: node.id) }
     }

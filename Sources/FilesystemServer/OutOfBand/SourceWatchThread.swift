@@ -4,15 +4,15 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Reads out-of-band changes, on a thread of its own.
+/// Reads the kernel's events about out-of-band changes, on a thread of its own.
 ///
-/// The kernel's caches are invalidated at once. Presenters are told after a quiet period. An invalidation may wait for a
-/// request that holds the directory's lock, so such a request must not wait for this thread. If it takes so long that the
-/// kernel drops events, all followed files are checked.
+/// The thread invalidates the kernel's caches at once, and tells presenters after a quiet period. An invalidation may
+/// wait for a request that holds the directory's lock. So a request with such a lock must not wait for this thread. If an
+/// invalidation takes so long that the kernel drops events, the thread checks all followed files.
 final class SourceWatchThread: Sendable {
-    /// Repeated changes within this time are checked once.
+    /// Events within this time are gathered and handled together, so that a repeated change is checked once.
     private static let moment = TimeSpan.milliseconds(10)
-    /// The most changes that are handled at once, however fast others arrive.
+    /// After this many events the thread handles them, even if more events arrive quickly.
     private static let batch = 4096
 
     private let monitor: OutOfBandMonitor
@@ -26,7 +26,7 @@ final class SourceWatchThread: Sendable {
         (self.monitor, self.sourceWatcher, self.watch) = (monitor, sourceWatcher, watch)
     }
 
-    /// Runs as long as the process lives.
+    /// Handles events as long as the process lives.
     func run() {
         var (seen, ignored) = (OutOfBandChanges(), IgnoredDirectories())
         do throws(Errno) {
@@ -57,7 +57,7 @@ final class SourceWatchThread: Sendable {
         return all
     }
 
-    /// Invalidates the kernel's caches, and records the changes to report.
+    /// Invalidates the kernel's caches after these changes, and adds the changes to `seen` for the report.
     private func take(
         _ changes: ChangeWatch.Changes, _ seen: inout OutOfBandChanges, _ ignored: inout IgnoredDirectories
     ) {
@@ -77,7 +77,7 @@ final class SourceWatchThread: Sendable {
         var known: [ChangeWatch.Directory: Node] = [:]
         for change in changes.changes where change.process != own {
             let directory = known[change.directory] ?? find(change.directory, hasAwareClients, &ignored)
-            // A moved directory takes its contents along.
+            // A directory that has moved into the source may bring ignored directories along.
             if change.mask.isSuperset(of: [.directory, .appeared]) { ignored.removeAll() }
             guard let directory else { continue }
             known[change.directory] = directory
@@ -107,7 +107,7 @@ final class SourceWatchThread: Sendable {
         }
     }
 
-    /// Reports changes. Returns those to be reported later.
+    /// Reports changes. Returns the changes that are to be reported later.
     private func tell(of seen: OutOfBandChanges) -> OutOfBandChanges {
         var later = OutOfBandChanges()
         monitor.tell(of: seen, later: &later)
@@ -116,14 +116,15 @@ final class SourceWatchThread: Sendable {
     }
 }
 
-/// Directories of the file system that are not relevant here, most of them outside the source.
+/// Directories of the file system in which changes need no report. Most of them are outside the source.
 private struct IgnoredDirectories {
     private static let capacity = 4096
     private var handles: Set<PersistentFileHandle> = []
     private var arrivals: UInt64 = 0
     private var hasAwareClients = false
 
-    /// Forgets all entries when a directory has become known or relevant, since it may be one of them.
+    /// Forgets all ignored directories when the kernel learns of a directory, or clients appear: an ignored directory may
+    /// matter now.
     mutating func renew(arrivals: UInt64, hasAwareClients: Bool) {
         if arrivals != self.arrivals || hasAwareClients != self.hasAwareClients { removeAll() }
         (self.arrivals, self.hasAwareClients) = (arrivals, hasAwareClients)

@@ -4,12 +4,11 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Writers that were suspended or preempted because they had changed nothing (Y9), and the writes of others beside
-/// them.
+/// Treats writers that were suspended or preempted while they had changed nothing (rule Y9): they have *yielded clean*.
 ///
-/// A file does not tell which of its writers has changed it. So each time another writer closes the file, its state
-/// becomes the new baseline of such a writer. If the writer's position has moved, it may have written meanwhile, and its
-/// baseline stays.
+/// A file does not show which of its writers has changed it. So when another writer closes the file, the file's state
+/// becomes the new baseline of a writer that yielded clean. If the file offset of that writer has moved, the writer may
+/// have written. Its baseline then stays.
 final class CleanWriters: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -27,8 +26,9 @@ final class CleanWriters: Sendable {
         writer.hasClaim && engine.hasYieldedClean(writer.currentClaim)
     }
 
-    /// Whether a writer that yielded clean may have changed its file since. A claim that was just granted has not
-    /// changed it.
+    /// Returns whether a writer that yielded clean may have changed its file since.
+    ///
+    /// `claim`: a claim that was just granted, so that its program has not changed the file.
     func mayHaveChangedFile(_ writer: Handle, before claim: ClaimID? = nil) -> Bool {
         if writer.hasWritten {
             preserveProvisionalCopy(beside: writer)
@@ -37,15 +37,17 @@ final class CleanWriters: Sendable {
         if writer.observeWriting() == .clean { return false }
         let isChanged = !engine.hasWriter(besides: writer.currentClaim, and: claim) || writer.hasMoved
         guard isChanged else { return false }
-        // Mark it now, because later it can no longer be told.
+        // The writer is marked as one that has written, because later the file no longer shows this.
         writer.markWritten()
         preserveProvisionalCopy(beside: writer)
         return true
     }
 
-    /// Whether a suspended writer beside a claim, or one that the claim preempted, may have changed the file.
+    /// Returns whether a suspended writer of the claim's file, or a writer that the claim preempted, may have changed the
+    /// file.
     ///
-    /// If there are too many to observe, one of them may have.
+    /// Returns true if there are too many such writers to observe. `others` decides about writers that had not yielded
+    /// clean.
     func hasChangedSuspendedWriter(_ claim: ClaimID, taking others: (Handle) -> Bool) -> Bool {
         let most = SuspendedWriterVersions.mostWriters
         let found = engine.suspendedWriters(beside: claim, atMost: most + 1)
@@ -56,7 +58,7 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// The writers of a file that yielded clean, except one that is about to close the file or to change it.
+    /// Returns the writers of a file that yielded clean, except `handle`, which is about to close or change the file.
     func unchangedWriters(of node: Node, besides handle: Handle?) -> [Handle] {
         guard node.isOpen(besides: handle == nil ? 0 : 1) else { return [] }
         return handles.writers(on: node).filter { writer in
@@ -64,13 +66,13 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Whether a writer has changed nothing, though others have.
+    /// Returns whether a writer has changed nothing, although another writer has changed the file.
     func isStillUnchanged(_ writer: Handle) -> Bool {
         !writer.hasWritten && writer.observeWriting() != .clean && !writer.hasMoved
     }
 
-    /// Makes the file's state after another writer the baseline of these writers, so that their later writes are
-    /// detected.
+    /// Makes the state in which another writer leaves the file the baseline of the `unchanged` writers, so that their
+    /// later writes are detected.
     func rebaseline(_ node: Node, to unchanged: [Handle], by subject: any JournalSubject) {
         guard !unchanged.isEmpty, let status = node.presentStatus else { return }
         let left = preserver.makeProvisionalCopy(in: node, by: subject)
@@ -81,7 +83,7 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Runs a step that sets the file's times, and updates the baselines of writers that have changed nothing.
+    /// Runs a step that sets the file's times. Afterwards updates the baselines of writers that have changed nothing.
     func refreshBaselines(of node: Node, over step: () throws(Errno) -> Void) throws(Errno) {
         let unchanged = unchangedWriters(of: node, besides: nil).filter { $0.observeWriting() == .clean }
         try step()
@@ -89,7 +91,7 @@ final class CleanWriters: Sendable {
         for writer in unchanged { writer.noteBaseline(status, isRacy: context.isTimeRacy(status)) }
     }
 
-    /// Preserves the state that others left in the file, if a writer that had changed nothing may have overwritten it.
+    /// Preserves the provisional copy of the contents that others left, because `writer` may have overwritten them.
     func preserveProvisionalCopy(beside writer: Handle) {
         guard let left = writer.takeProvisionalCopy() else { return }
         context.work(on: writer.node, for: .preserving) { [self] in
@@ -97,18 +99,19 @@ final class CleanWriters: Sendable {
         }
     }
 
-    /// Discards the provisional copy of such a writer at its close.
+    /// Discards the provisional copy of a writer that closes the file, unless the writer may have written.
     func discardProvisionalCopy(beside writer: Handle) {
         guard writer.hasProvisionalCopy else { return }
         if writer.mayHaveWritten { return preserveProvisionalCopy(beside: writer) }
-        // The copy removes its file when it is released, and that must not happen under the lock.
+        // The copy deletes its file in the store when it is released. That must not happen under the handle's lock.
         let left = writer.takeProvisionalCopy()
         withExtendedLifetime(left) {}
     }
 
-    /// Whether a preempted writer has written contents that would be lost now, or a presenter did not relinquish them.
+    /// Returns whether contents would be lost now: a preempted writer has written some, or a presenter did not relinquish
+    /// the file.
     ///
-    /// A writer that yielded clean may have written since, as its file shows.
+    /// A writer that yielded clean may have written since then. The file shows whether it has.
     func endangers(_ grant: Grant, by claim: ClaimID) -> Bool {
         !grant.unanswered.isEmpty || grant.preemptsMore
             || grant.preempted.contains { preempted in
@@ -119,35 +122,35 @@ final class CleanWriters: Sendable {
             }
     }
 
-    /// Whether the kernel may hold stores of a preempted writer that the file does not show.
+    /// Returns whether the kernel may have stores to a mapping by a preempted writer that are not yet in the file.
     ///
-    /// All openers of a file use the same data route. If there are more writers than the grant lists, one of them may
-    /// have stored data.
+    /// All openers of a file use the same data route. If the grant does not list all writers, an unlisted writer may have
+    /// stored data.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
         if case .backing = node.dataRoute { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }
     }
 
-    /// The writers that the grant lists.
+    /// Returns the preempted writers that the grant lists.
     func writers(passedBy grant: Grant) -> [Handle] {
         grant.preempted.compactMap { engine.claimant(of: $0.claim) as? Handle }
     }
 
-    /// Whether the state that a handle leaves may be overwritten unseen, by a suspended writer or by a claim that
-    /// preempted the handle.
+    /// Returns whether another program may overwrite the contents that a handle leaves, unseen by the daemon. That
+    /// program is a suspended writer, or one that preempted the handle.
     func mayBeOverwrittenUnseen(_ handle: Handle) -> Bool {
         guard handle.hasClaim else { return false }
         let claim = handle.currentClaim
         return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
     }
 
-    /// Whether a handle may have changed its file, as far as the changes of other writers tell.
+    /// Returns whether a handle may have changed its file. Changes by other writers are told apart as far as possible.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
     }
 
-    /// Updates the baselines after a change of names, which changes the last of the file's times but no contents.
-    /// Writers that have written nothing stay unchanged.
+    /// Updates the baselines of a file's writers after a change of its names. Such a change alters the last of the file's
+    /// times, but not its contents. So a writer that has written nothing still counts as unchanged.
     func refreshBaselines(of node: Node) {
         guard node.kind == S_IFREG, node.isOpen else { return }
         let writers = handles.writers(on: node)

@@ -2,10 +2,10 @@
 import Glibc
 import LinuxSystem
 
-/// The contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
+/// Preserves the contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///
-/// The kernel answers close(2) before it releases the handle. A suspended writer may write in between. So the kernel is
-/// told to ask at close(2) itself where that may happen, and the answer comes after the contents are preserved.
+/// The kernel answers close(2) before it releases the handle, and a suspended writer may write in between. Where that may
+/// happen, the daemon lets the kernel ask at close(2) itself. It answers when the contents are preserved.
 final class ClosePreserver: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -23,9 +23,9 @@ final class ClosePreserver: Sendable {
         handles = tree.handles
     }
 
-    /// Whether the kernel asks at each close(2) of an existing file, which costs one more request.
+    /// Returns whether the kernel must send a FLUSH request at each close(2) of the handle, which costs one more request.
     ///
-    /// A program that opens a file to read and write often keeps it open, so writers may come later.
+    /// A program that opens a file to read and write often keeps the file open, so other writers may come later.
     func needsFlush(_ handle: Handle) -> Bool {
         if handle.hasErrorsAtClose { return true }
         guard handle.mayWrite, handle.isClaimed else { return false }
@@ -38,10 +38,10 @@ final class ClosePreserver: Sendable {
         return handles.writers(on: node).contains { $0 !== handle }
     }
 
-    /// Preserves the contents that a writer leaves if another writer may overwrite them unseen, and then answers.
+    /// Preserves the contents that a writer leaves, if another writer may overwrite them unseen. Then calls `answer`.
     ///
-    /// A child process that has a copy of the descriptor closes it when it ends or runs another program, and leaves
-    /// nothing.
+    /// A child process may close a copy of the descriptor when it ends or runs another program. Such a close leaves no
+    /// new contents.
     func preserveAtClose(
         atCloseOf handle: Handle, by thread: Int32, then answer: @escaping @Sendable () -> Void
     ) {
@@ -51,7 +51,7 @@ final class ClosePreserver: Sendable {
         }
         let unchanged = cleanWriters.unchangedWriters(of: node, besides: handle)
         guard !unchanged.isEmpty || cleanWriters.mayBeOverwrittenUnseen(handle) else { return answer() }
-        // A version that is being preserved now may suffice, but is not on the disk yet.
+        // The contents may be the same that another close is preserving now, but that version is not on the disk yet.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
         guard handle.beginPreservationAtClose(orElse: again) else { return }
         node.threads(for: .processObservation).run { [self] in
@@ -82,7 +82,8 @@ final class ClosePreserver: Sendable {
 
     /// Preserves the contents of a file as a version, unless they equal the last version of the handle.
     ///
-    /// When the handle ends, later contents may be those of a suspended writer.
+    /// `atEnd`: whether the handle is released now. If its close(2) already preserved its contents, later
+    /// contents count as those of a suspended writer.
     func preserveVersion(leftBy handle: Handle, atEnd: Bool = false) {
         let former = handle.versionAtClose
         let origin: SuspendedWriterVersions.Origin = atEnd && handle.isPreservedAtClose ? .writer : .others
@@ -101,6 +102,6 @@ final class ClosePreserver: Sendable {
 }
 
 extension Handle {
-    /// Whether close(2) may report errors that no write reported.
+    /// Whether close(2) may report an error that no write(2) has reported.
     var hasErrorsAtClose: Bool { mayWrite && !node.isMachineLocal }
 }

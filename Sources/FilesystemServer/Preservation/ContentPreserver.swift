@@ -6,11 +6,11 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Preserves contents before a step that would lose them. All methods may block: call them on workers.
+/// Preserves contents in the store before a step that would destroy them. All methods may block: call them on workers.
 final class ContentPreserver: Sendable {
     let store: VersionStore?
     let engine: Engine
-    /// How often a copy is repeated while a program goes on writing.
+    /// How often a file is copied again because a program has written to it during the copy.
     private static let mostCopies = 3
 
     init(_ context: MountContext) {
@@ -18,15 +18,17 @@ final class ContentPreserver: Sendable {
         engine = context.engine
     }
 
-    /// Whether the store holds a file as a version. Blocks, and returns true if it cannot be known.
+    /// Returns whether the store has the file as a version. Blocks, and returns true if that cannot be found out.
     func has(_ status: FileStatus) -> Bool {
         guard let store else { return false }
         do throws(StoreError) { return try store.holds(status) } catch { return true }
     }
 
-    /// Preserves the contents of a file before it is truncated or overwritten while another program has a claim.
+    /// Preserves the contents of a file before a step that truncates or overwrites the file while another program has a
+    /// claim.
     ///
-    /// Throws if they cannot be preserved; the step must not be taken then. An empty file has no contents.
+    /// Throws if the contents cannot be preserved. The step must not be taken then. Nothing is preserved of an empty
+    /// file.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?
     ) throws(StoreError) {
@@ -42,7 +44,8 @@ final class ContentPreserver: Sendable {
         guard let store else { throw .readOnly }
         let writers = writers(beside: subject, because: cause)
         let last = try lastVersion(of: node, for: writers)
-        // An old version may be evicted at any moment. The contents are preserved again, which costs a name (D213).
+        // An old version may be evicted at any moment. So the contents are preserved again, which adds a directory entry
+        // (D213).
         if let id = last, countsOn(id, of: node, from: origin, for: writers) {
             let attribution = subject?.attribution ?? Attribution { node.path }
             engine.logAction(
@@ -50,8 +53,8 @@ final class ContentPreserver: Sendable {
             return id
         }
         let closed = Self.closedDirectories(above: node)
-        // For a presenter that refused or did not answer, the version must have the contents of now. A version that grows with
-        // the file does not.
+        // If a presenter refused or did not answer, the version must have the contents of this moment. So it must not be
+        // a version that grows with the file.
         let isGrown = cause != .presenter && (subject as? Handle)?.onlyAppends ?? false
         let id =
             isGrown
@@ -64,10 +67,11 @@ final class ContentPreserver: Sendable {
         return id
     }
 
-    /// Does the same before `step`, which cuts the file or lets a program continue that will.
+    /// Preserves the contents of a file before `step`, which truncates the file or lets a program continue that will
+    /// truncate it.
     ///
-    /// Preempted writers may write more until the contents are on the disk. Such writes are copied again, and are on
-    /// the disk soon after the step.
+    /// Preempted writers may go on writing until the contents are on the disk. What they write is copied again before
+    /// `step`. This second copy reaches the disk soon after `step`.
     func preserveContents(
         of node: Node, because cause: PreservationCause, by subject: (any JournalSubject)?,
         doubting isTimeRacy: (FileStatus) -> Bool, before step: () -> Void
@@ -77,7 +81,8 @@ final class ContentPreserver: Sendable {
         let seen = CopyBaseline(stamp: Stamp(status), isDoubtful: isTimeRacy(status))
         let first = try preserve(node, because: cause, by: subject)
         guard let store else { return step() }
-        // After the step the subject may have closed, and its claim no longer has these writers beside it.
+        // The writers are determined before the step. After it the subject may have closed its handle, so that its claim
+        // is gone.
         let writers = writers(beside: subject, because: cause)
         let request = PreservationRequest(
             path: node.path, cause: cause, closed: Self.closedDirectories(above: node),
@@ -97,16 +102,18 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// The state of a file before it was copied.
+    /// The state of a file before the file was copied.
     private struct CopyBaseline {
         let stamp: Stamp
-        /// The file may have changed since without a new time, because the time was too recent.
+        /// Whether the file may have changed since without a new time, because its last change was too recent.
         let isDoubtful: Bool
     }
 
-    /// Copies a file without waiting for the disk, if it may have changed since `seen`. Repeats this up to three times.
+    /// Copies a file, if it may have changed since `seen`. Repeats this up to three times, and does not wait for the
+    /// disk.
     ///
-    /// Where only the clock was in doubt, the file may still equal the `former` version; then it is not copied.
+    /// If only the resolution of the file's times is in doubt, the file may still equal the `former` version. It is not
+    /// copied then.
     private static func copy(
         _ descriptor: SharedDescriptor, changedSince seen: CopyBaseline,
         doubting isTimeRacy: (FileStatus) -> Bool,
@@ -136,16 +143,17 @@ final class ContentPreserver: Sendable {
         return late
     }
 
-    /// The handle's program has gone on, so copies can be released that a later copy holds completely.
+    /// Drops copies of a growing file that begin a later copy of the same file. The handle's program must no longer wait
+    /// for them.
     func letGoOfGrown(by handle: Handle) {
         guard handle.onlyAppends, let store else { return }
         for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }
     }
 
-    /// Preserves the contents that a subject leaves while a suspended writer may still write to the file.
+    /// Preserves the contents that a program leaves in a file while a suspended writer may still write to the file.
     ///
-    /// Nothing can be refused any more, so a failure is logged. Contents equal to the subject's `former` version are
-    /// not preserved again. Returns the version.
+    /// The program cannot be refused anything any more, so a failure is only logged. If the contents equal the subject's
+    /// `former` version, they are not preserved again. Returns the version.
     @discardableResult
     func preserveBesideSuspendedWriter(
         in node: Node, by subject: (any JournalSubject)?, after former: VersionID? = nil,
@@ -164,13 +172,13 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Whether a file holds the same bytes as a version.
+    /// Returns whether a file has the same bytes as a version.
     private func holds(_ node: Node, _ version: VersionID) throws(StoreError) -> Bool {
         guard let store else { return false }
         return try store.holds(version, Self.descriptor(of: node).descriptor)
     }
 
-    /// Preserves the writes of a handle to a file that was replaced or deleted before it could be opened.
+    /// Preserves what a handle wrote to its file, if the file was replaced or deleted before the open was granted.
     func preserveOrphanWrites(by handle: Handle) {
         guard handle.mayHaveWritten else { return }
         do throws(StoreError) {
@@ -182,11 +190,16 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Preserves a file that is about to lose a name while others write to it; their later writes are preserved with
-    /// it.
+    /// Preserves a file that is about to lose a name while other programs have it open to write. Their later writes are
+    /// preserved with the file.
     ///
-    /// If it `mustStay`, it is preserved whether or not they write. A failure is logged and does not stop the step.
-    /// `relatives` of the subject may write to it as well.
+    /// A failure is logged and does not stop the step.
+    ///
+    /// `strangers`: the handles of other programs that may write to the file.
+    ///
+    /// `relatives`: the handles of the subject's own programs that may write to the file.
+    ///
+    /// `mustStay`: whether the version stays even if none of these handles writes.
     func preserveFile(
         _ node: Node, for strangers: [Handle], and relatives: [Handle] = [], mustStay: Bool,
         because cause: PreservationCause, by subject: any JournalSubject
@@ -195,8 +208,8 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // Writes under its other name would change the link in the store as well, but a link is better than
-            // nothing.
+            // The store's link would change with writes under another name of the file. So a copy is made; a link is
+            // better than nothing.
             let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
             if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
@@ -227,8 +240,9 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Preserves a document that a save puts aside and later removes. It is copied, because until then it has a name,
-    /// and a link would change with writes there.
+    /// Preserves a document that a save renames and later removes.
+    ///
+    /// The document is copied. A link would change with writes to the document under its new name.
     func preserveSetAside(_ node: Node, because cause: PreservationCause, by subject: any JournalSubject) {
         do throws(StoreError) {
             try preserveContents(of: node, because: cause, by: subject)
@@ -239,23 +253,27 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Copies the present contents where the store cannot link, and later the contents that each of the writers leaves.
+    /// Copies the present contents of a file, if the store cannot link the file. Later, at the close of each writer,
+    /// copies the contents that the writer leaves.
     private func preserveCopies(
         of node: Node, for writers: [Handle], because cause: PreservationCause, by subject: any JournalSubject
     ) throws(StoreError) {
-        // Mark the writers first: those that have closed the file by now left the contents that are copied.
+        // The writers are marked before the copy. The contents of a writer that has closed the file by then are in the
+        // copy.
         for writer in writers { writer.becomeOrphanWriter() }
         try preserveContents(of: node, because: cause, by: subject)
     }
 
-    /// Releases the links of a handle that closes: a file to which none of its writers has written need not be
-    /// preserved.
+    /// Ends the part of a closing handle in versions that are links. A link is dropped if none of its writers has
+    /// written.
     func releaseFiles(of handle: Handle) {
-        // For a writer to a file that was never a document, only writes after the file was preserved count.
+        // For a writer of a file that was never a document, only writes after the file was preserved count.
         releaseFiles(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
     }
 
-    /// `hasWritten`: nil if the file tells whether the handle has written.
+    /// Releases the links of a handle.
+    ///
+    /// `hasWritten`: whether the handle has written; nil if the file's stamp shows it.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
         let files = handle.takeLinkedVersions()
         guard !files.isEmpty, let store else { return }
@@ -281,14 +299,16 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Notes a writer that has the file of a link open, until it closes it.
+    /// Notes that a writer has the file of a link open, until the writer closes it.
     private func noteWriter(_ writer: Handle, of file: LinkedVersion) {
         writer.add(file)
         store?.noteWriter(of: file.id, Engine.name(of: writer.attribution), by: writer.id.rawValue)
     }
 
-    /// Adds a writer that opens a file. Returns false if the store has a link to the file that has no writers any more:
-    /// that link needs contents of its own first.
+    /// Adds a writer that opens a file to the writers of the store's links to the file.
+    ///
+    /// Returns false if such a link has no writers any more. The link then needs contents of its own before the file is
+    /// opened.
     func join(_ writer: Handle) -> Bool {
         let known = writer.linkedVersions
         for file in writer.node.linkedVersions
@@ -299,11 +319,12 @@ final class ContentPreserver: Sendable {
         return true
     }
 
-    /// Releases the links of a writer that did not become open.
+    /// Releases the links of a writer that has not opened the file in the end.
     func releaseFiles(ofUnopened handle: Handle) { releaseFiles(of: handle, hasWritten: false) }
 
-    /// Gives links contents of their own, so that later writes to the file do not change the versions. If that fails,
-    /// the file must not be written to.
+    /// Replaces the store's links to a file by copies, so that later writes to the file do not change the versions.
+    ///
+    /// If this throws, no program may write to the file.
     func detachLinks(of node: Node) throws(StoreError) {
         for file in node.linksWithoutWriters {
             do throws(StoreError) {
@@ -314,7 +335,7 @@ final class ContentPreserver: Sendable {
                 engine.logAction(
                     "is preserved as \(file.id) by a link without contents of its own (\(error))", attribution
                 )
-                // This will not change, and no program is refused its file for ever.
+                // The error would come again each time, and a program must not be refused its file for ever.
                 guard error.isForGood else { throw error }
                 node.remove(file)
             }
@@ -325,12 +346,12 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             try store?.detach(id)
         } catch {
-            // The version was dropped meanwhile, so nothing can change it.
+            // The version was dropped meanwhile, so no write can change it.
             guard error == .noSuchEntry else { throw error }
         }
     }
 
-    /// Writes the pending lines of the store, after the last version.
+    /// Writes the lines of the store's log that are still missing. Call this after the last version was preserved.
     func settle() { store?.writePendingLines() }
 
     func prune() { store?.prune() }
@@ -342,10 +363,10 @@ final class ContentPreserver: Sendable {
         engine.logAction("endangered contents that are preserved as \(id) (\(cause.rawValue))", attribution)
     }
 
-    /// The rights of the directories above a file that some users may not enter.
+    /// Returns the rights of those directories above a file that some users may not enter.
     ///
-    /// Versions from there are shown only to users that could enter them at that moment, wherever the directories are
-    /// later. Only root's daemon has other users.
+    /// A version of the file is shown only to users that could enter these directories at this moment, even if the
+    /// directories move later. Only root's daemon has other users.
     static func closedDirectories(above node: Node) -> [FileRights] {
         guard OwnProcess.user == 0 else { return [] }
         var closed: [FileRights] = []
@@ -356,12 +377,13 @@ final class ContentPreserver: Sendable {
             if next.isRoot { return closed }
             directory = next.parent
         }
-        // The file is known by its handle alone, so its directories are unknown (D130).
+        // The daemon knows the file only by its file handle, so it does not know its directories (D130). Only the owner
+        // may see the version.
         let owner = node.presentStatus?.user ?? 0
         return [FileRights(user: owner, group: 0, mode: 0o100, accessControlList: nil)]
     }
 
-    /// If a directory cannot be observed, only root may see its versions.
+    /// Returns the rights of a directory. If they cannot be read, the result lets only root see the versions.
     private static func rights(of directory: Node) -> FileRights {
         do throws(Errno) {
             return try FileRights(of: directory.descriptor().descriptor)
@@ -384,12 +406,13 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// The stamp of a file that was changed `age` nanoseconds ago, if the stamp tells each later change.
+    /// Returns the stamp of a file that was changed `age` nanoseconds ago, if each later change will alter the stamp.
+    /// Otherwise returns nil.
     static func settledStamp(_ stamp: Stamp, age: Int64, granularity: Int64) -> Stamp? {
         age >= granularity ? stamp : nil
     }
 
-    /// For how long a file has not been changed, in nanoseconds.
+    /// Returns the time since the last change of a file, in nanoseconds.
     private static func age(of status: FileStatus) -> Int64 {
         let modified = status.modified.seconds &* 1_000_000_000 &+ Int64(status.modified.nanoseconds)
         return WallClock.nanoseconds() &- modified
@@ -401,7 +424,7 @@ final class ContentPreserver: Sendable {
 }
 
 extension JournalSubject {
-    /// The user that took the step. Nil for the daemon's own steps, or if the user is unknown.
+    /// The user of the program that takes the step. Nil for the daemon's own steps, or if the user is unknown.
     var requester: UInt32? {
         switch self {
         case let handle as Handle: handle.user
@@ -412,12 +435,12 @@ extension JournalSubject {
 }
 
 extension Grant {
-    /// The reason why contents are preserved that a granted step endangers.
+    /// The reason for which contents are preserved that the granted step endangers.
     var preservationCause: PreservationCause { unanswered.isEmpty ? .claim : .presenter }
 }
 
 extension StoreError {
-    /// Whether another attempt would fail again.
+    /// Whether another attempt would fail in the same way.
     fileprivate var isForGood: Bool {
         switch self {
         case .tooLarge, .readOnly, .noRight, .noSuchEntry, .notAFile: true
@@ -425,10 +448,10 @@ extension StoreError {
         }
     }
 
-    /// Whether only the link fails, and the file itself may be read:
-    /// - It lies on another file system than the store, or in another part of it.
-    /// - It has as many links as it can have.
-    /// - It can have one link only.
+    /// Whether only the link fails, so that the file may still be copied:
+    /// - The file is on another file system than the store, or in another part of it.
+    /// - The file has as many links as its file system allows.
+    /// - The file system allows only one link.
     fileprivate var isAboutLinks: Bool {
         switch self {
         case .noRight: true
@@ -438,7 +461,7 @@ extension StoreError {
     }
 }
 
-/// A request whose step would lose contents, with its claim and its user.
+/// A request with a step that would destroy contents, with the request's claim and user.
 protocol PreservationSubject: JournalSubject {
     var claim: ClaimID { get }
     var user: UInt32? { get }

@@ -2,18 +2,18 @@
 import Synchronization
 import VersionStore
 
-/// A file that was preserved by a link, and that its writers still have open.
+/// A version that is a link to its file, and that changes with the writes of the programs that have the file open.
 ///
 ///     written ──the last writer closes──▶ settled
 ///                     └──no writer has written──▶ unneeded
 ///
-/// The contents of a settled link do not change any more: a program that opens the file to write waits until the link
-/// has contents of its own.
+/// The contents of a settled link do not change any more. A program that opens the file to write waits until the link has
+/// contents of its own.
 final class LinkedVersion: Sendable {
-    /// The outcome of a writer's close.
+    /// The state of the version after a writer has closed the file.
     enum CloseOutcome: Sendable {
         case otherWriters
-        /// None of the writers has written.
+        /// No writer has written, so the version is not needed.
         case unneeded
         case unchanging
     }
@@ -24,26 +24,28 @@ final class LinkedVersion: Sendable {
     }
 
     let id: VersionID
-    /// The stamp when it was preserved; nil if the file system's clock would not show a later change.
+    /// The file's stamp when the link was made; nil if a later change might not alter the stamp.
     private let stamp: Stamp?
     private let state: Mutex<State>
-    /// Whether the link has contents of its own. Only workers that copy wait for this lock.
+    /// Whether the link was replaced by a copy. Only workers that copy wait for this lock.
     private let isDetached = Mutex(false)
 
-    /// `mustStay`: it is preserved whether or not a writer has changed it.
+    /// Makes the record of a link.
+    ///
+    /// `mustStay`: whether the version stays even if no writer changes the file.
     init(_ id: VersionID, as stamp: Stamp?, writers: Int, mustStay: Bool) {
         self.id = id
         self.stamp = stamp
         state = Mutex(State(writers: writers, isChanged: mustStay))
     }
 
-    /// Whether it was written to since it was preserved. If that is unknown, it may have been.
+    /// Returns whether the file was changed since the link was made. Returns true if that is unknown.
     func hasChanged(to now: Stamp?) -> Bool {
         guard let stamp, let now else { return true }
         return !stamp.hasSameContents(as: now)
     }
 
-    /// One more writer opens the file. Returns false if it is settled by then.
+    /// Adds a writer that opens the file. Returns false if the link is settled by then.
     func join() -> Bool {
         state.withLock { state in
             guard state.writers > 0 else { return false }
@@ -52,7 +54,7 @@ final class LinkedVersion: Sendable {
         }
     }
 
-    /// A writer closes the file.
+    /// Notes that a writer closes the file.
     func closeWriter(hasWritten: Bool) -> CloseOutcome {
         state.withLock { state in
             state.writers -= 1
@@ -62,10 +64,10 @@ final class LinkedVersion: Sendable {
         }
     }
 
-    /// Whether no writer has it open.
+    /// Whether no writer has the file open any more.
     var isSettled: Bool { state.withLock { $0.writers == 0 } }
 
-    /// Runs the body, which may block, unless it has run without an error before.
+    /// Runs `body` to replace the link by a copy, unless that was done before without an error. `body` may block.
     func detach(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         try isDetached.withLock { (isDone) throws(StoreError) in
             if isDone { return }
@@ -76,7 +78,7 @@ final class LinkedVersion: Sendable {
 }
 
 extension Node {
-    /// Links of the store to the file that have no writers any more.
+    /// The store's links to the file that have no writers any more.
     var linksWithoutWriters: [LinkedVersion] { linkedVersions.filter(\.isSettled) }
 
     var hasLinksWithoutWriters: Bool {

@@ -4,14 +4,14 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// A copy of the contents that others left in a file beside writers that had changed nothing (D149).
+/// A copy of the contents that other programs left in a file beside writers that had changed nothing (D149).
 ///
-/// It is preserved if such a writer overwrites the contents. It is discarded when all of these have closed the file, or
-/// others have left other contents.
+/// The copy is preserved as a version if such a writer overwrites the contents. It is discarded when all these writers
+/// have closed the file, or when others have left newer contents.
 final class ProvisionalCopy: Sendable {
     private let copy: Mutex<UnfinishedCopy?>
     private let store: VersionStore?
-    /// The reason why there is no copy of contents that may be missed.
+    /// The reason why the contents could not be copied; nil if they were copied, or if there are none.
     let failure: StoreError?
 
     init(_ copy: consuming UnfinishedCopy?, in store: VersionStore?, failure: StoreError? = nil) {
@@ -24,12 +24,12 @@ final class ProvisionalCopy: Sendable {
         if let copy = take(), let store { store.discard(copy) }
     }
 
-    /// Nil if it was taken already, or could not be copied.
+    /// Takes the copy out of this object. Returns nil if it was taken already, or if there is none.
     func take() -> UnfinishedCopy? { copy.withLock { $0.take() } }
 }
 
 extension ContentPreserver {
-    /// Copies the contents of a file without waiting for the disk. If the requester is not the owner, the copy
+    /// Copies the contents of a file without waiting for the disk. If the requester is not the file's owner, the copy
     /// counts towards the quota for other users.
     func makeProvisionalCopy(in node: Node, by subject: any JournalSubject) -> ProvisionalCopy {
         do throws(StoreError) {
@@ -42,12 +42,13 @@ extension ContentPreserver {
             let copy = try store.copyWithoutSync(descriptor.descriptor, for: request, need: .possible)
             return ProvisionalCopy(copy, in: store)
         } catch {
-            // The file is too large to copy, or there is no space; the contents may never be missed.
+            // The file is too large to copy, or the disk has no space. The error matters only if a writer overwrites the
+            // contents.
             return ProvisionalCopy(nil, in: nil, failure: error)
         }
     }
 
-    /// Preserves the copy, because a writer may have overwritten its contents.
+    /// Makes a provisional copy a version, because a writer may have overwritten its contents.
     func preserve(_ left: ProvisionalCopy, in node: Node, by subject: any JournalSubject) {
         if let failure = left.failure {
             engine.logAction(

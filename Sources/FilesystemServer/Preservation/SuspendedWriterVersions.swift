@@ -4,20 +4,20 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// The versions of a file that were preserved since it has suspended writers (D192).
+/// The versions of a file that were preserved since the file has suspended writers (D192).
 ///
-/// For each such writer, these versions stay:
-/// - the first that it has written,
-/// - the last three that it has written, and
-/// - the last three that others left beside it.
+/// For each suspended writer, these versions stay:
+/// - the first version that the writer wrote;
+/// - the last three versions that the writer wrote;
+/// - the last three versions that others left beside the writer.
 ///
-/// Versions in between are dropped, because without such a writer other saves would overwrite these contents, too.
+/// The versions in between are dropped. Without a suspended writer, later saves would overwrite their contents, too.
 struct SuspendedWriterVersions: Sendable {
-    /// The origin of a version.
+    /// The program that has written the contents of a version.
     enum Origin: Hashable, Sendable {
-        /// Others overwrite the contents: the suspended writer may have written them.
+        /// The suspended writer may have written the contents, which another program is about to overwrite.
         case writer
-        /// Another program leaves the contents, and the suspended writer may overwrite them.
+        /// Another program has written the contents, which the suspended writer may overwrite.
         case others
     }
 
@@ -28,12 +28,12 @@ struct SuspendedWriterVersions: Sendable {
     }
 
     private struct WriterVersions: Sendable {
-        /// The writer's contents when others overwrote them for the first time.
+        /// The version of the writer's contents when another program overwrote them for the first time.
         var first: Version?
         var written: [Version] = []
         var left: [Version] = []
 
-        /// The same contents were preserved once more.
+        /// Replaces a version by a newer version with the same contents.
         mutating func replace(_ former: VersionID, by version: Version) {
             if first?.id == former { first = version }
             Self.replace(former, by: version, in: &written)
@@ -45,8 +45,11 @@ struct SuspendedWriterVersions: Sendable {
             list[index] = version
         }
 
-        /// Makes a version the newest in each list that has it, because it stands for contents to be preserved now. A
-        /// version that others leave enters their list as well. Returns the versions above the limit.
+        /// Makes a version the newest in each list that has it, because the version stands for contents that were to be
+        /// preserved now.
+        ///
+        /// A version of contents that others leave also enters the list of such versions. Returns the versions that
+        /// exceed a list's limit.
         mutating func renew(_ version: Version, from origin: Origin) -> [Version] {
             let (hasWritten, hasLeft) = (
                 Self.moveToEnd(version, of: &written), Self.moveToEnd(version, of: &left)
@@ -67,9 +70,9 @@ struct SuspendedWriterVersions: Sendable {
 
         var all: [Version] { (first.map { [$0] } ?? []) + written + left }
 
-        /// Returns the versions above the limit after the insertion.
+        /// Adds a version, and returns the versions that exceed a list's limit.
         mutating func insert(_ version: Version, from origin: Origin) -> [Version] {
-            // A version that was in a list before is not the first.
+            // A version that is already in a list is not the writer's first version.
             let isKnown = all.contains { $0.id == version.id }
             guard first == nil, origin == .writer, !isKnown else { return renew(version, from: origin) }
             first = version
@@ -84,20 +87,23 @@ struct SuspendedWriterVersions: Sendable {
 
     private static let most = 3
 
-    /// How many suspended writers of a file are observed; each more would make each open slower.
+    /// How many suspended writers of a file are observed. Each further writer would make each open slower.
     ///
-    /// If there are more, no version is dropped, because an unobserved writer may have written it.
+    /// If a file has more suspended writers, no version is dropped, because a writer that is not observed may have
+    /// written it.
     static let mostWriters = 16
 
     /// The suspended writers for which a version is preserved.
     struct SuspendedWriters {
         private let found: [Handle]
-        /// Whether there are further suspended writers.
+        /// Whether the file has more suspended writers than are observed.
         let areMore: Bool
 
         static let none = SuspendedWriters([])
 
-        /// `found`: up to one writer more than are observed, to tell whether there are more.
+        /// Makes the list of the suspended writers to observe.
+        ///
+        /// `found`: the suspended writers, with at most one writer more than are observed.
         init(_ found: [any Claimant]) {
             self.found = found.prefix(mostWriters).compactMap { $0 as? Handle }
             areMore = found.count > mostWriters
@@ -105,24 +111,27 @@ struct SuspendedWriterVersions: Sendable {
 
         var handles: [HandleID] { found.map(\.id) }
 
-        /// A handle may have closed before a version was entered for it.
+        /// Settles the versions of handles that have closed. A handle may have closed before the last version was entered
+        /// for it.
         func settleClosed() {
             for handle in found where handle.isClosed { handle.settleVersions() }
         }
     }
 
     private var writers: [HandleID: WriterVersions] = [:]
-    /// Versions of writers that have closed the file, as long as other writers are open.
+    /// The versions of writers that have closed the file. They stay as long as other suspended writers have the file
+    /// open.
     private var settled: Set<VersionID> = []
 
     var isEmpty: Bool { writers.isEmpty }
 
-    /// The last version that was preserved for one of these handles.
+    /// Returns the latest of the versions that were preserved for these handles.
     func last(for handles: [HandleID]) -> Version? {
         handles.flatMap { writers[$0]?.all ?? [] }.max { $0.id < $1.id }
     }
 
-    /// Returns the versions that may be dropped. A version with the same contents as a `former` version replaces it.
+    /// Adds a version for these handles. Replaces the `former` version, which has the same contents. Returns the versions
+    /// that may be dropped.
     mutating func insert(
         _ version: Version, insteadOf former: VersionID? = nil, from origin: Origin, for handles: [HandleID]
     ) -> [VersionID] {
@@ -135,7 +144,8 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// Renews a version that stands for contents to be preserved now. Returns the versions that may be dropped.
+    /// Makes a version the newest, because it stands for contents that were to be preserved now. Returns the versions
+    /// that may be dropped.
     mutating func renew(_ id: VersionID, from origin: Origin, for handles: [HandleID]) -> [VersionID] {
         let version = writers.values.lazy.compactMap { kept in kept.all.first { $0.id == id } }.first
         guard let version else { return [] }
@@ -146,7 +156,7 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// A writer closes the file: its versions stay.
+    /// Notes that a writer has closed the file. The writer's versions are no longer dropped.
     mutating func close(_ handle: HandleID) {
         guard let kept = writers.removeValue(forKey: handle) else { return }
         settled.formUnion(kept.all.map(\.id))
@@ -160,7 +170,7 @@ struct SuspendedWriterVersions: Sendable {
 }
 
 extension ContentPreserver {
-    /// The suspended writers beside a subject that overwrites or leaves contents.
+    /// Returns the suspended writers of a file that a program overwrites or leaves.
     func writers(
         beside subject: (any JournalSubject)?, because cause: PreservationCause
     ) -> SuspendedWriterVersions.SuspendedWriters {
@@ -171,7 +181,8 @@ extension ContentPreserver {
             engine.suspendedWriters(beside: claim, atMost: SuspendedWriterVersions.mostWriters + 1))
     }
 
-    /// The last version for these writers, if the file still equals it: then no new version is needed.
+    /// Returns the last version for these writers, if the file still has the same contents, path and rights. Then no new
+    /// version is needed.
     func lastVersion(
         of node: Node, for writers: SuspendedWriterVersions.SuspendedWriters
     ) throws(StoreError) -> VersionID? {
@@ -186,7 +197,7 @@ extension ContentPreserver {
         return last.id
     }
 
-    /// Enters a version that was preserved for suspended writers, and drops those above the limit.
+    /// Enters a version in the lists of these suspended writers, and drops the versions that exceed the limits.
     func enter(
         _ id: VersionID, of node: Node, insteadOf former: VersionID? = nil,
         from origin: SuspendedWriterVersions.Origin,
@@ -201,13 +212,14 @@ extension ContentPreserver {
             gone = node.insertVersion(version, insteadOf: former, from: origin, for: writers.handles)
             writers.settleClosed()
         } catch {
-            // The version stays without an entry.
+            // The version stays in the store, but is in no list.
             return
         }
         dropVersions(of: gone, chosenAt: moment, for: writers)
     }
 
-    /// Whether a version may stand for contents that would be preserved now. If so, it counts as the newest.
+    /// Returns whether a version may stand for contents that are to be preserved now. If so, the version counts as the
+    /// newest.
     func countsOn(
         _ id: VersionID, of node: Node, from origin: SuspendedWriterVersions.Origin,
         for writers: SuspendedWriterVersions.SuspendedWriters
@@ -217,7 +229,7 @@ extension ContentPreserver {
         let gone = node.renewVersion(id, from: origin, for: writers.handles)
         writers.settleClosed()
         dropVersions(of: gone, chosenAt: moment, for: writers)
-        // Another step may have chosen to drop it before. From here on that step leaves it.
+        // Another step may have chosen this version to be dropped. From here on that step leaves the version.
         return store.renewIfRecent(id)
     }
 
@@ -225,7 +237,7 @@ extension ContentPreserver {
         of gone: [VersionID], chosenAt moment: Int64, for writers: SuspendedWriterVersions.SuspendedWriters
     ) {
         guard !gone.isEmpty, !writers.areMore, let store else { return }
-        // On a worker, because no program waits for this.
+        // This runs on a worker, because no program waits for it.
         engine.workers.run { [engine] in
             store.dropVersions(
                 of: gone, reason: "the same suspended writer has three later versions",
@@ -240,7 +252,7 @@ extension ContentPreserver {
 }
 
 extension Handle {
-    /// The versions that were preserved for this handle as a suspended writer stay from now on.
+    /// Notes that this handle has closed, so that the versions of it as a suspended writer are no longer dropped.
     func settleVersions() {
         guard mayWrite else { return }
         node.closeVersions(of: id)

@@ -3,26 +3,27 @@ package import Coordination
 package import FuseBridge
 import Synchronization
 
-/// Recent changes made through the mount, since the source reports them like changes of other programs.
+/// The recent changes that programs made through the mount.
 ///
-/// The kernel writes to the files below on behalf of the mount's programs, and under their process numbers. inotify reports
-/// no process at all.
+/// The watch of the source reports these changes too, so they must be told apart from out-of-band changes. The process
+/// does not show the difference: the kernel writes to the files of the source for the mount's programs, under their
+/// process numbers. inotify reports no process at all.
 package final class OwnChanges: Sendable {
-    /// How long a change may explain events of the source.
+    /// For this time after a change through the mount, events of the same file may report that change.
     package static let period = TimeSpan.seconds(1)
-    /// How long the mount may take to record its own change.
+    /// For this time after the mount notes a name, the mount may still be changing it.
     package static let moment = TimeSpan.milliseconds(250)
 
-    /// The kind of change that is about to be made.
+    /// Whether a change is one of the file's attributes or of its contents.
     package enum ChangeKind: Sendable { case attributes, contents }
 
     fileprivate struct ChangeRecord {
-        /// The last change of contents, and the last change of any kind.
+        /// The times of the last change of contents, and of the last change of any kind.
         var contents: Instant?
         var any: Instant
         /// The number of the last change of contents.
         var serial: UInt64 = 0
-        /// The stamp after that change, once it has ended.
+        /// The file's stamp after the last change of contents; nil until that change has ended.
         var left: Stamp?
     }
 
@@ -33,7 +34,7 @@ package final class OwnChanges: Sendable {
 
     private struct State {
         var recent = Generation()
-        /// Earlier records; none is younger than the beginning of `recent`.
+        /// Records from before `since`, at which `recent` began.
         var older = Generation()
         var since: Instant
         var serial: UInt64 = 0
@@ -54,7 +55,7 @@ package final class OwnChanges: Sendable {
 
     package init(at now: Instant) { state = Mutex(State(since: now)) }
 
-    /// Forgets records that explain no events any more: after 100,000 removals these take megabytes. Returns whether any
+    /// Forgets records that are too old for any event: the records of 100,000 removals take megabytes. Returns whether
     /// records are left.
     package func forget(at now: Instant) -> Bool {
         state.withLock { state in
@@ -63,7 +64,7 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes that a name is about to be added or removed.
+    /// Notes that a program of the mount is about to add or remove a name.
     package func note(_ name: EntryName, at now: Instant) {
         state.withLock { state in
             state.rotate(at: now)
@@ -71,8 +72,9 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes that a file is about to be changed, or that a handle that could change it is about to end. Returns the number
-    /// of the change, for ``finish(_:change:leaving:)``.
+    /// Notes that a program of the mount is about to change a file, or to close a handle by which it could.
+    ///
+    /// Returns the number of the change, for ``finish(_:change:leaving:)``.
     @discardableResult
     package func note(_ node: NodeID, _ matter: ChangeKind, at now: Instant) -> UInt64 {
         state.withLock { state in
@@ -86,8 +88,10 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// Notes the end of a change of contents: a different stamp after that is another program's change. Does nothing if
-    /// another change was noted since.
+    /// Notes the file's stamp at the end of a change of contents. If the stamp is different later, another program has
+    /// changed the file.
+    ///
+    /// Does nothing if a later change of the same file was noted meanwhile.
     package func finish(_ node: NodeID, change: UInt64, leaving stamp: Stamp) {
         state.withLock { state in
             if state.recent.nodes[node]?.serial == change {
@@ -98,12 +102,12 @@ package final class OwnChanges: Sendable {
         }
     }
 
-    /// The history of a file, as it is now.
+    /// Returns the recent changes of a file through the mount.
     package func changes(of node: NodeID) -> ChangeHistory {
         ChangeHistory(trace: state.withLock { $0.trace(of: node) })
     }
 
-    /// Whether the mount added or removed a name within a period.
+    /// Returns whether a program of the mount added or removed a name within the last `period`.
     package func has(_ name: EntryName, within period: TimeSpan, at now: Instant) -> Bool {
         let noted = state.withLock { $0.recent.names[name] ?? $0.older.names[name] }
         return noted.map { !(now.since($0) > period) } ?? false
@@ -115,11 +119,12 @@ extension OwnChanges {
     package struct ChangeHistory: Sendable {
         fileprivate let trace: ChangeRecord?
 
-        /// The number of the last change of its contents, or 0.
+        /// The number of the last change of the file's contents, or 0 if there is none.
         package var latest: UInt64 { trace?.serial ?? 0 }
 
-        /// Whether the mount itself may have made all changes that the source reports of the file. `stamp` is the file's
-        /// present stamp; nil if only its attributes have changed.
+        /// Returns whether programs of the mount may have made all changes that the kernel reports of the file.
+        ///
+        /// `stamp`: the file's present stamp, or nil if only its attributes have changed.
         package func explain(_ stamp: Stamp?, at now: Instant) -> Bool {
             guard let trace else { return false }
             guard let stamp else { return !(now.since(trace.any) > OwnChanges.period) }

@@ -3,9 +3,9 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// What the mount tells the watcher of its source: its own changes, which are not reported as changes of other programs.
+/// Notes the mount's own changes for the watcher of the source, so that they are not reported as out-of-band changes.
 final class SourceWatch: Sendable {
-    /// Nil for an in-place mount, where no path leads to the files out of band.
+    /// The watcher. It is nil for an in-place mount, because no path leads around such a mount to the files.
     let watcher: SourceWatcher?
     private let engine: Engine
 
@@ -27,8 +27,10 @@ final class SourceWatch: Sendable {
         return watcher.own.note(node.id, matter, at: Engine.now)
     }
 
-    /// Notes the stamp after an own change of contents; a different one later is another program's change. Skipped while no
-    /// clients receive events.
+    /// Notes a file's stamp after a program of the mount has changed its contents. If the stamp is different later,
+    /// another program has changed the file.
+    ///
+    /// Does nothing while no client of the control socket receives events.
     func finishOwnChange(_ node: Node, _ change: UInt64?) {
         guard let change, let own = watcher?.own, engine.hasAwareClients, node.kind == S_IFREG else {
             return
@@ -36,13 +38,14 @@ final class SourceWatch: Sendable {
         do throws(Errno) {
             own.finish(node.id, change: change, leaving: Stamp(try node.descriptor().descriptor.status()))
         } catch {
-            // Then later changes count as the mount's own for a while.
+            // The stamp is unknown. Later changes of the file count as the mount's own for a while.
             return
         }
     }
 
-    /// Whether a node, or a directory above it, has another name than the kernel knows. Costs a system call for each; none for
-    /// an in-place mount.
+    /// Returns whether a node, or a directory above it, has another name than the kernel knows.
+    ///
+    /// This costs a system call for the node and for each directory above it. It costs none for an in-place mount.
     func isRenamedOutOfBand(_ node: Node) -> Bool {
         guard watcher != nil else { return false }
         var next = node
@@ -63,7 +66,8 @@ extension Node {
             }
             return FileKey(found) == key
         } catch {
-            // If the status cannot be read, the name is not known to belong to another node.
+            // If the status cannot be read, the name may still be the node's. Only ENOENT shows that the node has another
+            // name.
             return error != .noEntry
         }
     }

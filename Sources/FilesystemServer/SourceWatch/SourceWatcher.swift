@@ -8,15 +8,16 @@ import Synchronization
 
 /// Watches a source that other programs can change out of band.
 ///
-/// With root's rights and handles for directories, the whole file system is watched. Otherwise each directory is watched
-/// that the kernel knows through the mount, up to the user's limit. Followed documents retain the directories on their
-/// path. Submounts are never watched: one that does not answer would block the thread that checks changes.
+/// With root's rights and file handles for directories, the kernel reports changes of the whole file system. Otherwise
+/// each directory that the kernel knows through the mount is watched, up to the user's limit. The directories above
+/// followed documents stay known, and so stay watched. Submounts are never watched: a submount that does not answer would
+/// block the thread that checks changes.
 final class SourceWatcher: NodeObserver {
     private struct State {
         var directories: [Int32: Node] = [:]
         var watches: [NodeID: Int32] = [:]
         var shortage: String?
-        /// The former names of nodes that a lookup found under a new name.
+        /// The former names of nodes that a lookup has found under a new name.
         var formerNames: [NodeID: FormerName] = [:]
     }
 
@@ -26,19 +27,19 @@ final class SourceWatcher: NodeObserver {
         let noted: Instant
     }
 
-    /// Each watch takes about 1 KiB of the kernel's memory.
+    /// The most directories that are watched. Each watch takes about 1 KiB of the kernel's memory.
     private static let mostWatches = 65_536
 
     private static let mostFormerNames = 4096
-    /// How long a former name is remembered: longer than the quiet period before a report.
+    /// How long a former name is remembered. This is longer than the quiet period before a report.
     private static let memory = TimeSpan.seconds(5)
 
-    /// Nil if nothing can be watched.
+    /// The kernel's events about the source; nil if nothing can be watched.
     let watch: ChangeWatch?
     let own = OwnChanges(at: Engine.now)
-    /// How often a directory has become known.
+    /// The number of times that the kernel has learnt of a directory.
     let arrivals = Atomic<UInt64>(0)
-    /// Out-of-band changes that were seen, and how often the kernel dropped events.
+    /// The number of out-of-band changes that were seen, and the number of times that the kernel dropped events.
     let changes = Atomic<UInt64>(0)
     let losses = Atomic<UInt64>(0)
     private let state = Mutex(State())
@@ -61,7 +62,7 @@ final class SourceWatcher: NodeObserver {
     }
 
     private static func watchFileSystem(of root: borrowing OwnedDescriptor) -> ChangeWatch? {
-        // Without root's rights or handles for directories, each directory is watched instead.
+        // Without root's rights or file handles for directories, each directory is watched instead of the file system.
         do throws(Errno) { return try ChangeWatch(fileSystemOf: root) } catch { return nil }
     }
 
@@ -71,7 +72,8 @@ final class SourceWatcher: NodeObserver {
         guard let watch, watch.kind == .inotify, !node.isOnSubmount else { return }
         do throws(Errno) {
             let descriptor = try node.descriptor()
-            // Under the lock, so that no other thread removes the watch for a former node of the same directory.
+            // The watch is added under the lock. Otherwise another thread might remove it with the watch of a former node
+            // of the directory.
             try state.withLock { (state) throws(Errno) in
                 guard state.watches.count < Self.mostWatches else { throw Errno(rawValue: ENOSPC) }
                 let number = try watch.add(descriptor.descriptor)
@@ -79,7 +81,8 @@ final class SourceWatcher: NodeObserver {
                 state.watches[node.id] = number
             }
         } catch {
-            // A removed directory changes no more. A user that may not list a directory sees no changes in it.
+            // A removed directory does not change any more. A user that may not list a directory sees no changes of the
+            // names in it.
             guard error != .noEntry, error != .stale, error != .noAccess else { return }
             report(
                 error.rawValue == ENOSPC
@@ -101,7 +104,7 @@ final class SourceWatcher: NodeObserver {
 
     func directory(watchedAs number: Int32) -> Node? { state.withLock { $0.directories[number] } }
 
-    /// Removes the record of a watch that has ended with its directory.
+    /// Removes the record of a watch that the kernel has ended because its directory was removed.
     func removeWatch(_ number: Int32) {
         let node: Node? = state.withLock { state in
             guard let node = state.directories.removeValue(forKey: number) else { return nil }
@@ -111,7 +114,9 @@ final class SourceWatcher: NodeObserver {
         withExtendedLifetime(node) {}
     }
 
-    /// Remembers the former name of a file that a lookup found under a new name. The lookup may precede the event of the move.
+    /// Remembers the former name of a file that a lookup has found under a new name.
+    ///
+    /// The report of the move needs the former name, and the lookup may come before the event of the move.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node) {
         guard !node.isCalled(name, in: directory) else { return }
         let (formerName, parent, hasName) = node.location
@@ -130,14 +135,15 @@ final class SourceWatcher: NodeObserver {
         withExtendedLifetime(forgotten) {}
     }
 
-    /// The name of a node before a lookup found it elsewhere a moment ago.
+    /// Returns and forgets the name that a node had before a lookup found it elsewhere a moment ago. Returns nil if there
+    /// is none.
     func takeFormerName(of node: Node) -> (name: NameBytes, directory: Node)? {
         let former = state.withLock { $0.formerNames.removeValue(forKey: node.id) }
         guard let former, !(Engine.now.since(former.noted) > Self.memory) else { return nil }
         return (former.name, former.directory)
     }
 
-    /// Nodes that a lookup has found elsewhere, by their former names.
+    /// The nodes that a lookup has found under a new name, by their former names.
     var formerNames: [EntryName: NodeID] {
         let former = state.withLock { $0.formerNames }
         return former.reduce(into: [:]) { names, entry in
@@ -145,7 +151,7 @@ final class SourceWatcher: NodeObserver {
         }
     }
 
-    /// Reports something that cannot be watched. Logged once, and shown in the watch report.
+    /// Reports the reason why changes are not all noticed. The first reason is logged, and shown in the watch report.
     func report(_ shortage: String) {
         let isFirst = state.withLock { state in
             defer { if state.shortage == nil { state.shortage = shortage } }
