@@ -5,10 +5,10 @@ import Synchronization
 
 /// Detects processes that open more than ``many`` documents in ten seconds.
 ///
-/// It remembers the times of the last opens for a number of processes. The process with the oldest last open makes room for
-/// another.
+/// The times of the last opens of up to ``processes`` processes are remembered. A new process takes the row of the
+/// process with the oldest last open.
 package struct OpenRate: Sendable {
-    /// The limit: more opens than this within ``span`` are many.
+    /// The limit: a process that opens more documents than this within ``span`` opens many.
     package static let many = 200
     package static let span = TimeSpan.seconds(10)
     package static let processes = 64
@@ -20,14 +20,15 @@ package struct OpenRate: Sendable {
     }
 
     private var rows = [Row](repeating: Row(), count: processes)
-    /// The times in milliseconds, ``many`` for each row.
+    /// The times of the last opens in milliseconds, ``many`` times for each row.
     private var moments = [UInt32](repeating: 0, count: processes * many)
-    /// The last row: mostly one process opens many files in succession.
+    /// The row that was used last. It is tried first, because mostly the same process opens many files in succession.
     private var latest = 0
 
     package init() {}
 
-    /// Counts an open of a document. Returns true after more than ``many`` within ``span``, and then counts anew.
+    /// Counts an open of a document by a process. Returns true after more than ``many`` opens within ``span``, and then
+    /// counts the process's opens from 0.
     package mutating func note(_ process: Int32, at now: Instant) -> Bool {
         let moment = UInt32(truncatingIfNeeded: now.nanoseconds / 1_000_000)
         if rows[latest].process != process { latest = row(of: process, at: moment) }
@@ -52,13 +53,13 @@ package struct OpenRate: Sendable {
     }
 }
 
-/// Backup and indexing programs that are in no table. They opened many documents at the lowest priority: nice 19,
-/// SCHED_IDLE, or the I/O class idle.
+/// Programs that count as background programs although no rule names them, such as for backup or indexing.
 ///
-/// A program counts as such until it ends or its priority changes.
+/// They opened many documents at the lowest priority: nice 19, SCHED_IDLE, or the idle class of I/O. Such a process stays
+/// a background program until it ends or its priority changes.
 final class LowPriorityPrograms: Sendable {
     private static let capacity = 64
-    /// In order of arrival, the latest last.
+    /// The processes, in the order in which they were added.
     private let programs = Mutex<[ProcessID]>([])
 
     /// Adds a process. Returns whether it is new.

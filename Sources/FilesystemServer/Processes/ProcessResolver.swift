@@ -5,15 +5,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Finds properties of the processes behind requests.
+/// Finds properties of the processes that make requests: their party, program and file offsets.
 ///
-/// Used only on contention. The process of a thread is known exactly (``LinuxSystem/ThreadTable``). Properties that a
-/// process may change itself are read again each time.
+/// Most properties are read only when programs wait for each other. The process of a thread is known exactly
+/// (``LinuxSystem/ThreadTable``). Properties that a process may change itself are read again each time.
 final class ProcessResolver: Sendable {
     /// The mount's number in `/proc/PID/fdinfo`, as processes of the daemon's mount namespace see it.
     private let mountNumber: UInt64
     private let device: UInt64
-    /// How long a reader may stay at the end of the data.
+    /// How long a reader may stay at the end of the data before it counts as idle.
     let readerIdle: TimeSpan
     private let counters: LiveCounters
     private let threads = ThreadTable()
@@ -22,7 +22,7 @@ final class ProcessResolver: Sendable {
         var thread: Int32 = 0
         var process: ProcessID?
         var moment = Instant(nanoseconds: 0)
-        /// The time when the number was last confirmed as this thread's.
+        /// The time at which the thread's number was last confirmed to be that of this process's thread.
         var confirmed = Instant(nanoseconds: 0)
         var program: [UInt8]?
         var saver: SavingProcess?
@@ -36,12 +36,12 @@ final class ProcessResolver: Sendable {
     }
 
     private struct Openers {
-        /// By the last bits of the threads' numbers.
+        /// The last openers, each at the index that the last bits of its thread's number give.
         var known = [Opener](repeating: Opener(), count: 64)
         var pace = OpenRate()
     }
 
-    /// The properties of a process's ancestor that matter.
+    /// The properties of an ancestor of a process that the daemon needs.
     private struct Ancestor {
         let terminal: Int32
         let isManager: Bool
@@ -50,12 +50,13 @@ final class ProcessResolver: Sendable {
     }
 
     fileprivate static let memory = TimeSpan.milliseconds(100)
-    /// How long a thread's number is trusted where only its program's name matters. Numbers are assigned in order, so it
-    /// could be another thread's only after many new threads.
+    /// How long a thread's number is trusted without a check, where only the name of its program matters.
+    ///
+    /// The kernel assigns numbers in order. So another thread could have the number only after very many new threads.
     private static let confirmationLasts = TimeSpan.milliseconds(1)
     /// How long the name and terminal of an ancestor are remembered.
     ///
-    /// Otherwise, reading `/proc` for each ancestor would be most of the cost of asking a presenter.
+    /// If `/proc` was read for each ancestor each time, that would be most of the cost of asking a presenter.
     private static let ancestorMemory = TimeSpan.seconds(1)
     private static let rememberedAncestors = 256
     private let ancestors = Mutex<[ProcessID: Ancestor]>([:])
@@ -63,7 +64,8 @@ final class ProcessResolver: Sendable {
     private let openers = Mutex(Openers())
     private let lowered = LowPriorityPrograms()
     let programs: ProgramClasses
-    /// Ten thousand waiting threads may belong to one program, so their parties share storage.
+    /// The party that was found last. Ten thousand waiting threads may belong to the same program, so equal parties share
+    /// storage.
     private let latest = Mutex(Party.nobody)
 
     init(
@@ -76,18 +78,21 @@ final class ProcessResolver: Sendable {
         self.readerIdle = readerIdle
     }
 
-    /// The party of a thread that made a claim at `moment`. Returns `nobody` if the thread has ended, or if its number now
-    /// belongs to a younger thread.
+    /// Returns the party of a thread that made a claim at `moment`.
+    ///
+    /// Returns `nobody` if the thread has ended, or if its number now belongs to a younger thread.
     func party(ofThread thread: Int32, notAfter moment: Instant) -> Party {
         guard let looked = look(thread), hasStarted(looked.found, before: moment) else { return .nobody }
         return party(of: looked, thread: thread)
     }
 
-    /// The process of a thread that opens a file, or 0 if unknown.
+    /// Returns the process of a thread that opens a file, or 0 if it is unknown.
     ///
-    /// It is determined now, since the thread may end while its program uses the file. For repeated opens, the result is
-    /// cached for a while: a query takes a microsecond or two. `ofDocument` means that the file is a document: a program
-    /// that opens many of them quickly may be a ``LowPriorityPrograms`` member.
+    /// The process is determined now, because the thread may end while its program uses the file. It is remembered for a
+    /// while, because a query takes a microsecond or two.
+    ///
+    /// `ofDocument`: whether the file is a document. A program that quickly opens many documents may be added to
+    /// ``LowPriorityPrograms``.
     func process(ofOpener thread: Int32, ofDocument: Bool = false) -> Int32 {
         guard thread > 0 else { return 0 }
         let (slot, now) = (Int(thread) & 63, Engine.now)
@@ -113,11 +118,12 @@ final class ProcessResolver: Sendable {
         guard ProcessInspection.hasLowestPriority(process), let found = threads.find(process),
             found.process == process, lowered.insert(found.id)
         else { return }
-        // Information about it from a moment ago is no longer valid.
+        // The remembered information about the process is no longer valid, because its program class has changed.
         recent.withLock { if $0.process == found.id { $0 = Recent() } }
     }
 
-    /// The party of a process by its number, which must not be a mere thread's; `nobody` if it has ended.
+    /// Returns the party of a process with this number. Returns `nobody` if the process has ended, or if the number
+    /// belongs to a mere thread.
     func party(ofProcess process: Int32) -> Party {
         guard let looked = look(process), looked.found.process == process else { return .nobody }
         return party(of: looked)
@@ -127,7 +133,8 @@ final class ProcessResolver: Sendable {
         guard let leader = leader(of: looked) else { return .nobody }
         let found = looked.found
         let family = family(from: found.parent)
-        // The first process of a session may be in another pid namespace, and so not visible.
+        // The session's first process may be in another pid namespace. The daemon then cannot see the session's number,
+        // and uses the process's own number.
         let session = leader.session != 0 ? leader.session : found.process
         var party = Party(
             process: found.id, ancestors: family.map(\.process),
@@ -144,12 +151,12 @@ final class ProcessResolver: Sendable {
         return named == .ordinary && lowered.contains(process) ? .background : named
     }
 
-    /// The party of a thread that currently makes a request.
+    /// Returns the party of a thread that is making a request now.
     func currentParty(ofThread thread: Int32) -> Party {
         remembered(thread, { $0.party }, { $0.party = $1 }) { party(of: $0, thread: thread) } ?? .nobody
     }
 
-    /// The process that saves, for save detection.
+    /// Returns the process of a thread in the form that save detection needs.
     func saver(ofThread thread: Int32) -> SavingProcess? {
         remembered(thread, { $0.saver }, { $0.saver = $1 }) { looked in
             guard let leader = leader(of: looked) else { return nil }
@@ -159,8 +166,11 @@ final class ProcessResolver: Sendable {
         }
     }
 
-    /// Answers from a cache if the same thread was queried a moment ago: `git checkout` and `rm -r` query ten thousand
-    /// times in succession. Closures are used since key paths are slower than all the rest.
+    /// Returns an answer from the cache, if the same thread was queried a moment ago. Otherwise reads the answer and
+    /// remembers it.
+    ///
+    /// `git checkout` and `rm -r` cause ten thousand queries in succession. The parameters are closures because key paths
+    /// would take longer than all the rest.
     private func remembered<Answer: Sendable>(
         _ thread: Int32, _ recall: (Recent) -> Answer?, _ keep: (inout Recent, Answer?) -> Void,
         _ look: (ResolvedThread) -> Answer?
@@ -183,9 +193,9 @@ final class ProcessResolver: Sendable {
         return answer
     }
 
-    /// The name of a thread's program; empty if the thread has ended.
+    /// Returns the name of a thread's program; an empty name if the thread has ended.
     func program(ofThread thread: Int32) -> [UInt8] {
-        // Each unlink queries this, mostly for the same program.
+        // Each unlink(2) queries the name, mostly for the same program.
         let known = recent.withLock { recent in
             recent.thread == thread && Engine.now.since(recent.confirmed) < Self.confirmationLasts
                 ? recent.program : nil
@@ -200,7 +210,7 @@ final class ProcessResolver: Sendable {
         return ProcessInspection.status(ofThread: process.number)?.isZombieProcess != true
     }
 
-    /// The supplementary groups of a thread; empty if it has ended.
+    /// Returns the supplementary groups of a thread; none if the thread has ended.
     func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
         counters.identified.count()
         return ProcessInspection.supplementaryGroups(ofThread: thread)
@@ -215,19 +225,22 @@ final class ProcessResolver: Sendable {
         return threads.look(thread)
     }
 
-    /// The present status of a process, without a second read; nil if it has ended.
+    /// Returns the present status of a process, and reads it only if it was not read yet. Returns nil if the process has
+    /// ended.
     private func leader(of looked: ResolvedThread) -> ProcessInspection.ProcessStatus? {
         if let leader = looked.leader { return leader }
         let leader = ProcessInspection.status(ofProcess: looked.found.process)
         return leader?.started == looked.found.started ? leader : nil
     }
 
-    /// The ancestors of a process, from the parent upwards. Stops at a process that adopts orphans, since that one does not
-    /// act for its children.
+    /// Returns the ancestors of a process that count as its program, from the parent upwards.
+    ///
+    /// The list ends before a process that adopts orphans, such as a service manager: its children are unrelated
+    /// programs.
     private func family(from parent: Int32) -> [(process: ProcessID, terminal: Int32)] {
         var members: [(process: ProcessID, terminal: Int32)] = []
         var next = parent
-        // Real ancestries are shorter. A longer chain means that processes change during the walk.
+        // No real process has so many ancestors. A longer chain means that processes change during the walk.
         while next > 1, members.count < 64, let found = threads.find(next) {
             guard let ancestor = ancestor(found), !ancestor.isManager else { break }
             if !ancestor.isInit { members.append((found.id, ancestor.terminal)) }
@@ -252,7 +265,8 @@ final class ProcessResolver: Sendable {
         return ancestor
     }
 
-    /// Whether a thread existed at a moment. If it was not known by then, its start time decides.
+    /// Returns whether a thread existed at a moment. If the daemon did not know the thread by then, its start time
+    /// decides.
     private func hasStarted(_ found: ThreadTable.KnownThread, before moment: Instant) -> Bool {
         found.known <= moment.nanoseconds
             || ProcessInspection.hadStarted(found.threadStarted, at: moment.nanoseconds)
@@ -269,16 +283,17 @@ extension ThreadTable.KnownThread {
     fileprivate var id: ProcessID { ProcessID(number: process, started: started) }
 }
 
-// Observation of readers.
+// The file offsets and locks of the processes that have a file open, as `/proc` shows them.
 extension ProcessResolver {
-    /// The most descriptors of a process that are read before its position counts as unknown.
+    /// The most descriptors of a process that are searched for a file. If the file is not among them, the position is
+    /// unknown.
     private static let longestSearch = 4096
-    /// The most descriptors that are searched for a lock.
+    /// The most descriptors of a process that are searched for a lock on a file.
     private static let fewDescriptors = 512
 
-    /// The position of a thread's process in a file that it reads through the mount.
+    /// Returns the file offset of a thread's process in a file that the process reads through the mount.
     ///
-    /// A position that cannot be read never changes, so its reader counts as idle.
+    /// If the offset cannot be read, the result is always the same, so the reader counts as idle.
     func observeReader(thread: Int32, or known: Int32, of node: Node) -> Observation {
         let unknown = Observation.reading(position: -1)
         let positions = positions(thread: thread, or: known, of: node)
@@ -289,13 +304,14 @@ extension ProcessResolver {
         } catch {
             return unknown
         }
-        // With several descriptors, a movement of any of them changes the sum.
+        // If the process has several descriptors of the file, a change of any offset changes the sum.
         let position = positions.count == 1 ? first : positions.reduce(0, &+)
         let isAtEnd = positions.allSatisfy { $0 >= Int64(size) }
         return isAtEnd ? .atEndUnconfirmed(position: position) : .reading(position: position)
     }
 
-    /// The position of a thread's process in a file that it may write to; -1 if it cannot be read.
+    /// Returns the file offset of a thread's process in a file that the process may write to. Returns -1 if the offset
+    /// cannot be read.
     func position(ofWriter thread: Int32, or known: Int32, of node: Node, mode: Int32) -> Int64 {
         let positions = positions(thread: thread, or: known, of: node, mode: mode)
         return positions.isEmpty ? -1 : positions.reduce(0, &+)
@@ -309,8 +325,10 @@ extension ProcessResolver {
         return other == process ? [] : readPositions(of: other, inode: node.number, mode: mode)
     }
 
-    /// Reads the positions of a file's descriptors. Skips descriptors of other kinds, since reading them may block: an
-    /// epoll descriptor waits for a lock that its owner may hold for long.
+    /// Reads the file offsets of a process's descriptors of a file.
+    ///
+    /// Descriptors of other kinds are skipped, because reading them may block. For example, the entry of an epoll
+    /// descriptor waits for a lock that its owner may hold for long.
     private func readPositions(of process: Int32, inode: UInt64, mode: Int32?) -> [Int64] {
         var positions: [Int64] = []
         forEachDescriptor(of: process, ofInode: inode, among: Self.longestSearch) { fields, _ in
@@ -320,10 +338,11 @@ extension ProcessResolver {
         return positions
     }
 
-    /// Whether the process of a thread has a lock on a file by a writable descriptor. False if that cannot be determined.
+    /// Returns whether the process of a thread has a lock on a file by a writable descriptor. Returns false if that
+    /// cannot be determined.
     ///
-    /// The kernel manages such locks itself, and shows them only for each descriptor. Descriptors of an ended process or
-    /// another user's cannot be read.
+    /// The kernel manages such locks itself, and shows them only in the entries of descriptors. The entries of an ended
+    /// process cannot be read, nor can those of another user's process.
     func holdsLock(thread: Int32, or known: Int32, on node: Node) -> Bool {
         guard let process = (look(thread) ?? look(known))?.found.process else { return false }
         let seen = ProcessInspection.livingThread(of: process)
@@ -335,7 +354,7 @@ extension ProcessResolver {
         return isFound
     }
 
-    /// Calls the body for each descriptor of a file, until it returns false.
+    /// Calls `body` for each descriptor of a file that a process has, until `body` returns false.
     private func forEachDescriptor(
         of process: Int32, ofInode inode: UInt64, among most: Int, _ body: (Fields, [UInt8]) -> Bool
     ) {
@@ -348,7 +367,7 @@ extension ProcessResolver {
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let number = String(cString: name.assumingMemoryBound(to: CChar.self))
             guard ProcessScan.cachedDevice("/proc/\(process)/fd/\(number)") == device,
-                // The needed fields precede the locks, which may be any number.
+                // Only the beginning is read. It has the needed fields, which come before a list of locks of any length.
                 let text = readBeginning("/proc/\(process)/fdinfo/\(number)")
             else { continue }
             let fields = Self.fields(of: text)
@@ -359,7 +378,7 @@ extension ProcessResolver {
 
     private struct Fields {
         var position: Int64 = 0
-        /// The access mode (read, write or both), of `open(2)`'s flags.
+        /// The access mode of the descriptor, from the flags of open(2): read, write or both.
         var mode: Int32 = 0
         var inode: UInt64 = 0
         var mount: UInt64 = 0

@@ -4,14 +4,14 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// A request without a handle that claims the item it changes: a size or names.
+/// A request that makes a claim without a handle: it changes names, or the size of a file.
 ///
 ///     made ──claimed──▶ waiting ──decided──▶ decided
 ///
-/// The kernel holds a lock for it. If its claim must wait, the request is answered ESTALE, and the decision is stored here
-/// until the retry.
+/// The kernel holds a lock for such a request. If the request's claim must wait, the daemon answers ESTALE, so that the
+/// kernel drops the lock and tries again. This object stores the decision about the claim until the retry.
 final class ClaimedRequest: Claimant, PreservationSubject {
-    /// The operation that the kernel asks for; a retried request is recognised by it.
+    /// The operation that the kernel asks for. A retry is recognised by the same operation.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)
         case making(NameChange)
@@ -21,7 +21,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
 
     private enum Claiming {
         case unclaimed
-        /// A thread has claimed, or is about to.
+        /// A thread has made the claim, or is about to make it.
         case waiting
         case decided(Engine.Decision)
 
@@ -30,16 +30,16 @@ final class ClaimedRequest: Claimant, PreservationSubject {
 
     private struct State {
         var claiming = Claiming.unclaimed
-        /// The request does not come back for the claim.
+        /// Whether the kernel will not retry the request, so that no claim is needed.
         var isOver = false
-        /// Empty once decided.
+        /// The closures to run when the claim is decided; empty from then on.
         var outcomes: [Engine.DecisionHandler] = []
     }
 
     let kind: Kind
     let request: ClaimRequest
     let thread: Int32
-    /// Whether a name is vacated in the middle of a save, and by which process, assessed when the request was made.
+    /// The save that takes a name away by this request, if any, as assessed when the request was made.
     let save: SaveAssessment?
     let isInPackage: Bool
     private let made = Engine.now
@@ -69,7 +69,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
-    /// Never called: the wait of a request is bounded without observation.
+    /// Never called, because the holder of a request's claim is not observed: the claim soon ends by itself.
     func observe() -> Observation { .emptied }
 
     var attribution: Attribution {
@@ -79,7 +79,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// The user of the caller.
+    /// The user of the program that made the request.
     var user: UInt32? {
         switch kind {
         case .resizing: identify().user
@@ -87,7 +87,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// The directory of the request: the kernel asks for its attributes during the retry.
+    /// The directory of the request. The kernel asks for the directory's attributes during the retry.
     var directory: Node? {
         switch kind {
         case .resizing(_, let directory): directory
@@ -95,7 +95,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// The name that the request takes away, if any.
+    /// The name that the request removes or renames; nil if the request does neither.
     var vacated: NameChange? {
         switch kind {
         case .resizing, .making: nil
@@ -103,37 +103,39 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
 
-    /// Whether its claim ends when it is decided: the retried request then makes a claim of its own.
+    /// Whether the request's claim ends as soon as it is decided, so that the retry makes a claim of its own.
     ///
-    /// In a package, other requests change other names under the same claim. A claim held for the retry would block a request
-    /// that came back first. That request has the kernel's lock for which the retry waits.
+    /// In a package, requests for different names claim the same item. If the claim was held for the retry, another
+    /// request might come first and wait for it. The kernel holds a lock for that other request, and the retry waits for
+    /// this lock.
     var endsWhenDecided: Bool {
         if case .making = kind { return true }
         return isInPackage
     }
 
-    /// The assessed save that takes a node's name away, if the request is about the node's document.
+    /// Returns the save that takes a node's name away by this request, if the request is about the node's document.
     func save(of node: Node) -> SaveAssessment? { request.first.item == node.item ? save : nil }
 
-    /// Whether a request of this kind by the same thread may be the retry of this request.
+    /// Returns whether a request of this kind may be the retry of this request. Both are from the same thread.
     ///
-    /// A truncated path leads to another file if the document was saved or replaced meanwhile. The kernel has used its retry
-    /// then, so the request must not be retried again for any file.
+    /// The path of a truncation leads to another file if the document was saved or replaced meanwhile. The kernel has
+    /// used its only retry then. So the second request counts as the retry, whatever file it is for.
     func mayBeRetried(as kind: Kind) -> Bool {
         if case .resizing = kind, case .resizing = self.kind { return true }
         return self.kind.isSame(as: kind)
     }
 
-    /// Whether both are about the same documents: their names may have been exchanged.
+    /// Returns whether both requests are about the same documents. The documents' names may have been exchanged
+    /// meanwhile.
     func hasSameItems(as other: ClaimedRequest) -> Bool {
         request.first.item == other.request.first.item
             && request.rest.map(\.item) == other.request.rest.map(\.item)
     }
 }
 
-// The claim, which the request's thread and the end of a delay may both try to make.
+// Two threads may both try to make the claim: the thread that handles the request, and the timers' thread after a delay.
 extension ClaimedRequest {
-    /// Whether the caller is to claim now; true only for the first caller.
+    /// Returns whether the caller is to make the claim now. Returns true only to the first caller.
     func beginClaiming() -> Bool {
         state.withLock { state in
             guard case .unclaimed = state.claiming, !state.isOver else { return false }
@@ -142,7 +144,7 @@ extension ClaimedRequest {
         }
     }
 
-    /// Marks that the request does not come back; a thread that claims afterwards ends the claim.
+    /// Marks that the kernel will not retry the request. A thread that makes the claim afterwards ends it.
     func giveUp() { state.withLock { $0.isOver = true } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
@@ -157,7 +159,8 @@ extension ClaimedRequest {
         for outcome in outcomes { outcome(decision) }
     }
 
-    /// `outcome` runs exactly once: at once if the claim is decided, otherwise on the thread that decides it.
+    /// Calls `outcome` exactly once with the decision about the claim: at once if the claim is decided, otherwise on the
+    /// thread that decides it.
     func whenDecided(_ outcome: @escaping Engine.DecisionHandler) {
         let decision: Engine.Decision? = state.withLock { state in
             let decision = state.claiming.decision

@@ -4,9 +4,10 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Lookups of names that are missing in the middle of a save. They are answered ESTALE, and come again when the name is filled.
+/// Lookups of names that are missing in the middle of a save. Such a lookup is answered ESTALE. The kernel retries it
+/// when the name has a file again.
 extension RetryCoordinator {
-    /// Answers a lookup of a missing name: at once, or when its pending save closes.
+    /// Answers a lookup of a name that has no file: at once, or after the pending save of the name has ended.
     func answerMissing(_ name: NameBytes, in directory: Node, reply: consuming Reply) {
         let thread = reply.caller.thread
         guard thread > 0 else { return reply.fail(.noEntry) }
@@ -24,17 +25,17 @@ extension RetryCoordinator {
             .lookup(name: name.bytes, isUnlinked: isUnlinked), in: directory.id, by: thread)
         recordRetry(by: NameSubject(name, in: directory, thread: thread))
         connection.invalidateAttributes(of: directory.id)
-        // The pending save may have closed since the check; no other code would then answer the lookup.
+        // The pending save may have ended since the check. Then no other call would end the wait of this lookup.
         let isStillOpen =
             saves.isOpen(pendingSave) && saveLifecycle.isSavePending(pendingSave)
         if !isStillOpen { completeLookupWait(serial, by: thread, in: directory.id) }
         reply.fail(.stale)
     }
 
-    /// Whether the kernel repeats the lookup after ESTALE (D126).
+    /// Returns whether the kernel retries the lookup of this thread after ESTALE (D126).
     ///
-    /// Not for a call that makes an item other than a file: ESTALE is an error to its program, and the new item fills
-    /// the name.
+    /// The kernel does not retry a call that makes a directory, link or other item: its program would see ESTALE as an
+    /// error. So such a call does not wait, and the new item takes the name.
     private func canRetry(_ thread: Int32) -> Bool { ProcessInspection.isMakingName(thread: thread) != true }
 
     func completeLookupWait(_ serial: UInt64, by thread: Int32, in directory: NodeID) {
@@ -42,7 +43,7 @@ extension RetryCoordinator {
         expire(serial, of: thread) {}
     }
 
-    /// Ends the waits of the lookups of a name that is filled or given up.
+    /// Ends the waits of all lookups of a name, because the name has a file again or its pending save was given up.
     func completeLookupWaits(for name: [UInt8], in directory: NodeID) {
         for (thread, serial) in retries.lookups(of: name, in: directory) {
             completeLookupWait(serial, by: thread, in: directory)

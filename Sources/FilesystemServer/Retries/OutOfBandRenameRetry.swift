@@ -4,12 +4,16 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Detects names that now belong to another file out of band, if the source is not mounted in place. The source watcher reports
-/// them only a moment later. A program begins a save so if it makes a backup first, or puts a new directory in place of an old
-/// one.
+/// Detects names that other programs have given to another file out of band, if the source is not mounted in place.
+///
+/// The watcher of the source reports such a change only a moment later. A program outside the mount may begin a save in
+/// this way: it first makes a backup, or puts a new directory in place of an old one.
 extension RetryCoordinator {
-    /// Answers ESTALE to a caller that is about to change a name in a directory that was renamed out of band. The kernel looks
-    /// the whole path up again, once. A caller that uses a descriptor finds the same directory again, and means it.
+    /// Answers ESTALE to a caller that is about to change a name in a directory, if the directory was renamed out of
+    /// band. Otherwise returns the reply.
+    ///
+    /// After ESTALE the kernel looks the whole path up again, once. A caller that reached the directory by a descriptor
+    /// finds the same directory again. Its second request is then carried out.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, from directory: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -17,8 +21,10 @@ extension RetryCoordinator {
         return requestRetry(caller, reply)
     }
 
-    /// Does the same for a caller that is about to rename a node the kernel does not know: the kernel still assigns the name to
-    /// another node.
+    /// Answers ESTALE to a caller that is about to rename a node that the kernel does not know. Otherwise returns the
+    /// reply.
+    ///
+    /// The kernel has another node under the name, so the file was put there out of band.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, toFind visits: [RetainedNode], unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
@@ -35,8 +41,11 @@ extension RetryCoordinator {
         return nil
     }
 
-    /// Does the same for a caller that is about to change a file by its name. A file that is open is left out: the caller may
-    /// use a descriptor, and the kernel would not look its name up again.
+    /// Answers ESTALE to a caller that is about to change a file by its name, if the file was renamed out of band.
+    /// Otherwise returns the reply.
+    ///
+    /// An open file is left out, because the caller may use a descriptor. The kernel then would not look the name up
+    /// again.
     func retryIfRenamedOutOfBand(
         _ caller: Caller, fromFile node: Node, unless isFinal: Bool = false, _ reply: consuming Reply
     ) -> Reply? {
@@ -44,8 +53,10 @@ extension RetryCoordinator {
         return retryIfRenamedOutOfBand(caller, from: node, reply)
     }
 
-    /// Answers with an error. After ESTALE the kernel walks the path again, once; the request that follows is not answered
-    /// ESTALE a second time (D214).
+    /// Answers a request with an error, and marks the thread if the error is ESTALE.
+    ///
+    /// After ESTALE the kernel walks the path again, once. The mark makes sure that the request that follows is not
+    /// answered ESTALE a second time (D214).
     func failWithRetry(_ reply: consuming Reply, _ error: Errno) {
         let caller = reply.caller
         if error == .stale, caller.thread > 0, !ProcessInspection.isKernelThread(caller.thread) {
@@ -54,6 +65,7 @@ extension RetryCoordinator {
         reply.fail(error)
     }
 
-    /// Removes the retry mark of a caller: its request is carried out now, and its next request is another.
+    /// Removes the retry mark of a caller, because its request is carried out now. The caller's next request is another
+    /// request.
     func clearRetryMark(_ caller: Caller) { _ = retries.takeRetryMark(caller.thread, at: Engine.now) }
 }

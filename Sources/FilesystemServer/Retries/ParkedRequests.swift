@@ -5,34 +5,35 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Requests that wait without a thread, and their outcome when the caller gets a signal.
+/// The requests that wait without a thread (parked requests). When a caller gets a signal, its request may have to be
+/// answered.
 ///
-/// The kernel reports a single signal for each request, and no later signal. So the daemon checks the signal: a signal that
-/// ends the wait is answered, and after any other the daemon checks again every 50 ms.
+/// The kernel reports only the first signal for each request. So after each report the daemon reads the thread's signals
+/// itself. If one of them ends the wait, the request is answered. Otherwise the daemon reads them again every 50 ms.
 final class ParkedRequests: Sendable {
     /// The action for a request that cannot go on waiting.
     struct ParkedRequest: Sendable {
         let thread: Int32
-        /// The user for the limit of waiting opens; nil if the request is no open.
+        /// The user to which a waiting open is counted; nil if the request is no open.
         var user: UInt32?
-        /// A single closure for all ends, since each waiting request stores it.
+        /// Ends the wait. There is a single closure for all reasons, because each waiting request stores it.
         let leave: @Sendable (WaitEnd) -> Void
     }
 
-    /// How a request ceases to wait.
+    /// The reason why a request must not wait any longer.
     enum WaitEnd: Sendable {
-        /// The request is answered with the error of this reason.
+        /// The request is answered with the error of this reason, without its step.
         case abandoned(AbandonReason)
-        /// The caller is stopped, or a freezer waits for it: force the request.
+        /// The caller is stopped, or a freezer waits for it. The request goes ahead of the claims that it waits for.
         case forced
-        /// The machine is about to sleep: apply the policy for the end of a wait. May be reported more than once.
+        /// The machine is about to sleep. The request ends as when its wait is over. This may be reported more than once.
         case overdue
     }
 
-    /// Why a request does not wait for its answer any more.
+    /// The reason why a request is answered without its step.
     enum AbandonReason: Sendable {
         case interrupted
-        /// The caller has ended, or ends as soon as it has its answer.
+        /// The caller has ended, or will end as soon as its request is answered.
         case gone
         case unmounted
 
@@ -47,7 +48,7 @@ final class ParkedRequests: Sendable {
         /// The number of waiting opens of all guests.
         var guestOpens = 0
         var isClosed = false
-        /// The machine sleeps or is about to: no request may wait.
+        /// Whether the machine sleeps or is about to sleep, so that no request may wait.
         var isAsleep = false
 
         mutating func count(_ user: UInt32?, _ change: Int) {
@@ -65,16 +66,16 @@ final class ParkedRequests: Sendable {
         case gone
     }
 
-    /// How many opens of a guest may wait. Each needs a request of the kernel and a claim, about 4 KB.
+    /// How many opens of a guest may wait at once. Each takes a request of the kernel and a claim, which need about 4 KB.
     static let share = 1024
-    /// How many opens of all guests may wait: a single person may have very many user numbers.
+    /// How many opens of all guests together may wait at once. A single person may have very many user numbers.
     static let shareOfAll = 4 * share
-    /// How many opens may wait for root, and for the user that mounted.
+    /// How many opens of root, and how many of the mount's owner, may wait at once.
     static let ownShare = 8192
 
-    /// The time between two checks of a request with a harmless signal.
+    /// The time between two reads of a caller's signals, after a signal that does not end the wait.
     static let interval = TimeSpan.milliseconds(50)
-    /// How long after its signal a request may be parked.
+    /// How long after a signal its request may begin to wait.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
@@ -91,7 +92,7 @@ final class ParkedRequests: Sendable {
     func makeToken() -> UInt { nextToken.wrappingAdd(1, ordering: .relaxed).oldValue }
 
     var isEmpty: Bool { state.withLock { $0.requests.isEmpty } }
-    /// Approximately how many opens wait; takes no lock.
+    /// The approximate number of waiting opens, read without a lock.
     var openCount: Int { opens.load(ordering: .relaxed) }
     func enter(_ token: UInt, _ request: ParkedRequest) {
         let isAsleep = state.withLock { state in
@@ -104,13 +105,13 @@ final class ParkedRequests: Sendable {
         if isAsleep { timers.runSoon { [self] in endWait(of: token) } }
     }
 
-    /// How many opens of a user wait.
+    /// Returns how many opens of a user wait.
     func waiting(of user: UInt32) -> Int { state.withLock { $0.shares[user] ?? 0 } }
 
     private static func isOwn(_ user: UInt32) -> Bool { user == 0 || user == owner }
     private static let owner = OwnProcess.user
 
-    /// Whether a user, or all guests together, have more waiting opens than their share.
+    /// Returns whether a user, or all guests together, have more waiting opens than are allowed.
     func isOverShare(_ user: UInt32) -> Bool {
         state.withLock { state in
             let count = state.shares[user] ?? 0
@@ -120,7 +121,9 @@ final class ParkedRequests: Sendable {
     }
 
     func holds(_ token: UInt) -> Bool { state.withLock { $0.requests[token] != nil } }
-    /// Returns whether the request was still parked: of several callers that continue or answer it, only one finds it.
+    /// Removes a parked request, and returns whether it was still parked.
+    ///
+    /// Several threads may try to continue or answer the request. Only the thread that gets true does so.
     @discardableResult
     func leave(_ token: UInt) -> Bool {
         state.withLock { state in
@@ -133,7 +136,7 @@ final class ParkedRequests: Sendable {
 
     private func noteCount(of state: borrowing State) { opens.store(state.opens, ordering: .relaxed) }
 
-    /// Ends all waits with an error, because the mount was taken away. Requests that enter afterwards must not wait.
+    /// Ends all waits with an error, because the mount is gone. Requests that come afterwards must not wait.
     func close() {
         let requests = state.withLock { state in
             state.isClosed = true
@@ -142,7 +145,8 @@ final class ParkedRequests: Sendable {
         for request in requests { request.leave(.abandoned(.unmounted)) }
     }
 
-    /// Ends all waits until ``wakeUp()``, because the machine is about to sleep. Returns how many requests waited.
+    /// Ends all waits, because the machine is about to sleep. No request may wait until ``wakeUp()``. Returns how many
+    /// requests waited.
     func fallAsleep() -> Int {
         let tokens = state.withLock { state in
             state.isAsleep = true
@@ -154,23 +158,25 @@ final class ParkedRequests: Sendable {
 
     func wakeUp() { state.withLock { $0.isAsleep = false } }
 
-    /// Repeated as long as the request is parked: it may have entered before its claim was made.
+    /// Ends the wait of a request. This is repeated as long as the request is parked, because its claim may not have been
+    /// made yet.
     private func endWait(of token: UInt) {
         guard let request = state.withLock({ $0.isAsleep ? $0.requests[token] : nil }) else { return }
         request.leave(.overdue)
         timers.schedule(at: (Engine.now + Self.interval).nanoseconds) { [self] in endWait(of: token) }
     }
 
-    /// Must be checked after entering.
+    /// Whether the mount is gone. Check this after each call of ``enter(_:_:)``.
     var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// May be called under libfuse's lock of the request, so it only schedules a check.
+    /// Schedules a check of the caller's signals, after the kernel has reported a signal. The call may come under
+    /// libfuse's lock of the request, so it does no more.
     func interrupted(_ token: UInt) {
         timers.runSoon { [self] in checkSignals(at: token, stoppedSince: nil, after: Engine.now) }
     }
 
-    /// Checks for a signal that the kernel did not report. Checks again only if there is a signal, because very many requests
-    /// may wait.
+    /// Checks once whether the caller has a signal that the kernel did not report. The check is repeated only if there is
+    /// a signal, because very many requests may wait.
     func checkSignalsOnce(_ token: UInt) {
         timers.runSoon { [self] in
             guard let request = state.withLock({ $0.requests[token] }),
@@ -184,7 +190,7 @@ final class ParkedRequests: Sendable {
 
     private func checkSignals(at token: UInt, stoppedSince: Instant?, after first: Instant) {
         guard let request = state.withLock({ $0.requests[token] }) else {
-            // The request may have been interrupted before it was parked; then it is parked soon.
+            // The request may have been interrupted before it was parked. It is parked soon, so the check is repeated.
             guard Engine.now.since(first) < Self.longestArrival else { return }
             return scheduleSignalCheck(at: token, stoppedSince: nil, after: first)
         }
@@ -208,7 +214,7 @@ final class ParkedRequests: Sendable {
         }
     }
 
-    /// Whether a thread has ended, or ends as soon as it has its answer.
+    /// Returns whether a thread has ended, or will end as soon as its request is answered.
     static func isGone(_ thread: Int32) -> Bool {
         guard let status = ProcessInspection.status(ofThread: thread) else { return true }
         return (status.pending | status.sharedPending) & bit(SIGKILL) != 0
@@ -225,23 +231,27 @@ final class ParkedRequests: Sendable {
         return .waitOn(pending & stopping != 0 ? .stopped : nil)
     }
 
-    /// Signal n is bit n - 1 of the masks in `/proc/TID/status`.
+    /// Returns the bit of a signal in the masks of `/proc/TID/status`: bit n - 1 for signal n.
     private static func bit(_ signal: CInt) -> UInt64 { 1 << UInt64(signal - 1) }
 
-    /// These signals ask the program to end, or to return to its prompt, with a handler or without.
+    /// These signals ask a program to end or to return to its prompt. They end the wait whether or not the program has a
+    /// handler for them.
     private static let asking = bit(SIGINT) | bit(SIGTERM) | bit(SIGHUP) | bit(SIGQUIT)
     private static let harmless = bit(SIGCHLD) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGCONT)
     private static let stopping = bit(SIGSTOP) | bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU)
 }
 
-/// Why a caller does not run, while a shell or a freezer may wait for its request.
+/// The reason why a caller is to stop running, while a shell or a freezer may wait for the caller's request.
 enum RequesterStop: CaseIterable, Sendable {
     case stopped
-    /// The freezer waits until all threads are frozen, and may give up after a second. A system call can be several requests,
-    /// so each gets a part of that second.
+    /// A control group is being frozen. The freezer waits until all its threads are frozen, and may give up after a
+    /// second.
+    ///
+    /// A system call can consist of several requests, so each request may delay the freezer for only a part of that
+    /// second.
     case freezing
 
-    /// Whether a request that has delayed the stop since `first` is to be forced.
+    /// Returns whether a request that has delayed the stop since `first` must go ahead now.
     func isOver(since first: Instant, at now: Instant) -> Bool { now.since(first) >= longest }
 
     private var longest: TimeSpan { self == .freezing ? .milliseconds(250) : .seconds(1) }

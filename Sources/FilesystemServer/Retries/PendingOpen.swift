@@ -19,14 +19,17 @@ import Synchronization
 /// | interrupted | ``takeReply()``, ``leave()`` |
 /// | ESTALE | ``becomeRetry()``, ``leave()`` |
 ///
-/// 1. A decided open has no request that waits; its decision never changes.
-/// 2. While an interrupted thread is away, its claim still waits or is held.
+/// An open is *parked* while its request waits. It is *away* while its thread was answered but is expected to open the
+/// file again.
+///
+/// 1. When an open is decided, its request does not wait any more, and the decision never changes.
+/// 2. While an interrupted thread is away, the open's claim still waits or is held.
 /// 3. Each reply is taken once: by the decision, or by the end of the wait.
 final class PendingOpen: RetriableOpen {
     private enum Wait {
-        /// Undecided, without a request: it is not parked yet, or its interrupted thread is away.
+        /// The claim is undecided and no request waits: the open is not parked yet, or its interrupted thread is away.
         case away
-        /// Undecided: the request waits.
+        /// The claim is undecided and the request waits.
         case parked(Parked<Reply>)
         case decided(Engine.Decision)
 
@@ -47,9 +50,10 @@ final class PendingOpen: RetriableOpen {
     private struct State {
         var wait = Wait.away
         var handle: Handle
-        /// The kernel's only retry is used up, or expected.
+        /// Whether the kernel's only retry of the open was used, or is expected now.
         var isRetry: Bool
-        /// Grows whenever the thread goes or comes, so that an old deadline has no effect.
+        /// The number of times that the thread has gone away or come back. A deadline of an earlier absence has no
+        /// effect.
         var visit = 0
     }
 
@@ -58,11 +62,12 @@ final class PendingOpen: RetriableOpen {
     let thread: Int32
     let user: UInt32
     let token: UInt
-    /// How often its request has claimed the file it found.
+    /// How often the open has made a claim for the file that it found, after that file was replaced.
     let fileClaims: Int
     private let state: Mutex<State>
 
-    /// `isRetry` says that an earlier open of the same name used up the kernel's only retry.
+    /// Makes an open that is not parked yet. `isRetry`: whether an earlier open of the same name has used the kernel's
+    /// only retry.
     init(_ handle: Handle, by user: UInt32, token: UInt, isRetry: Bool, fileClaims: Int = 0) {
         self.user = user
         self.fileClaims = fileClaims
@@ -77,10 +82,10 @@ final class PendingOpen: RetriableOpen {
     var isRetry: Bool { state.withLock { $0.isRetry } }
     var decision: Engine.Decision? { state.withLock { $0.wait.decision } }
 
-    /// The request waits from now on.
+    /// Notes that the request waits from now on.
     func park(_ reply: Parked<Reply>) { state.withLock { $0.wait.park(reply) } }
 
-    /// The engine has decided. Returns the reply of the request that waits.
+    /// Notes the engine's decision. Returns the reply of the waiting request, or nil if no request waits.
     func decide(_ decision: Engine.Decision) -> Parked<Reply>? {
         state.withLock { state in
             defer { state.wait = .decided(decision) }
@@ -88,10 +93,11 @@ final class PendingOpen: RetriableOpen {
         }
     }
 
-    /// The wait has ended without a decision. Returns the reply of the request that waits.
+    /// Ends the wait without a decision. Returns the reply of the waiting request, or nil if no request waits.
     func takeReply() -> Parked<Reply>? { state.withLock { $0.wait.takeReply() } }
 
-    /// The thread has come back with another handle. The request waits again, unless the open is decided by now.
+    /// Notes that the thread has come back with another handle. The request waits again, unless the open is decided by
+    /// now: then returns the decision.
     func resume(_ handle: Handle, with reply: Parked<Reply>) -> Engine.Decision? {
         state.withLock { state in
             state.visit += 1
@@ -101,7 +107,7 @@ final class PendingOpen: RetriableOpen {
         }
     }
 
-    /// The answer is ESTALE. Returns the directory in which the kernel looks the name up again.
+    /// Notes that the open is answered ESTALE. Returns the directory in which the kernel looks the name up again.
     func becomeRetry() -> Node? {
         let handle = state.withLock { state in
             state.isRetry = true
@@ -110,7 +116,7 @@ final class PendingOpen: RetriableOpen {
         return handle.node.parent
     }
 
-    /// The thread goes. Returns the number of this absence.
+    /// Notes that the thread is answered and goes away. Returns the number of this absence.
     func leave() -> Int {
         state.withLock { state in
             state.visit += 1
@@ -118,41 +124,43 @@ final class PendingOpen: RetriableOpen {
         }
     }
 
-    /// Whether the thread is still away, by the number of its absence.
+    /// Returns whether the thread is still in the absence with this number.
     func isAway(since visit: Int) -> Bool { state.withLock { $0.visit == visit } }
 }
 
-/// The properties that identify an open that waits or is retried.
+/// The properties by which an open that waits or is retried is found.
 protocol RetriableOpen: AnyObject, Sendable {
     var claim: ClaimID { get }
     var item: ItemID { get }
     var thread: Int32 { get }
 }
 
-/// Opens that wait, and opens that their threads are expected to retry.
+/// The opens that wait, and the opens that their threads are expected to retry.
 final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
     private let opens = Mutex<[Int32: Returning]>([:])
     private let count = Atomic<Int>(0)
-    /// Waiting opens, by the document they wait for.
+    /// The waiting opens, by their documents and claims.
     private let waiting = Mutex<[ItemID: [ClaimID: Returning]]>([:])
     private let waitingCount = Atomic<Int>(0)
 
-    /// Whether no retry is expected.
+    /// Whether no thread is expected to retry an open.
     var expectsNone: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Adds a waiting open, until ``removeWaiting(_:)``. For a retried open that comes after ``expect(_:)``, so that
-    /// ``isExpected(at:or:)`` finds it at each moment.
+    /// Adds a waiting open, until ``removeWaiting(_:)`` is called.
+    ///
+    /// ``isExpected(at:or:)`` must find an open at each moment. So an open that is to be retried is added by
+    /// ``expect(_:)`` before it stops waiting.
     func addWaiting(_ open: Returning) {
         let former = waiting.withLock { $0[open.item, default: [:]].updateValue(open, forKey: open.claim) }
         if former == nil { waitingCount.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// Whether an open waits for a document.
+    /// Returns whether an open waits for a document.
     func hasWaitingOpen(_ item: ItemID) -> Bool {
         waitingCount.load(ordering: .sequentiallyConsistent) > 0 && waiting.withLock { $0[item] != nil }
     }
 
-    /// The opens that wait for a document, in no order.
+    /// Returns the opens that wait for a document, in no order.
     func opens(waitingFor item: ItemID) -> [Returning] {
         guard waitingCount.load(ordering: .sequentiallyConsistent) > 0 else { return [] }
         return waiting.withLock { waiting in waiting[item].map { Array($0.values) } ?? [] }
@@ -172,7 +180,8 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         if former == nil { count.add(1, ordering: .sequentiallyConsistent) }
     }
 
-    /// Removes the expected open of a thread; the caller checks whether this is its retry.
+    /// Removes and returns the open that a thread is expected to retry. The caller checks whether the thread's request is
+    /// that retry.
     func take(by thread: Int32) -> Returning? {
         guard !expectsNone else { return nil }
         let open = opens.withLock { $0.removeValue(forKey: thread) }
@@ -180,7 +189,7 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         return open
     }
 
-    /// Removes the expected open of a thread if it matches.
+    /// Removes and returns the open that a thread is expected to retry, if the open matches.
     func take(by thread: Int32, where matches: (Returning) -> Bool) -> Returning? {
         guard !expectsNone else { return nil }
         let open: Returning? = opens.withLock { opens in
@@ -191,13 +200,14 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
         return open
     }
 
-    /// The expected open of a thread.
+    /// The open that a thread is expected to retry.
     subscript(thread: Int32) -> Returning? { expectsNone ? nil : opens.withLock { $0[thread] } }
 
-    /// Whether a thread retries the open of a document that it found replaced, or an open waits for the document and satisfies
-    /// `mayBe`.
+    /// Returns whether a thread is expected to retry the open of a document, or an open that waits for the document
+    /// satisfies `mayBe`.
     func isExpected(at item: ItemID, or mayBe: (Returning) -> Bool) -> Bool {
-        // Waiting opens first: an open that is answered ESTALE meanwhile is expected by then.
+        // The waiting opens are searched first. If an open stops waiting during the search, it is expected by then, and
+        // so is found below.
         if waitingCount.load(ordering: .sequentiallyConsistent) > 0,
             let waiting = waiting.withLock({ $0[item] }), waiting.values.contains(where: mayBe)
         {
@@ -217,8 +227,8 @@ final class ExpectedRetries<Returning: RetriableOpen>: Sendable {
 }
 
 extension PendingOpen {
-    /// Whether it has been granted and is about to be answered. Its answer is ESTALE if its file is not the document any more
-    /// by then.
+    /// Returns whether the open is granted and may be answered ESTALE. That happens if another file is the document by
+    /// then.
     func mayRequestRetry(in engine: Engine) -> Bool {
         thread != 0 && !state.withLock { $0.isRetry } && engine.isGranted(claim)
     }

@@ -4,39 +4,41 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Requests that claim without a handle, from the claim to the step.
+/// Requests that make a claim without a handle, from the claim to the step that the claim permits.
 ///
-/// Nearly all are granted at once. Two kinds are answered ESTALE (see ``RetryTable``):
+/// Nearly all claims are granted at once. In two cases the request is answered ESTALE (see ``RetryTable``):
 ///
-/// - Requests with a claim that must wait.
-/// - Steps that would take away a name that other threads are about to look up again. The kernel retries a request only once. A
-///   thread that waited for a save could then only be told that the document does not exist, if the next save has begun.
+/// - The claim must wait.
+/// - The step would take away a name that other threads are about to look up again. The kernel retries each lookup only
+///   once. So if the next save began now, a thread that has waited for a save would see no file under the name.
 extension RetryCoordinator {
-    /// The step of a granted request; it ends the claim.
+    /// Carries out a request with a granted claim. It also ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
-    /// How long a step waits for threads that retry a lookup; they need microseconds, unless they do not run.
+    /// How long a step waits for threads that retry a lookup. These threads need microseconds, unless they do not run.
     private static let longestDelay = TimeSpan.milliseconds(500)
     private static let interval = TimeSpan.milliseconds(1)
 
-    /// The earlier request of a thread, if this request is its retry.
+    /// Returns the earlier request of a thread, if the present request is the retry of it.
     func takeRetriedRequest(_ kind: ClaimedRequest.Kind, by caller: Caller) -> ClaimedRequest? {
         guard !retries.isEmpty else { return nil }
         let retry = retries.takeRetry(by: caller.thread) { $0.cause.request?.mayBeRetried(as: kind) ?? false }
         guard let retry, let request = retry.cause.request else { return nil }
         guard retry.isLate || (request.isOver && !request.endsWhenDecided) else { return request }
-        // Its claim has ended. The kernel nevertheless does not retry again.
+        // The earlier request's claim has ended. But the kernel does not retry the present request again.
         retries.noteRetryArrival(of: caller, at: Engine.now)
         return nil
     }
 
-    /// Claims for a request, and takes the step when the claim is granted.
+    /// Makes the claim of a request, and takes the step when the claim is granted.
+    ///
+    /// `former`: the earlier request, if `request` is the retry of it.
     func coordinate(
         _ request: ClaimedRequest, after former: ClaimedRequest?, reply: consuming Reply,
         then step: @escaping Step
     ) {
         if let former {
-            // The kernel retries only once, so a further wait happens under its lock.
+            // The kernel retries a request only once. If it must wait again, it waits while the kernel holds its lock.
             if !former.endsWhenDecided, former.hasSameItems(as: request) {
                 return resume(former, reply: reply, then: step)
             }
@@ -48,7 +50,7 @@ extension RetryCoordinator {
         else {
             return claimUnderLock(request, reply: reply, then: step)
         }
-        // The kernel's own threads do not retry, and their next request belongs to another program.
+        // The kernel's own threads do not retry a request. The next request of such a thread is another program's.
         let canRetry = { !ProcessInspection.isKernelThread(request.thread) }
         if isNameAwaited(request) {
             guard canRetry() else { return claimUnderLock(request, reply: reply, then: step) }
@@ -57,7 +59,8 @@ extension RetryCoordinator {
             }
         }
         if let grant = claim(request) {
-            // Opens that were granted before this claim are known now; no further open is granted while it is held.
+            // The name is checked again, because an open may have been granted before this claim. While this claim is
+            // held, no further open is granted.
             guard isNameAwaited(request), canRetry() else { return step(request, grant, reply) }
             request.decide(.granted(grant))
             return requestRetry(request, to: directory, reply: reply) { [self] serial in
@@ -72,14 +75,14 @@ extension RetryCoordinator {
         }
     }
 
-    /// Withdraws the claim of a request that does not come back.
+    /// Withdraws the claim of a request that the kernel will not retry.
     func giveUp(_ request: ClaimedRequest?) {
         guard let request else { return }
         request.giveUp()
         engine.withdraw(request.claim)
     }
 
-    /// Ends a request without its step.
+    /// Ends a request that is not carried out, and the claims that were made for writers of its files.
     func abandon(_ request: ClaimedRequest?) {
         giveUp(request)
         guard let request, case .renaming = request.kind else { return }
@@ -88,7 +91,8 @@ extension RetryCoordinator {
         }
     }
 
-    /// Claims; a decision that is not a grant at once is passed to the request.
+    /// Makes the claim of a request, unless that was done. Returns the grant if the claim is granted at once. The request
+    /// stores a later decision.
     private func claim(_ request: ClaimedRequest) -> Grant? {
         guard request.beginClaiming() else { return nil }
         switch engine.claim(request.request, by: request) {
@@ -99,7 +103,8 @@ extension RetryCoordinator {
         }
     }
 
-    /// Continues a retried request: takes its step if its claim is granted, or else waits briefly under the lock.
+    /// Continues a retried request. Takes the step if the claim is granted, or else waits briefly while the kernel holds
+    /// its lock.
     private func resume(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if let grant = claim(request) { return step(request, grant, reply) }
         waitUnderLock(request, reply: reply, then: step)
@@ -111,7 +116,8 @@ extension RetryCoordinator {
         waitUnderLock(request, reply: reply, then: step)
     }
 
-    /// The last resort: the kernel holds a lock for the request, so this wait is short, and then the claim is forced.
+    /// Waits for the claim while the kernel holds a lock for the request. So the wait is short, and then the claim is
+    /// forced.
     private func waitUnderLock(_ request: ClaimedRequest, reply: consuming Reply, then step: @escaping Step) {
         if request.isWaiting {
             engine.counters.parkedUnderLock.count()
@@ -132,9 +138,10 @@ extension RetryCoordinator {
     }
 }
 
-// The wait between ESTALE and the retry.
+// These functions handle the wait between the answer ESTALE and the retry.
 extension RetryCoordinator {
-    /// Answers ESTALE; `wait` makes sure that the parked GETATTR is answered in the end.
+    /// Answers ESTALE. The kernel then sends a GETATTR, which waits; `wait` makes sure that the daemon answers it in the
+    /// end.
     private func requestRetry(
         _ request: ClaimedRequest, to directory: Node, reply: consuming Reply, _ wait: (UInt64) -> Void
     ) {
@@ -145,13 +152,13 @@ extension RetryCoordinator {
         reply.fail(.stale)
     }
 
-    /// Claims after the delay of a step, if the claim might have to wait.
+    /// Makes the claim after the delay of a step, if the claim might have to wait.
     private func claimBehind(_ request: ClaimedRequest, _ serial: UInt64) {
         guard engine.hasAwareClients, retries[request.thread]?.serial == serial else {
             return answer(request, serial)
         }
         if let grant = claim(request) { request.decide(.granted(grant)) }
-        // The request was interrupted before there was a claim to withdraw.
+        // The request was interrupted before the claim was made, so the claim is withdrawn now.
         if request.isOver {
             engine.withdraw(request.claim)
             return answer(request, serial)
@@ -161,16 +168,18 @@ extension RetryCoordinator {
         }
     }
 
-    /// Ends the wait: answers the kernel's GETATTR, so that the request comes again or is given up.
+    /// Ends the wait of a request: answers the waiting GETATTR, so that the kernel retries the request or gives it up.
     private func answer(_ request: ClaimedRequest, _ serial: UInt64) {
         guard let directory = request.directory else { return }
-        // A claim held for the retry would block an earlier request, which may hold the kernel's lock that the retry needs.
+        // A claim that is held for the retry would block an earlier request. The kernel may hold the lock for that
+        // request that the retry needs.
         if request.endsWhenDecided { giveUp(request) }
         answerGetattr(of: serial, by: request.thread, about: directory.id)
         expire(serial, of: request.thread) { [self] in abandon(request) }
     }
 
-    /// Continues when no thread is about to look up the name that the request takes away.
+    /// Runs `next` when no thread is about to look up the name that the request takes away, but after 500 ms at the
+    /// latest.
     private func delay(_ request: ClaimedRequest, _ serial: UInt64, then next: @escaping @Sendable () -> Void)
     {
         pollDelay(request, serial, until: Engine.now + Self.longestDelay, then: next)

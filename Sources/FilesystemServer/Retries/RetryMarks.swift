@@ -2,12 +2,12 @@
 import Coordination
 import FuseBridge
 
-/// Marks threads that came back to a name, or were answered ESTALE. Until a mark ends, the thread's requests count as the
-/// retry.
+/// Marks threads that were answered ESTALE and walk their path again. As long as a thread's mark is valid, the thread's
+/// requests count as the retry.
 ///
-/// Programs that use and remove names without end can cause thousands of marks, and each open looks its thread up. So a lookup
-/// costs the same for any number, and expired marks are removed together, now and then. Each user has a limit of marks; a
-/// thread without a mark may see an ESTALE (D214).
+/// Programs that use and remove names without end can cause thousands of marks, and each open looks up its thread's mark.
+/// So the look-up takes the same time for any number of marks. Expired marks are removed together, now and then. Each
+/// user has a limit of marks; a thread without a mark may see ESTALE (D214).
 struct RetryMarks: Sendable {
     struct RetryTarget: Equatable, Sendable {
         let directory: NodeID
@@ -15,10 +15,12 @@ struct RetryMarks: Sendable {
     }
 
     enum Stage: Equatable, Sendable {
-        /// It has still to walk the path again.
+        /// The thread has not yet looked up the last name of its path again.
         case isOnItsWay
-        /// It came back to a name. If it found nothing there, the kernel looks once more with the directory's lock before it
-        /// reports that.
+        /// The thread has looked up a name again.
+        ///
+        /// `nothingAt`: the name, if no file was there. The kernel then looks the name up once more with the directory's
+        /// lock held, before it reports ENOENT.
         case came(nothingAt: RetryTarget?)
     }
 
@@ -35,7 +37,7 @@ struct RetryMarks: Sendable {
     private var countOfUser: [UInt32: Int] = [:]
     private var nextSweep = Instant(nanoseconds: 0)
 
-    /// Includes expired marks that were not removed yet.
+    /// The number of marks, with expired marks that were not removed yet.
     var count: Int { marks.count }
 
     func has(_ thread: Int32, at now: Instant) -> Bool { stage(of: thread, at: now) != nil }
@@ -54,20 +56,20 @@ struct RetryMarks: Sendable {
         marks[caller.thread] = Mark(user: caller.user, until: end, stage: stage)
     }
 
-    /// Removes a thread's mark; returns whether it had a valid mark.
+    /// Removes a thread's mark. Returns whether the mark was valid.
     mutating func take(_ thread: Int32, at now: Instant) -> Bool {
         sweep(at: now)
         return remove(thread).map { now < $0.until } ?? false
     }
 
-    /// Whether a thread has found nothing at a place. True only once.
+    /// Returns whether the last lookup of a thread found no file under a name. Returns true only once.
     mutating func takeMissing(_ place: RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         guard stage(of: thread, at: now) == .came(nothingAt: place) else { return false }
         marks[thread]?.stage = .came(nothingAt: nil)
         return true
     }
 
-    /// Shortens the time for which a thread on its way is expected.
+    /// Lets the mark of a thread that still walks its path end at `end`, if that is earlier.
     mutating func expect(_ thread: Int32, until end: Instant) {
         guard let mark = marks[thread], mark.stage == .isOnItsWay else { return }
         marks[thread]?.until = min(mark.until, end)

@@ -3,23 +3,25 @@ import Coordination
 import FuseBridge
 import Synchronization
 
-/// Requests that were answered ESTALE, so that they wait without the directory lock they came under.
+/// Requests that were answered ESTALE, so that they wait without the directory lock that they came with.
 ///
-/// After ESTALE the kernel drops its locks and walks the path again. Because the directory's attributes were invalidated, it
-/// asks for them, from the same thread and with no lock held. *That* GETATTR waits. Once it is answered, the request comes
-/// again.
+/// After ESTALE the kernel drops its locks and walks the path again. The daemon has invalidated the directory's
+/// attributes, so the kernel asks for them, from the same thread and with no lock held. The daemon lets *that* GETATTR
+/// wait. When it is answered, the kernel sends the request again.
 ///
 ///     ESTALE ──GETATTR──▶ parked ──settled──▶ settled ──request──▶ gone
 ///       ├────────settled────────────────────────▲  └──late──▶ given up ──request, or later──▶ gone
 ///       └──request, no GETATTR──▶ gone
 ///
-/// A thread identifies its retry: it has a single request at a time. The kernel retries only once, so the same request is never
-/// answered ESTALE twice. The exception is a lookup of a missing name that comes again without a GETATTR: it is not a retry.
+/// The thread of a retry identifies it, because a thread has only one request at a time. The kernel retries only once, so
+/// the daemon never answers the same request with ESTALE twice. There is an exception: a lookup of a missing name that
+/// comes again without a GETATTR is no retry.
 final class RetryTable: Sendable {
     enum RetryReason: Sendable {
-        /// A change of a size or of names, with its claim.
+        /// A change of names or of a size, with its claim.
         case request(ClaimedRequest)
-        /// A lookup of a vacated name, which was unlinked, or else belongs to another file now.
+        /// A lookup of a name that is missing in the middle of a save. `isUnlinked` is false if the file that had the
+        /// name has another name now.
         case lookup(name: [UInt8], isUnlinked: Bool)
 
         var request: ClaimedRequest? { if case .request(let request) = self { request } else { nil } }
@@ -30,14 +32,15 @@ final class RetryTable: Sendable {
         let directory: NodeID
         let serial: UInt64
         var isSettled = false
-        /// The request did not come in time, and no other request waits for it any more. Its thread has not run, or does
-        /// something else. If the request still comes, the kernel has used its retry.
+        /// Whether the request did not come in time, so that no other request waits for it any more.
+        ///
+        /// Its thread has not run, or does something else. If the request still comes, the kernel has used its retry.
         fileprivate(set) var isLate = false
-        /// The kernel has asked about the directory during the retry, which it does without a lock.
+        /// Whether the kernel has asked for the directory's attributes during the retry, with no lock held.
         fileprivate(set) var hasAsked = false
-        /// Its GETATTR was answered before the wait was over, and no further GETATTR is parked.
+        /// Whether the GETATTR was answered before the wait was over. No further GETATTR is then parked.
         fileprivate var isReleased = false
-        /// The kernel has looked up names that lead to the directory, so it walks the path again.
+        /// Whether the kernel has looked up names on the path to the directory, so that it is walking the path again.
         fileprivate var hasWalked = false
         fileprivate var getattr: Parked<ParkedGetattr>?
 
@@ -46,15 +49,15 @@ final class RetryTable: Sendable {
             return self.directory == directory
         }
 
-        /// Whether an open that may create the file may send its GETATTR under the directory's lock. That happens if its lookup
-        /// came without the lock while an unlink was removing the name.
+        /// Whether the GETATTR of an open with `O_CREAT` may come while the kernel holds the directory's lock. That
+        /// happens if the open's lookup came without the lock, while an unlink was removing the name.
         var mayHoldLock: Bool {
             guard case .lookup(_, isUnlinked: true) = cause else { return false }
             return !hasWalked
         }
     }
 
-    /// A parked GETATTR with the token of its interrupts.
+    /// A GETATTR that waits, with the number by which the kernel reports its interrupts.
     struct ParkedGetattr: ~Copyable, Sendable {
         let reply: Reply
         let token: UInt
@@ -66,22 +69,23 @@ final class RetryTable: Sendable {
         var retryMarks = RetryMarks()
     }
 
-    /// How soon a request follows the second lookup of its name, if its thread runs.
+    /// How soon a request follows the second lookup of its name, if its thread runs without a pause.
     private static let arrival = TimeSpan.milliseconds(250)
-    /// How soon a request follows the second walk of its path, if its thread does not run all that time.
+    /// How soon a request follows the second walk of its path, if its thread must wait for a processor.
     private static let walk = TimeSpan.seconds(1)
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
     private let returnedCount = Atomic<Int>(0)
 
-    /// Whether no retry is expected; the fast paths ask this.
+    /// Whether no retry is expected. This is read before each costly check.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether every lookup is a first lookup.
+    /// Whether no thread is retrying, so that every lookup is a first lookup.
     var isEmptyForLookups: Bool { isEmpty && returnedCount.load(ordering: .relaxed) == 0 }
 
-    /// Notes that a thread's request is answered ESTALE. Returns the number of this retry, and the thread's former retry if its
-    /// request never came.
+    /// Notes that a thread's request is answered ESTALE.
+    ///
+    /// Returns the number of this retry, and the former retry of the thread if its request never came.
     func begin(_ cause: RetryReason, in directory: NodeID, by thread: Int32) -> (
         serial: UInt64, former: PendingRetry?
     ) {
@@ -95,7 +99,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes the retry of a request that has come again, settled or not.
+    /// Removes the retry of a request that the kernel has sent again, whether or not its wait is over.
     func takeRetry(by thread: Int32, where matches: (PendingRetry) -> Bool) -> PendingRetry? {
         guard !isEmpty else { return nil }
         return state.withLock { state in
@@ -105,22 +109,23 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The role of a lookup for its thread.
+    /// The part that a lookup plays in the retries of its thread.
     enum LookupRole: Hashable, Sendable {
-        /// The lookup is no retry: if it is answered ESTALE now, the kernel comes again.
+        /// The lookup is no retry. If it is answered ESTALE now, the kernel sends it again.
         case first
-        /// The retry of a lookup that was answered ESTALE.
+        /// The lookup is the retry of a lookup that was answered ESTALE.
         case retry
-        /// The kernel's lookup with the directory's lock, after a retry that found nothing. Its answer reaches the program, so
-        /// the next lookup is a first one.
+        /// The kernel looks the name up with the directory's lock held, after a retry that found no file.
+        ///
+        /// The program gets the result of this lookup. So the next lookup is a first lookup again.
         case last
-        /// A step on the path to another request that was answered ESTALE.
+        /// The lookup is a step on the path of another request that was answered ESTALE.
         case traversal
     }
 
-    /// Classifies a lookup that a thread has made, and ends its retry, if it has any.
+    /// Returns the role of a lookup that was just made, and ends the retry of the thread's lookup, if there is one.
     ///
-    /// Must be called after the lookup: once the wait is over, a request that takes the name away waits for this call
+    /// The daemon must call this after the lookup in the source. A request that takes the name away waits for this call
     /// (``isLookupRetrying(to:in:)``).
     func classifyLookup(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant)
         -> LookupRole
@@ -132,25 +137,26 @@ final class RetryTable: Sendable {
             }
             return notePassing(of: thread, at: now) ? .traversal : .first
         }
-        // The kernel also looks a known name up without the directory's lock while an unlink is removing it. If that fails, it
-        // looks again with the lock, without a GETATTR, and has not retried.
+        // The kernel may also look a name up without the directory's lock while an unlink is removing it. If that fails,
+        // the kernel looks again with the lock and without a GETATTR. It has not used its retry then.
         guard retry.hasAsked else { return .first }
         noteRetryArrival(of: caller, at: now)
         return .retry
     }
 
-    /// Notes that a thread that came back to a name has found nothing there.
+    /// Notes that a thread has looked up a name again and found no file.
     func noteMissingName(at name: [UInt8], in directory: NodeID, by caller: Caller, at now: Instant) {
         let place = RetryMarks.RetryTarget(directory: directory, name: name)
         note(.came(nothingAt: place), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// Whether this is the last lookup by a thread that came back to a name and found nothing. True only once.
+    /// Returns whether this is the last lookup of a name by a thread that found no file there before. Returns true only
+    /// once.
     private func isLastLook(at place: RetryMarks.RetryTarget, by thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retryMarks.takeMissing(place, by: thread, at: now) }
     }
 
-    /// Whether a lookup of a thread is a step to another name.
+    /// Returns whether a lookup of a thread is a step on the path to another name.
     private func notePassing(of thread: Int32, at now: Instant) -> Bool {
         state.withLock { state in
             guard state.retries[thread] != nil else {
@@ -161,17 +167,20 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that a thread came back to a name: the kernel's only retry is used up for its next request there.
+    /// Notes that a thread has looked up a name again. The kernel has then used its only retry for the thread's next
+    /// request there.
     func noteRetryArrival(of caller: Caller, at now: Instant) {
         note(.came(nothingAt: nil), until: now + Self.arrival, of: caller, at: now)
     }
 
-    /// Notes that a thread's request is answered ESTALE only to walk the path again: its only retry is used up.
+    /// Notes that a thread's request is answered ESTALE, without a wait, so that the kernel walks the path again. The
+    /// kernel has then used its only retry.
     func noteRetryRequest(_ caller: Caller, at now: Instant) {
         note(.isOnItsWay, until: now + Self.walk, of: caller, at: now)
     }
 
-    /// Shortens the mark of a thread that walked the path again and found nothing: its request follows at once, if at all.
+    /// Shortens the validity of a thread's mark, after the thread has walked the path again and found no file. Its
+    /// request follows at once, if at all.
     func expectRetrySoon(by thread: Int32, at now: Instant) {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return }
         state.withLock { $0.retryMarks.expect(thread, until: now + Self.arrival) }
@@ -184,18 +193,19 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Whether a thread's request may be answered ESTALE. It may not during a retry, nor between the lookup of a name and the
-    /// request that uses it.
+    /// Returns whether a thread's request may be answered ESTALE. It may not be during a retry, nor between the lookup of
+    /// a name and the request that uses the name.
     func mayRetry(_ thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retries[thread] == nil && !$0.retryMarks.has(thread, at: now) }
     }
 
-    /// Whether a thread has used the kernel's only retry for its next request, as far as is known.
+    /// Returns whether the kernel has used its only retry for a thread's next request, as far as the daemon knows.
     func isRetrying(_ thread: Int32, at now: Instant) -> Bool {
         state.withLock { $0.retries[thread] != nil || $0.retryMarks.has(thread, at: now) }
     }
 
-    /// Whether the kernel would not retry the present request of a thread. Must be called once for each request.
+    /// Returns whether the kernel would not retry the present request of a thread. Call this once for each request, since
+    /// it removes the mark.
     func takeRetryMark(_ thread: Int32, at moment: @autoclosure () -> Instant) -> Bool {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return false }
         let now = moment()
@@ -206,7 +216,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that the wait is over, and returns the GETATTR that may be answered now.
+    /// Notes that the wait of a retry is over. Returns the parked GETATTR, which can be answered now.
     func completeWait(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard state.retries[thread]?.serial == serial else { return nil }
@@ -215,7 +225,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// The threads that look up a vacated name of a directory, with the numbers of their retries.
+    /// Returns the threads that wait in a lookup of a missing name in a directory, with the numbers of their retries.
     func lookups(of name: [UInt8], in directory: NodeID) -> [(thread: Int32, serial: UInt64)] {
         state.withLock { state in
             state.retries.filter { $0.value.isLookup(of: name, in: directory) }
@@ -223,7 +233,8 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Whether a thread waited for a vacated name, and has not looked it up again yet.
+    /// Returns whether the wait of a thread for a missing name is over, and the thread has not looked up the name again
+    /// yet.
     func isLookupRetrying(to name: [UInt8], in directory: NodeID) -> Bool {
         guard !isEmpty else { return false }
         return state.withLock { state in
@@ -233,7 +244,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Notes that the request is late. Returns whether it was expected until now.
+    /// Notes that the request of a retry did not come in time. Returns whether it was expected until now.
     func noteLate(_ serial: UInt64, by thread: Int32) -> Bool {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isLate else {
@@ -244,7 +255,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes a retry: its request will not come, or came as another request.
+    /// Removes a retry, because its request will not come, or came as another request.
     func drop(_ serial: UInt64, by thread: Int32) -> PendingRetry? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial else { return nil }
@@ -255,12 +266,12 @@ final class RetryTable: Sendable {
 
     subscript(thread: Int32) -> PendingRetry? { state.withLock { $0.retries[thread] } }
 
-    /// Ends the retry of a lookup, or a late retry, because its thread opens a file.
+    /// Ends the retry of a thread's lookup, or a late retry of the thread, because the thread opens a file.
     func endLookup(by thread: Int32) {
         _ = takeRetry(by: thread) { if case .lookup = $0.cause { true } else { $0.isLate } }
     }
 
-    /// Notes that a thread asks for the attributes of a node. Returns whether that GETATTR is to be parked.
+    /// Notes that a thread sends a GETATTR about a node. Returns whether that GETATTR must wait.
     func awaitsGetattr(of thread: Int32, about node: NodeID) -> Bool {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.directory == node else { return false }
@@ -269,8 +280,10 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Takes the GETATTR to answer it before the wait is over. It may hold the directory's lock, which the awaited program may
-    /// need. The next request counts as the retry, so the caller never gets ESTALE twice.
+    /// Removes and returns the parked GETATTR, to be answered before the wait is over.
+    ///
+    /// The kernel may hold the directory's lock for this GETATTR, and the program that the retry waits for may need the
+    /// lock. The thread's next request counts as the retry, so the thread never gets ESTALE twice.
     func release(_ serial: UInt64, by thread: Int32) -> Parked<ParkedGetattr>? {
         state.withLock { state in
             guard let retry = state.retries[thread], retry.serial == serial, !retry.isSettled else {
@@ -281,7 +294,7 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Removes the retry and the parked GETATTR of an interrupted thread.
+    /// Removes and returns the retry and the parked GETATTR of an interrupted thread.
     func abandon(by thread: Int32) -> (PendingRetry, Parked<ParkedGetattr>)? {
         state.withLock { state in
             guard let retry = state.retries[thread], let getattr = retry.getattr else { return nil }
@@ -290,9 +303,9 @@ final class RetryTable: Sendable {
         }
     }
 
-    /// Parks the GETATTR of a retrying thread until its wait is over; gives back any other.
+    /// Parks a GETATTR if its thread's retry must wait. Otherwise returns the reply.
     ///
-    /// The token was made for the parked GETATTR, and is not used if the reply is given back.
+    /// `token` was made for a parked GETATTR. It is not used if the reply is returned.
     func hold(_ reply: consuming Reply, about node: NodeID, token: UInt) -> Reply? {
         let thread = reply.caller.thread
         let parked = Parked(ParkedGetattr(reply: reply, token: token))
@@ -307,7 +320,8 @@ final class RetryTable: Sendable {
         return getattr.reply
     }
 
-    /// How long the kernel may cache an answer: a cached answer must not replace the GETATTR of a retry.
+    /// Returns how long the kernel may cache an answer. If the kernel cached an answer during a retry, it would not send
+    /// the retry's GETATTR.
     func validity(_ normal: Validity, to thread: Int32, about node: NodeID? = nil) -> Validity {
         guard !isEmpty else { return normal }
         return state.withLock { state in

@@ -4,16 +4,16 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The common parts of retries: the parked GETATTR, its interrupts, and its end.
+/// The steps that all retries share: the GETATTR that waits, its interrupts, and its end.
 extension RetryCoordinator {
-    /// How long the kernel's retry is expected once its GETATTR is answered.
+    /// How long the kernel's retry is expected after its GETATTR was answered.
     private static let retryExpected = TimeSpan.seconds(1)
-    /// How long a late retry is remembered; a program that has not run by then hardly retries.
+    /// How long a late retry is remembered. A program that has not run by then hardly retries.
     private static let lateRetryExpected = TimeSpan.seconds(4)
-    /// How long the kernel may take to give up a request after a lookup without a result.
+    /// How long the kernel may take to give up a request after a lookup has found no file.
     private static let lastLook = TimeSpan.milliseconds(250)
 
-    /// Notes that a thread's request is answered ESTALE; returns the number of this retry.
+    /// Notes that a thread's request is answered ESTALE. Returns the number of this retry.
     func beginRetry(_ cause: RetryTable.RetryReason, in directory: NodeID, by thread: Int32) -> UInt64 {
         let (serial, former) = retries.begin(cause, in: directory, by: thread)
         giveUp(former?.cause.request)
@@ -25,7 +25,7 @@ extension RetryCoordinator {
         engine.journal.note(.retried, at: Engine.now, claim: claim, by: subject)
     }
 
-    /// Parks a GETATTR that belongs to a retry; gives back any other.
+    /// Parks a GETATTR if it is part of a retry that must wait. Otherwise returns the reply.
     func parkGetattr(_ reply: consuming Reply, about id: NodeID) -> Reply? {
         let thread = reply.caller.thread
         guard retries.awaitsGetattr(of: thread, about: id) else { return reply }
@@ -45,7 +45,7 @@ extension RetryCoordinator {
             parkedRequests.leave(token)
             return rest
         }
-        // A signal may have been checked before the GETATTR was parked.
+        // A signal may have come before the GETATTR was parked.
         parkedRequests.checkSignalsOnce(token)
         if let retry = retries[thread], retry.mayHoldLock, ProcessInspection.mayCreateFile(thread: thread) {
             engine.timers.schedule(at: (Engine.now + engine.bounds.lockwait).nanoseconds) { [self] in
@@ -56,7 +56,7 @@ extension RetryCoordinator {
         return nil
     }
 
-    /// Ends the wait of a retry: its GETATTR is answered, and the request comes again.
+    /// Ends the wait of a retry: answers its GETATTR, so that the kernel sends the request again.
     func answerGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.completeWait(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
@@ -65,7 +65,7 @@ extension RetryCoordinator {
         }
     }
 
-    /// Answers a GETATTR that may hold the directory's lock, though the wait goes on.
+    /// Answers a GETATTR for which the kernel may hold the directory's lock, although the wait of the retry goes on.
     private func releaseGetattr(of serial: UInt64, by thread: Int32, about id: NodeID) {
         guard let getattr = retries.release(serial, by: thread)?.take() else { return }
         parkedRequests.leave(getattr.token)
@@ -74,8 +74,10 @@ extension RetryCoordinator {
         }
     }
 
-    /// Runs `finish` if the request of a retry does not come again in time, and forgets the retry later. A thread that did not
-    /// run for so long, and then must wait, must not get ESTALE a second time.
+    /// Runs `finish` if the request of a retry does not come again in time, and forgets the retry some seconds later.
+    ///
+    /// Until then the retry is remembered as late, because its thread may not have run. If that thread's request must
+    /// wait, it must not be answered ESTALE a second time.
     func expire(_ serial: UInt64, of thread: Int32, then finish: @escaping @Sendable () -> Void) {
         let late = Engine.now + Self.retryExpected
         engine.timers.schedule(at: late.nanoseconds) { [self] in
@@ -87,7 +89,7 @@ extension RetryCoordinator {
         }
     }
 
-    /// Forgets a retry a moment later, because its request hardly comes again.
+    /// Forgets a retry a moment later, because its request will hardly come again.
     func forget(_ serial: UInt64, of thread: Int32) {
         engine.timers.schedule(at: (Engine.now + Self.lastLook).nanoseconds) { [self] in
             _ = retries.drop(serial, by: thread)

@@ -2,17 +2,19 @@
 import Glibc
 import LinuxSystem
 
-/// Ends all waits before the machine goes to sleep.
+/// Ends the waits of all requests before the machine goes to sleep.
 ///
-/// The kernel freezes all programs before it sleeps, and cannot freeze a program that waits for an answer of the daemon. After
-/// 20 s it gives up, and the machine stays awake. So logind is asked to delay the sleep, and announces it. Without logind there
-/// is no announcement.
+/// The kernel freezes all programs before the machine sleeps. It cannot freeze a program that waits for an answer of the
+/// daemon. After 20 s it gives up, and the machine stays awake. So the daemon asks logind to announce the sleep and to
+/// delay it. Without logind there is no announcement.
 struct SleepInhibitor: Sendable {
     /// The time until the next try, in seconds: logind may start later than the mount.
     private static let beforeNextTry: UInt32 = 60
-    /// How long the machine must stay awake, in microseconds, until the sleep counts as cancelled without a message.
+    /// How long the machine may stay awake after the announcement, in microseconds. After that the sleep counts as
+    /// cancelled.
     private static let longest: UInt64 = 60_000_000
-    /// How long waits may take to end, and the time between two checks, in nanoseconds. logind waits for 5 s by default.
+    /// How long the ends of waits may take, and the time between two checks, both in nanoseconds. logind waits for 5 s by
+    /// default.
     private static let (patience, interval): (UInt64, UInt32) = (3_000_000_000, 10_000_000)
 
     private let parkedRequests: ParkedRequests
@@ -25,7 +27,7 @@ struct SleepInhibitor: Sendable {
         self.log = log
     }
 
-    /// Blocks for ever, or until the library for logind turns out to be missing.
+    /// Waits for announcements and ends waits, for ever or until the library for logind turns out to be missing.
     func run() {
         while true {
             do throws(Errno) {
@@ -51,7 +53,8 @@ struct SleepInhibitor: Sendable {
         }
     }
 
-    /// Contents that are being preserved on the disk must be waited for.
+    /// Waits until no request waits any more, but no longer than `patience`. A request may wait until contents are
+    /// preserved on the disk.
     private func waitUntilNobodyWaits() {
         let end = MonotonicClock.nanoseconds + Self.patience
         while !parkedRequests.isEmpty, MonotonicClock.nanoseconds < end { usleep(Self.interval / 1000) }
