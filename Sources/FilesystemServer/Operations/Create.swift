@@ -5,7 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// New files, made with the identity of the caller.
+/// Creates new files, with the user and group of the caller.
 final class Create: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -53,8 +53,10 @@ final class Create: Sendable {
         }
     }
 
-    /// Makes only a new file: a file that appeared out of band was neither claimed nor checked for the caller. The kernel looks
-    /// that file up and opens it instead.
+    /// Makes a file only if the name is free.
+    ///
+    /// Another program may have made the file out of band. Then the daemon has not checked that the caller may open it,
+    /// and has no claim for it. The answer ESTALE makes the kernel look that file up and open it instead.
     private func makeFile(
         _ name: borrowing FileName, in directory: SharedDescriptor, flags: Int32, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -93,11 +95,12 @@ final class Create: Sendable {
     }
 }
 
-// Creates first and claims afterwards. The kernel holds the directory's lock, so no other program can find or claim the file in
-// between. Claims on its name were waited for.
+// The file is created first, and its claim is made afterwards. The kernel holds the directory's lock, so no other program
+// can find or claim the file in between. The request has already waited for earlier claims on the name.
 //
-// The new file is claimed, then the pending save of its name ends, then the claim on the name. In this order no waiter for the
-// name gets in between, and the name is not vacated again before the pending save has ended.
+// The claim on the file comes first, then the end of the name's pending save, then the end of the claim on the name. So
+// no program that waits for the name goes ahead in between, and the name is not missing again before the pending save has
+// ended.
 extension Create: NameOperation {
     struct Facts: NameFacts {
         let change: NameChange
@@ -108,7 +111,7 @@ extension Create: NameOperation {
     struct Outcome {
         fileprivate let file: NewFile
         let fill: FillOutcome?
-        /// Nil if the file needs no claim.
+        /// The engine's answer to the claim; nil if the file needs no claim.
         var admission: Engine.Admission?
     }
 
@@ -149,8 +152,8 @@ extension Create: NameOperation {
     func answer(_ outcome: Outcome, of facts: Facts, _ step: NameStep?, reply: consuming Reply) {
         let file = outcome.file
         guard case .waiting = outcome.admission else { return finishCreate(file, reply: reply) }
-        // The file was made out of band, and another claim is held. The kernel holds the directory's lock for this request, so
-        // the wait is short.
+        // Another program made the file out of band, and another claim is held. The kernel holds the directory's lock for
+        // this request, so the wait is short.
         engine.counters.parkedUnderLock.count()
         let parked = Parked(reply)
         engine.onDecision(file.handle.claim) { [self] _ in
@@ -159,7 +162,7 @@ extension Create: NameOperation {
                 finishCreate(file, reply: $0)
             }
         }
-        // A request that proceeded over another claim on the name has waited already.
+        // A request that went ahead of another claim on the name has waited already.
         let wait: TimeSpan = step?.isForced ?? false ? .zero : engine.bounds.lockwait
         engine.timers.schedule(at: (Engine.now + wait).nanoseconds) { [engine] in
             engine.force(file.handle.claim)
@@ -171,11 +174,11 @@ extension Create: NameOperation {
     func finish(_ scope: Void, _ facts: Facts) { ThreadIdentity.becomeDaemon() }
 }
 
-/// A file that was just made and is about to be open.
+/// A file that was just made, with the handle that is about to be opened.
 private final class NewFile: Sendable {
     let handle: Handle
     let change: NameChange
-    /// Whether it is not a step of a save.
+    /// Whether the file is new for presenters. False if it is the next file of a document that is being saved.
     let isNew: Bool
     let status: FileStatus
     private let file: Parked<OwnedDescriptor>

@@ -3,7 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Names, attributes, links.
+/// Answers lookups of names, and requests for attributes and link targets.
 final class Lookup: Sendable {
     let context: MountContext
     let tree: FileTree
@@ -72,31 +72,32 @@ final class Lookup: Sendable {
         } catch {
             let look = classifyLookup(at: name, in: directory, by: caller)
             if look == .traversal, error == .noEntry { abandonRetry(name.copy(), in: directory, by: thread) }
-            // A retried open ends here, unless the kernel's next lookup finds the name filled.
+            // If the lookup was part of a retried open, the open ends here, unless the kernel's next lookup finds a file.
             let isReturn =
                 error == .noEntry && !expectedRetries.expectsNone && coordinator.giveUpRetry(of: thread)
             if error == .noEntry, isReturn || look == .retry {
                 retries.noteMissingName(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
             }
-            // The kernel retries only once: if the name is vacated again meanwhile, the answer is ENOENT.
+            // The kernel retries a lookup only once. If the name is missing again in the meantime, the answer is ENOENT.
             guard error == .noEntry, look == .first, !isReturn else { return reply.fail(error) }
             guard saves.hasNoPendingSaves else {
                 return coordinator.answerMissing(name.copy(), in: directory, reply: reply)
             }
             guard context.namesChangeOnlyHere(directory) else { return reply.fail(error) }
-            // Only briefly: programs that had the source open before the mount can make the name out of band.
+            // The answer is valid for only 1 s. A program that had the source open before the mount can make the name out
+            // of band.
             reply.missing(valid: .brief)
         }
     }
 
-    /// Whether the file that a thread finds stays open until it is used, since the kernel would not look it up a third time
-    /// (D214).
+    /// Returns whether a found file must stay open until its thread uses it. The kernel would not look the file up a
+    /// third time (D214).
     private func mustStayAtHand(in directory: Node, for thread: Int32) -> Bool {
         if directory.isStaleBelow || expectedRetries[thread] != nil { return true }
         return !retries.isEmptyForLookups && retries.isRetrying(thread, at: Engine.now)
     }
 
-    /// The role of a lookup that was just made in the retries of its thread.
+    /// Returns the part that a lookup, which was just made, plays in the retries of its thread.
     private func classifyLookup(at name: borrowing FileName, in directory: Node, by caller: Caller)
         -> RetryTable.LookupRole
     {
@@ -104,7 +105,8 @@ final class Lookup: Sendable {
         return retries.classifyLookup(at: name.copy().bytes, in: directory.id, by: caller, at: Engine.now)
     }
 
-    /// Ends the retry of a request that was to make an existing name: the request comes back as another, or not at all.
+    /// Ends the retry of a request that was to make a name, because the name exists. The kernel sends another request
+    /// instead, or none.
     private func endCreateRetry(of name: NameBytes, in directory: Node, by caller: Caller) {
         let retry = retries.takeRetry(by: caller.thread) { retry in
             guard case .making(let change)? = retry.cause.request?.kind else { return false }
@@ -115,8 +117,10 @@ final class Lookup: Sendable {
         retries.noteRetryArrival(of: caller, at: Engine.now)
     }
 
-    /// Ends the claim of a retried request that finds nothing: the name it was to remove is gone, and no other claim should
-    /// wait for it. The kernel may look once more before it gives up, so the retry is forgotten a moment later.
+    /// Ends the claim of a retried request that was to remove a name, because the name is gone. No other claim should
+    /// wait for it.
+    ///
+    /// The kernel may look the name up once more before it gives up, so the retry is forgotten a moment later.
     private func abandonRetry(_ name: NameBytes, in directory: Node, by thread: Int32) {
         retries.expectRetrySoon(by: thread, at: Engine.now)
         guard let retry = retries[thread], let request = retry.cause.request,
@@ -126,7 +130,7 @@ final class Lookup: Sendable {
         coordinator.forget(retry.serial, of: thread)
     }
 
-    /// Answers with a node for a file that was found or made, and counts the lookup.
+    /// Answers a lookup with the node of the file that was found, and counts the lookup.
     private func introduce(
         _ status: FileStatus, as name: NameBytes, in directory: Node, keeping file: SharedDescriptor?,
         reply: consuming Reply
@@ -139,7 +143,7 @@ final class Lookup: Sendable {
         answer(node, status, attributes: attributeReplies.validity(of: node, to: thread), reply: reply)
     }
 
-    /// Answers with a node for which a further lookup was counted. Takes the lookup back if the caller is gone.
+    /// Answers with a node for which a lookup was just counted. If the caller is gone, takes the count back.
     func answer(_ node: Node, _ status: FileStatus, attributes: Validity, reply: consuming Reply) {
         let isKnown = reply.entry(
             node.id, generation: node.generation, shownAttributes.shown(status, of: node),
@@ -148,8 +152,9 @@ final class Lookup: Sendable {
         if !isKnown { nodes.forget(node.id, lookups: 1) }
     }
 
-    /// Corrects the name of a known node, if the lookup is still true. The kernel looks known names up without a lock, so a
-    /// rename may have come in between.
+    /// Corrects the name by which a node is known, if the node still has the name that the lookup found.
+    ///
+    /// The kernel looks known names up without a lock, so a rename may have come in between.
     private func correctName(
         of node: Node, foundAs name: NameBytes, in directory: Node, _ status: FileStatus
     ) {
@@ -164,7 +169,7 @@ final class Lookup: Sendable {
             if !isOtherLink { sourceWatcher?.noteFormerName(of: node, ifOther: name, in: directory) }
             node.setName(name, in: directory, isOneOfSeveral: isOtherLink)
         } catch {
-            // The name is gone.
+            // The name is gone by now.
             return
         }
     }
@@ -191,7 +196,8 @@ final class Lookup: Sendable {
         }
     }
 
-    /// The kernel sends this only without `default_permissions`, and the mount always has that option.
+    /// Checks the caller's rights. The kernel sends this request only to mounts without `default_permissions`, which this
+    /// mount always has.
     func checkAccess(to id: NodeID, mask: Int32, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         do throws(Errno) {

@@ -4,18 +4,19 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Files that the kernel asks for by a number it has forgotten. A program holds that number in a file handle
-/// (`name_to_handle_at(2)`), or an NFS client does.
+/// Finds files that the kernel asks for by a number, after the kernel has forgotten the file. A program or an NFS client
+/// holds such a number in a file handle (`name_to_handle_at(2)`).
 ///
-/// Files that lie outside the source, or in the daemon's own directory, are not found. The kernel below may know no name of a
-/// file; such a file is found, unless it belongs to the store.
+/// Files outside the source or in the store are not found. The kernel may know no name of a file in the source. Such a
+/// file is found, unless it belongs to the store.
 extension Lookup {
-    /// How often names may change during the walk to a file.
+    /// The most times that the walk to a file is repeated because names on its path have changed meanwhile.
     private static let longestChase = 16
 
-    /// The kernel looks up `.` to find a node again, and `..` to find its parent directory.
+    /// Answers a lookup of `.`, by which the kernel finds a node again, or of `..`, by which it finds the node's parent
+    /// directory.
     func lookUpByNumber(_ id: NodeID, asksForParent: Bool, reply: consuming Reply) {
-        // Finding a directory can require reading all directories above it.
+        // A worker does this, because the search for a directory may have to read all directories above it.
         let parked = Parked(reply)
         engine.workers.run { [self] in
             guard let reply = parked.take() else { return }
@@ -41,7 +42,8 @@ extension Lookup {
         }
     }
 
-    /// Counts a further lookup of the node with a number, and makes sure that it can be reached under any name.
+    /// Returns the node with a number, and counts a lookup of it. Makes sure that the node can be reached whatever its
+    /// name becomes.
     private func lookUpByNumber(_ id: NodeID) throws(Errno) -> Node {
         let node = try findNode(id)
         if node.isRoot || node.hasFileHandle { return node }
@@ -59,7 +61,7 @@ extension Lookup {
         guard let inode = NodeIDEncoding.inode(of: id.rawValue) else { throw .stale }
         let found = try nodes.root.budget.path(ofInode: inode)
         let status = try found.descriptor.status()
-        // The inode number may belong to another file now.
+        // The kernel below may have given the inode number to another file meanwhile.
         guard submounts.isOfSource(status), nodes.number(of: status) == id else { throw .stale }
         for _ in 0..<Self.longestChase {
             switch try place(of: found, status) {
@@ -77,10 +79,10 @@ extension Lookup {
         case unknown
     }
 
-    /// The place of a file, by its present name in the kernel below.
+    /// Returns the path of a file in the source, by its present name in the kernel.
     private func place(of found: SharedDescriptor, _ status: FileStatus) throws(Errno) -> FoundPlace {
         do throws(Errno) {
-            // The kernel shows this path for a file without a known name.
+            // The kernel shows the path `/` for a file if it knows no name of the file.
             let isNameless = try found.descriptor.currentPath() == [UInt8(ascii: "/")]
             if isNameless, !status.isDirectory { return .unknown }
             if let names = try tree.names(of: found.descriptor), !names.isEmpty { return .names(names) }
@@ -88,13 +90,13 @@ extension Lookup {
             guard error.rawValue == ENAMETOOLONG, !status.isDirectory else { throw error }
             return .unknown
         }
-        // Another of its names may be in the source.
+        // Another name of the file may be in the source.
         return status.linkCount > 1 && !status.isDirectory ? .unknown : .outside
     }
 
-    /// Walks down to a file. The directories on the path stay known as long as the file is known.
+    /// Walks from the root down to a file. The directories on the path stay known as long as the file is known.
     ///
-    /// Returns nil if the file is not there any more.
+    /// Returns nil if the file is no longer at that path.
     private func descend(_ names: [NameBytes], to key: FileKey) throws(Errno) -> Node? {
         var above: [Node] = []
         defer { for directory in above { nodes.forget(directory.id, lookups: 1) } }
@@ -107,7 +109,7 @@ extension Lookup {
                 let node = nodes.introduce(
                     status, as: name, in: directory, isLocked: false, keeping: isLast ? above : [])
                 above.append(node)
-                // A rename may have come between the lookup and this step.
+                // A rename may have come between the status query and this step.
                 guard FileKey(try directory.status(of: name)) == node.key else { return nil }
                 tree.correctName(of: node, to: name, in: directory, status)
             }

@@ -5,10 +5,10 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// New directories, links and nodes, made with the identity of the caller.
+/// Makes directories, links and special files, with the identity of the caller.
 ///
-/// They need no claim, because no program uses a node that does not exist. There are two exceptions: names that a program waits
-/// for, and packages, which their users see as a single file.
+/// This needs no claim, because no program uses an item that does not exist. There are two exceptions: a name at which a
+/// document waits for a file, and a name in a package, which its users see as a single document.
 final class MakeNode: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -46,7 +46,7 @@ final class MakeNode: Sendable {
     func makeNode(
         _ name: borrowing FileName, in parent: NodeID, mode: UInt32, device: UInt64, reply: consuming Reply
     ) {
-        // The kernel does not retry the creation of a socket.
+        // The kernel does not retry bind(2), which creates a socket, after ESTALE.
         make(name, in: parent, canRetry: mode & S_IFMT != S_IFSOCK, reply: reply) {
             (directory, name) throws(Errno) in
             try directory.makeNode(name, mode: mode, device: device)
@@ -63,7 +63,7 @@ final class MakeNode: Sendable {
         _ name: borrowing FileName, in parent: NodeID, to target: UnsafePointer<CChar>,
         reply: consuming Reply
     ) {
-        // Includes the terminating zero. The request may wait longer than its bytes are valid.
+        // The bytes are copied, with the zero at the end, because the request may wait longer than they are valid.
         let target = Array(UnsafeBufferPointer(start: target, count: strlen(target) + 1))
         make(name, in: parent, reply: reply) { (directory, name) throws(Errno) in
             try directory.makeSymbolicLink(name, to: target)
@@ -76,7 +76,7 @@ final class MakeNode: Sendable {
         do throws(Errno) { file = try node.descriptor() } catch {
             return coordinator.failWithRetry(reply, error)
         }
-        // A log or a database keeps its class under a second name.
+        // Only a helper file may become a document under a second name. A log or a database keeps its item class.
         if node.itemClass == .private, let directory = nodes[parent] {
             identity.claimForWriters(
                 of: node, named: NameChange(name.copy(), in: directory, caller: reply.caller))

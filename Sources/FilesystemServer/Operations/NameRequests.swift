@@ -6,9 +6,9 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Takes the steps of requests that change names (``NameOperation``).
+/// Carries out requests that change names, step by step (``NameOperation``).
 final class NameRequests: Sendable {
-    /// Makes files as the requester, if the current thread cannot.
+    /// Makes files with the identity of the requester, if the current thread cannot.
     let makers: WorkerPool
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -34,12 +34,13 @@ final class NameRequests: Sendable {
         places = tree.places
         documents = events.documents
         makers = try WorkerPool(threads: 1) { [engine = context.engine] in
-            // Without this the thread makes no files; it never makes them as another user.
+            // If this fails, the thread makes no files. It never makes them as another user.
             do { try ThreadIdentity.prepare() } catch { engine.log("a thread cannot make files: \(error)") }
         }
     }
 
-    /// Takes the steps of a request, in the order of ``NameOperation``. `resolve` reads what the names lead to.
+    /// Carries out a request, in the order of steps that ``NameOperation`` lists. `resolve` finds the files of the
+    /// request's names.
     func run<Operation: NameOperation>(
         _ operation: Operation, _ kind: ClaimedRequest.Kind, mayRetry: Bool = true, reply: consuming Reply,
         resolve: () throws(Errno) -> Operation.Facts
@@ -63,7 +64,7 @@ final class NameRequests: Sendable {
             return carryOut(operation, facts, nil, reply: reply)
         }
         let save = request.save
-        // A retried request uses the claim it made before ESTALE.
+        // A retried request uses the claim that was made before ESTALE.
         coordinator.coordinate(request, after: former, reply: reply) { [self] request, grant, reply in
             let step = NameStep(claim: request.claim, isForced: grant.basis == .proceeded, save: save)
             if Operation.makesFile {
@@ -78,7 +79,7 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Answers ESTALE if the directory of a name was renamed out of band.
+    /// Answers ESTALE if the directory of one of the names was renamed out of band. Otherwise returns the reply.
     private func retryIfStale(
         _ kind: ClaimedRequest.Kind, _ caller: Caller, unless isFinal: Bool, _ reply: consuming Reply
     ) -> Reply? {
@@ -96,7 +97,7 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Takes a step that is granted, or that needs no claim.
+    /// Carries out a request that is granted, or that needs no claim.
     private func carryOut<Operation: NameOperation>(
         _ operation: Operation, _ facts: Operation.Facts, _ step: NameStep?, reply: consuming Reply
     ) {
@@ -114,10 +115,11 @@ final class NameRequests: Sendable {
         operation.answer(outcome, of: facts, step, reply: reply)
     }
 
-    /// The request for a new name; nil if no program waits for it.
+    /// Returns the claim of a request that makes a new name. Returns nil if no program waits for the name or uses a
+    /// package around it.
     ///
-    /// The kernel retries a request that was answered ESTALE, and may then find something else under the name. So its claim
-    /// ends when it is granted. The retried request makes its step under a new claim, which is granted at once.
+    /// If the request is answered ESTALE, the kernel retries it and may then find another file under the name. So the
+    /// claim ends as soon as it is granted. The retry makes a new claim, which is granted at once.
     func lockRequest(for change: NameChange) -> ClaimedRequest? {
         guard let part = awaitedNamePart(by: change) ?? changeOfPackage(by: change) else { return nil }
         return ClaimedRequest(
@@ -125,9 +127,9 @@ final class NameRequests: Sendable {
             processes: processes)
     }
 
-    /// The claim for a name under which a program awaits or already has a document.
+    /// Returns the claim for a new name at which a document waits for a file. Returns nil if no document waits there.
     ///
-    /// Its presenters are asked only to admit a writer: a missing document cannot be deleted.
+    /// The document's presenters are asked only to let a writer in: a missing document cannot be deleted.
     func awaitedNamePart(by change: NameChange) -> ClaimRequest.Part? {
         guard engine.hasAwareClients, let document = documents.awaiting(change.name, in: change.directory)
         else {
@@ -136,7 +138,8 @@ final class NameRequests: Sendable {
         return ClaimRequest.Part(document, AccessTable.filling, at: places.place(in: change.directory))
     }
 
-    /// The claim for a new name in a package that another program may use as a whole.
+    /// Returns the claim for a new name in a package, which another program may use as a whole. Returns nil outside
+    /// packages.
     func changeOfPackage(by change: NameChange) -> ClaimRequest.Part? {
         guard places.isInPackage(change.directory), !change.isPrivate else { return nil }
         let directory = change.directory
@@ -144,8 +147,10 @@ final class NameRequests: Sendable {
             directory.item, AccessTable.makingInPackage, at: places.place(of: directory))
     }
 
-    /// A request that waited under a lock continues on the thread that decided it. That thread may be unable to make files with
-    /// another identity.
+    /// Runs `step` on a thread that can make files with another identity.
+    ///
+    /// A request that has waited goes on with the thread that decided about its claim. That thread may be unable to do
+    /// so.
     private func asRequester(
         under claim: ClaimID, in directory: Node, _ reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
@@ -167,8 +172,9 @@ final class NameRequests: Sendable {
         ThreadIdentity.become(user: caller.user, group: caller.group, umask: caller.umask)
     }
 
-    /// Preserves the contents that a step would destroy: those of a file that others write to, or that its presenters did not
-    /// relinquish. Then takes the step, and ends its claim unless the step did.
+    /// Preserves the contents that a step would destroy, takes the step, and then ends its claim unless the step did.
+    ///
+    /// The contents are those of a file to which other programs write, or that its presenters did not relinquish.
     private func preserve(
         _ files: EndangeredFiles, _ request: ClaimedRequest, _ grant: Grant, reply: consuming Reply,
         then step: @escaping @Sendable (consuming Reply) -> Void
@@ -181,7 +187,7 @@ final class NameRequests: Sendable {
         let lost = node.flatMap { $0.kind == S_IFREG && isLost ? $0 : nil }
         let aside = others.filter { node in
             guard node.kind == S_IFREG else { return false }
-            // Of two exchanged files one may be the new contents, which no other program uses.
+            // Of two exchanged files, one may have the new contents of a document, and no other program uses it.
             let isShown = others.count < 2 || request.isInPackage || engine.isPresented(node.item)
             return (isUnanswered && isShown) || strangers(writingTo: node, passedBy: request, grant).hasUnseen
         }
@@ -194,8 +200,8 @@ final class NameRequests: Sendable {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // Contents that a presenter did not relinquish are lost even without a writer. Contents written in an unfinished
-            // access are lost, too, because their writer is unknown.
+            // The version must stay if a presenter did not relinquish the file, even without a writer. It must stay, too,
+            // if an access without a handle is unfinished, because its writers are unknown.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(
@@ -206,14 +212,17 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// The writers of other programs that a granted name change preempts. The flag says whether it also preempts an access
-    /// without a handle, in which other programs' handles may write (G5).
+    /// Returns the handles of other programs that may write to a file, if a granted name change went ahead of their
+    /// claims.
+    ///
+    /// `hasUnseen`: whether the grant also preempts an access without a handle, so that other programs' handles may write
+    /// (G5).
     private func strangers(
         writingTo node: Node?, passedBy request: ClaimedRequest, _ grant: Grant
     ) -> (writers: [Handle], hasUnseen: Bool) {
         guard let node else { return ([], false) }
         let unclaimed = writersWithoutTurns(on: node)
-        // Writers of a renamed file continue with it.
+        // A writer to another file, which is only renamed, goes on writing to that file.
         let listed = grant.preempted.compactMap { engine.claimant(of: $0.claim) }
             .filter { ($0 as? Handle)?.node ?? node === node }
         let met = grant.preemptsMore ? listed.filter { !($0 is Handle) } + handles.writers(on: node) : listed
@@ -227,8 +236,10 @@ final class NameRequests: Sendable {
         )
     }
 
-    /// Writers without coordination (``Handle/writesUncoordinated``), if the file is about to lose its last name. The programs
-    /// of PostgreSQL are left out, since they remove each other's files.
+    /// Returns the writers of a file that take no turns (``Handle/writesUncoordinated``), if the file is about to lose
+    /// its last name.
+    ///
+    /// The files of PostgreSQL are left out, because its programs remove each other's files.
     private func writersWithoutTurns(on node: Node) -> [Handle] {
         guard node.isOpen else { return [] }
         let writers = handles.writers(on: node).filter(\.writesUncoordinated)
@@ -240,7 +251,8 @@ final class NameRequests: Sendable {
         }
     }
 
-    /// Preserves a file that others write to. A writer that was closed meanwhile is checked again for written data.
+    /// Preserves a file to which other programs write. If a writer has closed the file meanwhile, the daemon checks again
+    /// whether it has written.
     private func preserveFile(
         _ node: Node, for writers: [Handle], mustStay: Bool, because cause: PreservationCause,
         by subject: any JournalSubject
@@ -248,7 +260,7 @@ final class NameRequests: Sendable {
         let others = handles.writers(on: node).filter { handle in !writers.contains { $0 === handle } }
         preserver.preserveFile(
             node, for: writers, and: others, mustStay: mustStay, because: cause, by: subject)
-        // Not by the handle table, which lacks a handle that is being opened.
+        // The handles themselves show whether they are closed. The handle table lacks a handle that is being opened.
         for writer in writers + others where writer.isClosed {
             preserver.releaseFiles(of: writer)
         }
@@ -256,7 +268,7 @@ final class NameRequests: Sendable {
 }
 
 extension Claimant {
-    /// Whether one of its accesses writes to a path or to a directory above it.
+    /// Returns whether one of the claimant's accesses may write to a path or to a directory above it.
     fileprivate func mayWrite(_ path: [UInt8]) -> Bool {
         intents.contains { intent in
             guard intent.access.isWrite else { return false }

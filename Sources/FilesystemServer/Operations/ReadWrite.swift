@@ -5,10 +5,11 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The data of files that the kernel does not move itself, and operations that it never performs itself.
+/// Moves the data of files that the kernel does not move itself, and carries out operations that it never carries out
+/// itself.
 ///
-/// They may block, so they run on the workers; only cached data is read at once. Requests for the same bytes are carried out in
-/// the order of their arrival (``DataOrder``).
+/// These operations may block, so workers carry them out. Only a read of cached data is answered at once. Requests for
+/// the same bytes are carried out in the order of their arrival (``DataOrder``).
 final class ReadWrite: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -68,7 +69,8 @@ final class ReadWrite: Sendable {
         guard let handle = handles[range.handle] else { return reply.fail(.badDescriptor) }
         let caller = reply.caller
         saveLifecycle.noteSaveActivity(by: caller.thread)
-        // The file position proves nothing: this write may end just there.
+        // Notes the request, because an equal file offset does not show that nothing was written: this write may end at
+        // just that offset.
         handle.noteWriteRequest()
         let copy = Array(bytes)
         let request = DataRequest(
@@ -94,8 +96,10 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// Preserves the data that others appended, before the first write that does not go to the end of the file. The handle was
-    /// granted beside others because it only appends, but its program may end that by fcntl(2).
+    /// Preserves the data that others appended, before the handle's first write that does not go to the end of the file.
+    ///
+    /// The handle's claim was granted beside others because the handle only appends. But its program may end that by
+    /// fcntl(2).
     private func preserveAppended(before range: FileRange, by handle: Handle) {
         guard handle.onlyAppends, !range.isAtEnd, !range.isFromMapping, handle.hasClaim,
             handle.node.isOpen(besides: 1)
@@ -120,8 +124,9 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// close(2) is answered when the writer's contents are preserved. For a file system that may be remote, the answer reports
-    /// errors of delayed writes.
+    /// Answers close(2) when the contents that the writer leaves are preserved.
+    ///
+    /// If the file system may be remote, the answer also reports errors of delayed writes.
     func flush(_ handle: HandleID, reply: consuming Reply) {
         guard let handle = handles[handle], handle.mayWrite else { return reply.succeed() }
         let thread = reply.caller.thread
@@ -130,7 +135,7 @@ final class ReadWrite: Sendable {
             guard let reply = parked.take() else { return }
             guard handle.hasErrorsAtClose else { return reply.succeed() }
             answer(reply, about: handle, for: .syncing) { () throws(Errno) in
-                // A descriptor that was dropped has been flushed before.
+                // If the handle's descriptor was closed before, it was flushed then.
                 if let file = handle.file { try file.file.flush() }
                 if let owed = handle.takeOwedError() { throw owed }
                 return { (reply: consuming Reply) in reply.succeed() }
@@ -138,8 +143,10 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// A write error is reported once to each handle, by descriptors that were open then. With passthrough, a handle opens its
-    /// descriptor only when needed, and would never receive the error.
+    /// Stores a write error for all other handles of the file.
+    ///
+    /// The kernel reports a write error once to each descriptor that was open then. With passthrough, a handle opens its
+    /// descriptor only when it needs it, and would never get the error.
     private func oweOthers(_ error: Errno, than handle: Handle) {
         for other in handles.all(on: handle.node) where other !== handle { other.owe(error) }
     }
@@ -161,8 +168,8 @@ final class ReadWrite: Sendable {
         guard let from = handles[range.handle], let to = handles[target.handle] else {
             return reply.fail(.badDescriptor)
         }
-        // At the answer the kernel drops the target's pages, together with data that was stored to them meanwhile. With this
-        // error it copies through those pages instead (D138).
+        // At a successful answer the kernel drops the target's pages, with data that programs have stored to them
+        // meanwhile. After this error the kernel copies the data through these pages itself (D138).
         if handles.writers(on: to.node).contains(where: \.mayHoldDirtyPages) {
             return reply.fail(.unsupported)
         }
@@ -174,7 +181,8 @@ final class ReadWrite: Sendable {
             let count = try source.file.copyRange(
                 at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
             try data.stripPrivileges(of: to.node, writtenBy: caller)
-            // The kernel knows that the target has changed, but not that the source was read.
+            // The kernel knows that the target has changed. It does not know that the source was read, which changes its
+            // access time.
             connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }
         }
@@ -189,12 +197,14 @@ final class ReadWrite: Sendable {
         }
     }
 
-    /// Acts as the caller: some file systems reserve space for root, and other users' writes must not use it.
+    /// Gives the thread the caller's user and group. Some file systems reserve space for root, which other users' writes
+    /// must not use.
     private func useRoom(of caller: Caller) { ThreadIdentity.become(user: caller.user, group: caller.group) }
 
-    /// Runs a closure that may block on a worker, in the order of its ticket, and answers with its result or its error.
+    /// Runs `body`, which may block, on a worker, when its ticket is first in order. Answers the request with the result
+    /// or the error.
     ///
-    /// Work that waits for a disk has its own threads, so that a slow disk does not block readers of cached data.
+    /// Work that waits for a disk has threads of its own, so that a slow disk does not delay reads of cached data.
     private func answer(
         _ reply: consuming Reply, about handle: Handle, for purpose: WorkerPools.WorkKind = .work,
         in ticket: DataOrder.DataTicket? = nil,
@@ -217,18 +227,18 @@ final class ReadWrite: Sendable {
         if let ticket { handles.dataOrder.whenFirst(ticket, carryOut) } else { carryOut() }
     }
 
-    /// How long an answer may wait until the kernel has dropped pages, in nanoseconds: for a page that waits for the answer
-    /// itself, and for other pages.
+    /// The longest waits for the kernel to drop pages before an answer, in nanoseconds. The first is for the last page of
+    /// a write, which may itself wait for the answer. The second is for other pages.
     private static let (longestForLast, longestForOthers): (UInt64, UInt64) = (10_000_000, 250_000_000)
 
     private static let pageSize = Int64(sysconf(Int32(_SC_PAGESIZE)))
 
-    /// Answers a request that was carried out, and starts the requests that waited for it. A READ is answered first. A WRITE is
-    /// answered afterwards, since the kernel first drops pages that it may have read too early (D137).
+    /// Answers a request that was carried out, and starts the requests that waited for it. A READ is answered first. A
+    /// WRITE is answered afterwards, because the kernel first drops pages that it may have read too early (D137).
     ///
-    /// To drop a page the kernel waits until the page is unlocked. A READ that may be too early was answered already. The last
-    /// page of the WRITE itself stays locked until the answer, if the kernel does not have all of it. So the answer waits for
-    /// that page only briefly.
+    /// To drop a page, the kernel waits until the page is unlocked. A READ that locks such a page was already answered.
+    /// But the last page of the WRITE stays locked until the answer, if the kernel does not have all of the page. So the
+    /// answer waits for that page only briefly.
     private func end(_ ticket: DataOrder.DataTicket?, of node: Node, answering answer: @escaping () -> Void) {
         guard let ticket else { return answer() }
         guard ticket.request.kind != .reading else {
@@ -254,7 +264,7 @@ final class ReadWrite: Sendable {
     }
 }
 
-/// Runs a closure on the first of two threads that call it.
+/// Runs a closure once, on the first thread that calls ``run()``.
 private final class Once: @unchecked Sendable {
     // @unchecked: the one thread that has changed `isDone` runs the body.
     private let isDone = Atomic(false)
@@ -268,7 +278,7 @@ private final class Once: @unchecked Sendable {
 }
 
 extension FileRange {
-    /// The bytes of the range; data that is appended may go beyond them, so its range has no end.
+    /// The bytes of the range. The range of appended data has no end, because the data may go beyond it.
     fileprivate var bytes: Range<Int64> {
         let (end, isBeyond) = offset.addingReportingOverflow(max(length, 0))
         return max(offset, 0)..<max(offset, 0, isAtEnd || isBeyond ? .max : end)

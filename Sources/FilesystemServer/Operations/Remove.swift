@@ -4,9 +4,9 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// `unlink(2)` and `rmdir(2)`.
+/// Carries out unlink(2) and rmdir(2).
 ///
-/// Neither waits for a handle: an open file stays as it is for its handles.
+/// Neither waits for open handles, because the contents of an open file stay for its handles.
 final class Remove: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -54,30 +54,30 @@ final class Remove: Sendable {
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         nameRequests.run(self, .removing(change), reply: reply) { () throws(Errno) in
-            // Entries of the directory were deleted first.
+            // The entries of the directory were deleted before. Their deferred events come first.
             if isDirectory { events.submitDeferredDeletions(in: directory, name) }
             let status = try directory.descriptor().descriptor.status(of: name)
             return RemovalFacts(change, nodes[FileKey(status)], status, isDirectory: isDirectory)
         }
     }
 
-    /// Whether a name is removed under which another program may know a document.
+    /// Returns whether another program may know a document by the name that is to be removed.
     private func isRemovalOfDocument(
         _ change: NameChange, _ node: Node, _ status: FileStatus, isDirectory: Bool
     ) -> Bool {
-        // An empty directory may have presenters or users of names that are missing in it. A directory with entries cannot be
-        // removed.
+        // An empty directory may have presenters or users of names that are missing in it. rmdir(2) cannot remove a
+        // directory with entries.
         if status.isDirectory { return isDirectory && engine.hasAwareClients && node.isEmptyDirectory }
         guard status.isRegularFile else { return false }
         guard engine.hasAwareClients else { return true }
-        // Swap, lock and backup files are not documents, and no presenter is asked about them. But a backup may be the former
-        // document, to which a program still writes.
+        // No presenter is asked about a helper file, such as a swap, lock or backup file. But a backup may be the
+        // document's former file, to which a program still writes.
         if change.isPrivate {
             return node.itemClass != .database && node.isOpen
         }
         let isPresented = engine.isPresented(node.item)
         if node.itemClass == .database { return isPresented }
-        // The contents stay under another name, and presenters know the file by one of its names.
+        // If the file has another name, its contents stay. Presenters know the file by one of its names.
         return status.linkCount == 1 || (isPresented && node.isCalled(change.name, in: change.directory))
     }
 
@@ -128,7 +128,7 @@ extension Remove: NameOperation {
         let directory = change.directory
         let save = former?.save(of: node) ?? assessSave(ofUnlinking: change, node, status)
         let isAskedLater = save?.consultation == .afterwards
-        // Presenters of directories above may not know yet that this name exists.
+        // The place has the removed name, because presenters of directories above may not know of the name yet.
         let place =
             engine.hasAwareClients ? places.place(change.name, in: directory) : places.place(in: directory)
         let part = ClaimRequest.Part(
@@ -144,7 +144,7 @@ extension Remove: NameOperation {
         EndangeredFiles(replaced: facts.node)
     }
 
-    /// Returns whether the name is vacated in the middle of a save.
+    /// Begins the removal. Returns whether the name goes missing in the middle of a save.
     func begin(_ facts: RemovalFacts, _ step: NameStep?) -> Bool {
         sourceWatch.noteOwn(facts.change.name, in: facts.change.directory)
         let isVacating = step?.save?.evidence != nil
@@ -180,21 +180,23 @@ extension Remove: NameOperation {
         } else if isKnown {
             identity.loseDocument(of: node, called: change, under: step?.claim)
         } else {
-            // The document still has its name; presenters of the directory receive the event for the other name.
+            // The document still has the name by which presenters know it. Presenters of the directory get the event for
+            // the removed name.
             events.noteNames(of: node)
             events.noteDeletion(ofUnknown: change)
         }
     }
 
-    /// Without aware clients no program can reach a file without a name, so the answer comes first (D96).
+    /// Returns whether the claim ends before the answer. Without clients of the control socket, no program can reach a
+    /// file without a name, so the answer comes first (D96).
     func endsClaimBeforeAnswer(_ facts: RemovalFacts) -> Bool {
         engine.hasAwareClients || facts.status.linkCount > 1
     }
 
     func answer(_ outcome: Void, of facts: RemovalFacts, _ step: NameStep?, reply: consuming Reply) {
         reply.succeed()
-        // Closing the backing file frees its blocks, which takes longest of all. Close it now, after the answer, and not when
-        // the kernel forgets the file.
+        // The backing file is closed now, after the answer, and not when the kernel forgets the file. Closing it frees
+        // the blocks, which takes longest of all.
         if facts.status.linkCount <= 1 { facts.node?.closeBackingIfUnused() }
     }
 
@@ -205,7 +207,7 @@ extension Remove: NameOperation {
 
 /// A name that is about to be removed, with its node and status.
 ///
-/// A class, because it is passed on often, and a struct of this size is copied each time.
+/// It is a class, because a struct of this size would be copied at each call.
 final class RemovalFacts: NameFacts {
     let change: NameChange
     let node: Node?

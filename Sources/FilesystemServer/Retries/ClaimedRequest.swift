@@ -69,7 +69,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
         }
     }
     func identify() -> Party { processes.party(ofThread: thread, notAfter: made) }
-    /// Never called, because the holder of a request's claim is not observed: the claim soon ends by itself.
+    /// Never called: the claim ends with its request, so the daemon does not observe the holder of the claim.
     func observe() -> Observation { .emptied }
 
     var attribution: Attribution {

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A file with a known maker.
+/// A file that a known process has made, its maker.
 struct CreatedFile: Sendable {
     let node: NodeNumber
     var directory: NodeNumber
     var name: [UInt8]
     let saver: SavingProcess
-    /// When it was made, closed by a writer, or renamed.
+    /// The time at which the file was last made, renamed, or closed by a writer.
     var used: Instant
-    /// Whether its maker has ended.
+    /// Whether the maker has ended.
     var isMakerGone = false
 
-    /// Whether the file may be part of a save by this process.
+    /// Returns whether the file may be part of a save by a process.
     ///
-    /// Age does not matter while the maker lives: a swap file stays for the whole session. Afterwards only a sibling
-    /// can finish the save, and soon.
+    /// The age of the file does not matter while the maker lives: a swap file stays for the whole session of an editor.
+    /// After the maker's end, only a sibling of the maker can finish the save, and only soon.
     func isEvidence(for other: SavingProcess, at now: Instant) -> Bool {
         guard saver.isSameSave(as: other) else { return false }
         return !isMakerGone || isFresh(at: now)
     }
 
-    /// Does the same for a given document. A temporary file's name may fit any document in the directory, and many
-    /// programs keep such a file for long. So it must be fresh or name the document.
+    /// Returns whether the file may be part of a save of a given document by a process.
+    ///
+    /// The name of a temporary file may fit any document in the directory, and many programs leave such a file there for
+    /// long. So the file must be new, or its name must contain the document's name.
     func isEvidence(ofSaving document: [UInt8], by other: SavingProcess, at now: Instant) -> Bool {
         guard isEvidence(for: other, at: now) else { return false }
         return isFresh(at: now) || HelperFileName.documentsSaved(by: name).contains(document)
@@ -31,10 +33,10 @@ struct CreatedFile: Sendable {
     private func isFresh(at now: Instant) -> Bool { now.since(used) <= SaveLimits.siblingGrace }
 }
 
-/// The temp and swap files of one directory, by the documents that their names point to.
+/// The temporary files and swap files of one directory, by the documents that their names contain.
 ///
-/// An index and not a search, because a program may make and unlink thousands of files in one directory. Each of them
-/// must not be compared with all others.
+/// There is an index because a program may make and unlink thousands of files in one directory. A search would compare
+/// each new file with all others.
 private struct HelperFiles: Sendable {
     private var byDocument: [[UInt8]: [NodeNumber]] = [:]
     private var ofAnyDocument: [NodeNumber] = []
@@ -59,12 +61,12 @@ private struct HelperFiles: Sendable {
     func nodes(for document: [UInt8]) -> [NodeNumber] { (byDocument[document] ?? []) + ofAnyDocument }
 }
 
-/// The files with known makers; above the limit the oldest is forgotten.
+/// The files with known makers. Above the limit the oldest file is forgotten.
 struct CreatedFiles: Sendable {
     private var files: [NodeNumber: CreatedFile] = [:]
     private var directories: [NodeNumber: HelperFiles] = [:]
     private var makers: [ProcessID: Set<NodeNumber>] = [:]
-    /// Oldest first from `head` on; files that are gone are skipped.
+    /// The files in the order in which they were made, from the index `head` on. Files that are gone are skipped.
     private var order: [NodeNumber] = []
     private var head = 0
 
@@ -72,7 +74,7 @@ struct CreatedFiles: Sendable {
 
     subscript(node: NodeNumber) -> CreatedFile? { files[node] }
 
-    /// The remembered files that may hold unsaved or next contents of a document.
+    /// Returns the remembered files that may have the unsaved or next contents of a document.
     func helperFiles(of document: [UInt8], in directory: NodeNumber) -> some Sequence<CreatedFile> {
         (directories[directory]?.nodes(for: document) ?? []).lazy.compactMap { files[$0] }
     }
@@ -119,7 +121,8 @@ struct CreatedFiles: Sendable {
         if directories[file.directory]?.isEmpty == true { directories[file.directory] = nil }
     }
 
-    /// Removes the numbers of files that are gone, which would otherwise pile up behind one swap file that stays.
+    /// Removes the numbers of files that are gone from `order`. Otherwise they would pile up behind a swap file that
+    /// stays.
     private mutating func compact() {
         guard order.count > 2 * SaveLimits.rememberedFiles else { return }
         order = order[head...].filter { files[$0] != nil }

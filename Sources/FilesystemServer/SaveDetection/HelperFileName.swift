@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The meaning of a name that belongs to a program's helper file and not to a document.
+/// The meaning of the name of a program's helper file, which is no document.
 package struct HelperFileName: Hashable, Sendable {
     package enum Kind: Hashable, Sendable, CaseIterable {
-        /// Unsaved text, held by an editor for the whole session.
+        /// A file with unsaved text that an editor has open as long as it edits the document.
         case swap
-        /// Marks that a program has the document open.
+        /// A file that shows other programs that a program has the document open.
         case lock
-        /// The next contents of a document, before they take its name.
+        /// A file with the next contents of a document, before the file gets the document's name.
         case temp
-        /// The former contents of a document.
+        /// A file with the former contents of a document.
         case backup
     }
 
-    /// How much a name proves by itself.
+    /// How far a name alone shows that a file is a helper file.
     package enum Certainty: Int, Hashable, Comparable, Sendable {
-        /// Counts as evidence beside a document of that name, and makes no file private: `D.r3Fq0a`.
+        /// The name counts only in the same directory as a document of the matching name, as evidence of a save. It makes
+        /// no file a helper file. For example: `D.r3Fq0a`.
         case besideDocument
-        /// People use such names too: private only while its maker lives and no other program has opened it.
+        /// People also give such names to documents. The file is a helper file only while its maker lives and no other
+        /// program has opened it.
         case whileMakerLives
-        /// The name alone marks a helper file: no document has a name of this form.
+        /// The name alone shows a helper file, because no document has a name of this form.
         case alone
 
         package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
     }
 
-    /// The kind of directory, if it changes the meaning of a name.
+    /// The kind of directory that a name is in. It may change the meaning of the name.
     package enum DirectoryKind: Hashable, Sendable {
         case ordinary
-        /// Anywhere below a directory named `.git`.
+        /// A directory with the name `.git`, or any directory below it.
         case gitDirectory
     }
 
@@ -37,9 +39,9 @@ package struct HelperFileName: Hashable, Sendable {
 
     package var isAmbiguous: Bool { certainty != .alone }
 
-    /// Reads a name by the row with the strongest certainty; nil if it is an ordinary name.
+    /// Finds the meaning of a name, from the row with the strongest certainty. Returns nil for an ordinary name.
     ///
-    /// Names that have a meaning only beside their document (`certainty` `.besideDocument`) are ordinary here.
+    /// A name that has a meaning only beside its document (`.besideDocument`) counts as an ordinary name here.
     package init?(of name: [UInt8], in place: DirectoryKind = .ordinary) {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) {
             self.init(kind: .lock, certainty: .alone)
@@ -52,7 +54,8 @@ package struct HelperFileName: Hashable, Sendable {
         }
     }
 
-    /// Whether no document has such a name. Each open asks this, so the ambiguous rows are left out.
+    /// Returns whether the name alone shows a helper file. Each open calls this, so the rows of names that people also
+    /// use are left out.
     package static func isUnambiguous(_ name: [UInt8], in place: DirectoryKind = .ordinary) -> Bool {
         if place == .gitDirectory, NamePattern.gitLock.matches(name) || NamePattern.gitTemp.matches(name) {
             return true
@@ -65,22 +68,24 @@ package struct HelperFileName: Hashable, Sendable {
         self.certainty = certainty
     }
 
-    /// The documents that a helper file of this name may belong to; empty if the name does not say.
+    /// Returns the names of the documents to which a helper file of this name may belong. Returns none if the name
+    /// contains no document's name.
     package static func documents(for name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: helperFileNames)
     }
 
-    /// Whether a program that renames `document` to `name` makes a backup.
+    /// Returns whether a program makes a backup when it renames `document` to `name`.
     package static func isBackupName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         backupNames.hasRow(for: name, of: document)
     }
 
-    /// The documents of which a file of this name may hold unsaved or next contents.
+    /// Returns the names of the documents of which a file of this name may have unsaved or next contents.
     package static func documentsSaved(by name: [UInt8]) -> [[UInt8]] {
         documents(for: name, accordingTo: contentNames)
     }
 
-    /// Whether a file of this name may hold the contents of any document.
+    /// Returns whether a file of this name may have the contents of any document, because the name contains no document's
+    /// name.
     package static func isAnonymousTemp(_ name: [UInt8]) -> Bool {
         contentNames.contains { !$0.pattern.namesDocument && $0.pattern.matches(name) }
     }
@@ -96,12 +101,12 @@ package struct HelperFileName: Hashable, Sendable {
     }
 }
 
-// Log rotation, which looks like a save.
+// Log rotation has the steps of a save, but is none.
 extension HelperFileName {
-    /// Whether `name` is the name that log rotation gives to `document`.
+    /// Returns whether `name` is the name that log rotation gives to the log `document`.
     ///
-    /// Rotation has the steps of a save: the same process renames the file away and makes it again within a
-    /// millisecond. But it is a move and a new file.
+    /// In a rotation, as in a save, the same process renames a file away and makes the file again within a millisecond.
+    /// But a rotation is a move of the old file, and the making of a new file.
     package static func isRotatedLogName(_ name: [UInt8], of document: [UInt8]) -> Bool {
         guard name.count > document.count + 1, name.starts(with: document) else { return false }
         let separator = name[document.count]
@@ -119,11 +124,11 @@ extension HelperFileName {
 
 extension NamePattern {
     fileprivate static let gitLock = NamePattern("*.lock")
-    /// Objects, packs and their indexes before they have their own names.
+    /// Objects, packs and indexes of Git, before they have their final names.
     fileprivate static let gitTemp = NamePattern("tmp_*")
 }
 
-/// One row of the table below.
+/// A row of the table of helper file names.
 private struct HelperFileNameRow: Sendable {
     let pattern: NamePattern
     let meaning: HelperFileName
@@ -134,9 +139,9 @@ private struct HelperFileNameRow: Sendable {
     }
 }
 
-/// The helper files of real programs, from traces of the programs named beside them.
+/// The names of helper files of real programs, found in traces of the programs that the comments name.
 ///
-/// `.alone` rows make a file private at once, so a row belongs there only if no user would choose the name.
+/// A row with `.alone` makes a file a helper file at once. So such a row needs a name that no user would choose.
 private let helperFileNames: [HelperFileNameRow] = [
     // vim and Neovim. vim makes `4913` to test whether it may create files in the directory.
     HelperFileNameRow(.swap, .alone, ".{D}.sw?"),
@@ -153,7 +158,8 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.lock, .alone, ".#{D}"),
     HelperFileNameRow(.lock, .alone, ".~lock.{D}#"),
     HelperFileNameRow(.lock, .alone, ".#lk0x*"),
-    // gpg, git, filelock. Without an extension before it, it may be a user's `Cargo.lock`.
+    // gpg, git, filelock. If the document's name has no extension, the file may be a user's document, such as
+    // `Cargo.lock`.
     HelperFileNameRow(.lock, .alone, "{D.}.lock"),
     HelperFileNameRow(.lock, .whileMakerLives, "{D}.lock"),
 
@@ -216,13 +222,13 @@ private let helperFileNames: [HelperFileNameRow] = [
     HelperFileNameRow(.backup, .whileMakerLives, "{D}.rej"),
 ]
 
-/// The rows of files that hold a document's next contents.
+/// The rows of files that may have a document's unsaved or next contents.
 private let contentNames = helperFileNames.filter { $0.meaning.kind == .temp || $0.meaning.kind == .swap }
 
-/// The rows that make a file private at once.
+/// The rows with names that alone show a helper file.
 private let certainNames = table { $0.certainty == .alone }
 
-/// The rows of names that people use, too.
+/// The rows with names that people also give to documents.
 private let passingNames = table { $0.certainty == .whileMakerLives }
 
 private let backupNames = table { $0.kind == .backup }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a file is treated when programs contend for it, as far as its name or first bytes tell.
+/// The class of a file, which decides how programs share it. The file's name or first bytes show the class.
 package enum ItemClass: String, Hashable, Sendable, CaseIterable {
-    /// A user's file: programs take turns.
+    /// A user's file, for which programs take turns.
     case document
-    /// A program's own helper file: no claims, no presenters, no versions.
+    /// A helper file of one program. It has no claims, presenters or versions.
     case `private`
-    /// Programs lock byte ranges themselves: no exclusion among unmodified programs.
+    /// A database. Its programs lock byte ranges themselves, so programs that do not use the control socket need not take
+    /// turns.
     case database
-    /// Appenders and readers do not wait for each other.
+    /// A log. Programs that append to it and programs that read it do not wait for each other.
     case log
-    /// Of interest to backup, sync and indexing only. No default name has this class, but rules may set it.
+    /// A file that only programs for backup, synchronisation and indexing read. No name has this class by default, but
+    /// rules may set it.
     case background
 
-    /// The class that a name has without a rule.
+    /// Finds the class that a name has if no rule fits it.
     package init(of name: [UInt8], in place: HelperFileName.DirectoryKind = .ordinary) {
         if HelperFileName.isUnambiguous(name, in: place) {
             self = .private
@@ -22,20 +24,20 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// How many bytes tell whether a file is a database.
+    /// How many bytes at the beginning of a file show whether it is a database.
     package static let databaseHeaderLength = 20
 
-    /// Whether a file that begins with these bytes is a database of SQLite or LMDB, whatever its name.
+    /// Returns whether a file that begins with these bytes is a database of SQLite or LMDB, whatever its name is.
     ///
-    /// From "Database File Format", 1.3.1: the first 16 bytes are this text and a zero byte.
+    /// The first 16 bytes of an SQLite database are a fixed text and a zero byte ("Database File Format", 1.3.1).
     package static func isDatabaseHeader(_ bytes: [UInt8]) -> Bool {
         bytes.starts(with: Array("SQLite format 3".utf8) + [0]) || isLMDBHeader(bytes)
     }
 
-    /// Whether these bytes begin an LMDB database, which has its locks in another file.
+    /// Returns whether a file that begins with these bytes is an LMDB database, which has its locks in another file.
     ///
-    /// From `MDB_page`, `P_META` and `MDB_MAGIC` in its `mdb.c`. Bytes 10 and 11 of page 0 hold the flag of a meta
-    /// page. The magic number is first in its contents, in the machine's byte order.
+    /// The format is that of `MDB_page`, `P_META` and `MDB_MAGIC` in LMDB's `mdb.c`. Bytes 10 and 11 of page 0 have the
+    /// flag of a meta page. The contents of the page begin with the magic number, in the machine's byte order.
     private static func isLMDBHeader(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= databaseHeaderLength else { return false }
         let number = withUnsafeBytes(of: UInt32(0xBEEF_C0DE)) { Array($0) }
@@ -44,19 +46,19 @@ package enum ItemClass: String, Hashable, Sendable, CaseIterable {
             && Array(bytes[16..<20]) == number
     }
 
-    /// Whether `name` is that of a file that SQLite has beside the database `document`.
+    /// Returns whether `name` is that of a file that SQLite makes beside the database `document`.
     package static func isDatabaseCompanion(_ name: [UInt8], of document: [UInt8]) -> Bool {
         companions.hasRow(for: name, of: document)
     }
 
-    /// Whether `name` may be that of such a file beside any database.
+    /// Returns whether `name` may be that of a file that SQLite makes beside any database.
     static func isDatabaseCompanion(_ name: [UInt8]) -> Bool {
         ["-journal", "-wal", "-shm"].contains { name.suffix($0.utf8.count).elementsEqual($0.utf8) }
     }
 }
 
-/// Names SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used By SQLite",
-/// sections 2.1 to 2.3).
+/// The names that SQLite gives to the rollback journal, the write-ahead log and its index ("Temporary Files Used By
+/// SQLite", sections 2.1 to 2.3).
 private let companions = NameTable(["{D}-journal", "{D}-wal", "{D}-shm"])
 
 private struct ClassRow: Sendable {
@@ -69,10 +71,10 @@ private struct ClassRow: Sendable {
     }
 }
 
-/// The default classes by name; the first row that fits decides.
+/// The classes that names have by default. The first row that fits a name decides.
 ///
-/// The endings are those of SQLite's own tools and most applications. A bare `-journal` is not enough, because people
-/// give such names to their diaries.
+/// The endings of databases are those of SQLite's own tools and of most applications. The ending `-journal` alone is not
+/// enough, because people give such names to their diaries.
 private let classNames = NameTable([
     ClassRow(.database, "*.sqlite"), ClassRow(.database, "*.sqlite3"), ClassRow(.database, "*.db"),
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),

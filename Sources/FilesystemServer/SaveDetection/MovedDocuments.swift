@@ -3,8 +3,8 @@ package import Coordination
 
 /// The presented documents that programs moved a moment ago.
 ///
-/// A move may be the first step of a save, whatever the document is called now. It was a save if the same program puts
-/// a file under the former name soon after its last step. The moved file is the backup then.
+/// A move may be the first step of a save, whatever the document's new name is. It was a save if the same program makes a
+/// file under the former name soon after its last operation. Then the moved file is a backup.
 package struct MovedDocuments: Sendable {
     package struct Entry: Hashable, Sendable {
         package let directory: NodeNumber
@@ -13,9 +13,9 @@ package struct MovedDocuments: Sendable {
         package let node: NodeNumber
         package let saver: SavingProcess
         package let moved: Instant
-        /// The file's stamp at that moment; nil if it could not be read.
+        /// The file's stamp at the move; nil if the stamp could not be read.
         package let contents: Stamp?
-        /// The last operation of the saver on the mount.
+        /// The time of the saver's last operation on the mount.
         fileprivate var last: Instant
 
         package init(
@@ -33,7 +33,7 @@ package struct MovedDocuments: Sendable {
         }
     }
 
-    /// The oldest first.
+    /// The moves, the oldest first.
     private var entries: [Entry] = []
 
     package init() {}
@@ -42,7 +42,7 @@ package struct MovedDocuments: Sendable {
     package var count: Int { entries.count }
     package var savers: [SavingProcess] { entries.map(\.saver) }
 
-    /// Remembers a move. If too many are remembered, the oldest is forgotten and stays a move.
+    /// Remembers a move. If there are too many, the oldest move is forgotten: its document stays under the new name.
     package mutating func add(_ entry: Entry) {
         entries.removeAll { $0.node == entry.node || Self.isName(entry.name, entry.directory, of: $0) }
         if entries.count >= SaveLimits.movedDocuments { entries.removeFirst() }
@@ -51,19 +51,23 @@ package struct MovedDocuments: Sendable {
 
     package func contains(_ node: NodeNumber) -> Bool { entries.contains { $0.node == node } }
 
-    /// Whether a file goes back to its former name.
+    /// Returns whether a file goes back to the name that it had before its move.
     package func isReturn(of node: NodeNumber, to name: [UInt8], in directory: NodeNumber) -> Bool {
         entries.contains { $0.node == node && Self.isName(name, directory, of: $0) }
     }
 
-    /// Notes any operation of a saver on the mount.
+    /// Notes an operation of a saver on the mount, which prolongs the time of the saver's moves.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for index in entries.indices where entries[index].saver.isSameSave(as: saver) {
             entries[index].last = max(entries[index].last, now)
         }
     }
 
-    /// The document stays where it is now. `saver` is nil if any program's use decides that.
+    /// Forgets the moves of a file, because it is used under its new name: the document stays there. Returns whether
+    /// there was a move.
+    ///
+    /// `saver`: the process that uses the file, or nil. If the process is the program that moved the file, the move is
+    /// not forgotten.
     package mutating func resolveMove(_ node: NodeNumber, for saver: SavingProcess?) -> Bool {
         let count = entries.count
         entries.removeAll { entry in
@@ -72,8 +76,9 @@ package struct MovedDocuments: Sendable {
         return entries.count < count
     }
 
-    /// A name has an item again. Returns the document that this item saves, if it is a file of the program that moved
-    /// it.
+    /// Forgets the move from a name, because the name has an item again.
+    ///
+    /// Returns the move if the item is a file of the program that made the move. The item is then the saved document.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool, at now: Instant
     ) -> Entry? {
@@ -87,7 +92,7 @@ package struct MovedDocuments: Sendable {
         return entry
     }
 
-    /// Forgets expired moves, and those of processes that are gone.
+    /// Forgets the moves that are too old, and the moves of processes that have ended.
     package mutating func expire(at now: Instant, gone: [ProcessID] = []) {
         entries.removeAll { $0.isOver(at: now) || gone.contains($0.saver.process) }
     }

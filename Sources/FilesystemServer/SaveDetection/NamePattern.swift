@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A glob over the bytes of a file name, in which part of the name may be another file's name.
+/// A pattern for the bytes of a file name. Part of the name may be the name of another file.
 ///
-/// Written as text so that a table of patterns can be compared with its source:
+/// The pattern is a text, so that a table of patterns can be compared with its source. The text consists of literal bytes
+/// and of:
 ///
-/// - `{D}` the document's name, at least one byte.
-/// - `{.D}` the same, if it begins with a dot (vim does not put a second dot before `.bashrc`).
-/// - `{D.}` the same, if it has an extension.
-/// - `{N}` one decimal digit or more.
-/// - `{R}` six characters as `mkstemp(3)` chooses them: letters, digits and underscores, not all of them lowercase
-///   letters. It misses one in two hundred names of mkstemp. In return, the words `standard` and `sedatives` are not
-///   taken for temporary files.
-/// - `?` one letter or digit.
-/// - `*` any bytes, also none.
+/// - `{D}`: the name of a document, at least one byte.
+/// - `{.D}`: the name of a document that begins with a dot (vim does not put a second dot before `.bashrc`).
+/// - `{D.}`: the name of a document that has an extension.
+/// - `{N}`: one decimal digit or more.
+/// - `{R}`: six characters as `mkstemp(3)` chooses them: letters, digits and underscores, and not only lowercase letters.
+///   So one in two hundred names of mkstemp does not fit. In return, the words `standard` and `sedatives` do not count as
+///   temporary files.
+/// - `?`: one letter or digit.
+/// - `*`: any bytes, also none.
 package struct NamePattern: Sendable {
     private enum Piece: Sendable {
         case literal([UInt8])
@@ -22,7 +23,7 @@ package struct NamePattern: Sendable {
         case character
         case anything
 
-        /// The bytes of a literal piece; empty for any other piece.
+        /// The bytes of a literal piece; none for any other piece.
         var literal: [UInt8] { if case .literal(let bytes) = self { bytes } else { [] } }
 
         var leastLength: Int {
@@ -54,17 +55,18 @@ package struct NamePattern: Sendable {
 
     private let pieces: [Piece]
     let leastLength: Int
-    /// The beginning and end of each name that fits.
+    /// The bytes with which each name that fits begins, and those with which it ends.
     let prefix: [UInt8]
     let suffix: [UInt8]
-    /// All literal bytes of the pattern.
+    /// All bytes that each name that fits must contain.
     let literals: [UInt8]
-    /// Whether the pattern says which document the name belongs to.
+    /// Whether a name that fits contains the name of a document.
     package let namesDocument: Bool
 
     package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
 
-    /// Parses bytes, because the text may be cut off in the middle of a character.
+    /// Parses the bytes of a pattern. The text may be cut off in the middle of a character, so it need not be a valid
+    /// string.
     package init(bytes text: [UInt8]) {
         pieces = Self.parse(text)
         leastLength = pieces.reduce(0) { $0 + $1.leastLength }
@@ -74,13 +76,14 @@ package struct NamePattern: Sendable {
         namesDocument = pieces.contains { if case .document = $0 { true } else { false } }
     }
 
-    /// Whether the name fits, for any document or for the given one. A pattern without `{D}` fits every document.
+    /// Returns whether a name fits, for any document or for the given document. A pattern without `{D}` fits every
+    /// document.
     package func matches(_ name: [UInt8], of document: [UInt8]? = nil) -> Bool {
         var search = MatchAttempt(name: name, document: document, wanted: 0)
         return isWorthTrying(name) && run(&search, piece: 0, at: 0)
     }
 
-    /// The documents the name may belong to, shortest first.
+    /// Returns the names of documents that a name may contain, the shortest first.
     package func documents(in name: [UInt8]) -> [[UInt8]] {
         guard namesDocument, isWorthTrying(name) else { return [] }
         var search = MatchAttempt(name: name, document: nil, wanted: SaveLimits.candidateDocuments)
@@ -88,19 +91,19 @@ package struct NamePattern: Sendable {
         return search.found
     }
 
-    /// Refuses most names by their length and ends alone.
+    /// Returns false for most names that do not fit, by their length, beginning and end alone.
     private func isWorthTrying(_ name: [UInt8]) -> Bool {
         name.count >= leastLength && name.starts(with: prefix)
             && name.suffix(suffix.count).elementsEqual(suffix)
     }
 }
 
-/// One attempt to fit a name.
+/// An attempt to fit a name to a pattern.
 private struct MatchAttempt {
     let name: [UInt8]
-    /// The only document that may fit, if it is given.
+    /// The only document that may be in the name; nil if any document may be.
     let document: [UInt8]?
-    /// How many documents to collect before stopping; 0 stops at the first fit.
+    /// The number of documents to find before the attempt ends. With 0, the attempt ends at the first fit.
     let wanted: Int
     var captured: Range<Int> = 0..<0
     var found: [[UInt8]] = []
@@ -125,7 +128,7 @@ extension NamePattern {
         return false
     }
 
-    /// The positions where a piece that begins at `position` may end.
+    /// Returns the positions at which a piece that begins at `position` may end.
     private func ends(of index: Int, in search: MatchAttempt, from position: Int) -> [Int] {
         let rest = search.name[position...]
         switch pieces[index] {
@@ -150,9 +153,9 @@ extension NamePattern {
         }
     }
 
-    /// The positions from `start` on at which the next piece may begin, as far as one byte tells.
+    /// Returns the positions from `start` on at which the next piece may begin, as far as a single byte shows.
     ///
-    /// This makes the check of an ordinary name fast, which each open needs.
+    /// Each open checks a name, so the check of an ordinary name must be fast.
     private func places(in name: [UInt8], from start: Int, before next: Int) -> [Int] {
         guard next < pieces.count else { return start <= name.count ? [name.count] : [] }
         guard case .literal(let bytes) = pieces[next] else {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Rows that are found by the pattern of a name; the first row that fits counts.
+/// Rows with patterns of names. The first row with a pattern that fits a name is found.
 ///
-/// Each new file is compared with a hundred rows. Most rows are refused by numbers beside them, without a pattern
-/// match.
+/// Each new file is compared with a hundred rows. A length, two bytes and a set of characters are stored for each row.
+/// They exclude most rows without a pattern match.
 struct NameTable<Row: Sendable>: Sendable {
     private struct NamePrefilter: Sendable {
         let leastLength: Int
-        /// The first and last byte of the name; nil if any byte fits.
+        /// The first and last byte of each name that fits; nil if any byte fits.
         let first, last: UInt8?
-        /// The characters that the name must contain.
+        /// The ASCII characters that each name that fits must contain.
         let characters: ASCIISet
 
         func mayFit(_ count: Int, from first: UInt8, to last: UInt8) -> Bool {
@@ -31,7 +31,7 @@ struct NameTable<Row: Sendable>: Sendable {
         }
     }
 
-    /// Returns the first row that fits. `document`, if given, is the only document that a name may belong to.
+    /// Returns the first row that fits a name. `document`: the only document that may be in the name, if it is given.
     func first(for name: [UInt8], of document: [UInt8]? = nil) -> Row? {
         guard let first = name.first, let last = name.last else { return nil }
         var known: ASCIISet?
@@ -53,7 +53,7 @@ extension NameTable<NamePattern> {
     init(_ patterns: [String]) { self.init(patterns.map(NamePattern.init)) { $0 } }
 }
 
-/// The ASCII characters of a name, in any order and number.
+/// The set of the ASCII characters of a name.
 private struct ASCIISet: Sendable {
     private var low: UInt64 = 0
     private var high: UInt64 = 0

@@ -1,43 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A name that is missing in the middle of a save: renamed aside or unlinked, not yet filled again.
+/// A document's name that is missing in the middle of a save: the file was renamed or unlinked, and no other file has the
+/// name yet.
 package struct PendingSave: Hashable, Sendable {
-    /// The reason why the missing name is taken for part of a save and not for a move or a deletion.
+    /// The reason for which the missing name counts as part of a save, and not as a move or a deletion.
     package enum Evidence: Hashable, Sendable {
-        /// The document went to the name of a backup.
+        /// The document was renamed to the name of a backup.
         case backupName
-        /// Its saver made a temp or swap file for it.
+        /// The saving process made a temporary file or a swap file for the document.
         case helperFile
-        /// The program replaces files by unlinking and creating them.
+        /// The program is known to replace files by unlinking them and creating them again.
         case program
-        /// Its saver works for a presenter of the document that has an open question.
+        /// The saving process works for a presenter of the document that has not answered a question yet.
         case presenter
-        /// Only the step, which moved a presented document: the program may use its own names for backups. The document
-        /// goes with the file until the program fills the name (``MovedDocuments``).
+        /// There is no reason but the move of a presented document, because a program may give backups names of its own.
+        ///
+        /// The document goes with the file until the program makes a file under the name (``MovedDocuments``).
         case move
-        /// Only the step, which removed a presented document.
+        /// There is no reason but the removal of a presented document.
         case removal
 
-        /// Whether the program may as well have moved or removed the document; a short wait decides.
+        /// Whether the program may just as well have moved or deleted the document. The name is then missing for only a
+        /// short time.
         package var isStepAlone: Bool { self == .move || self == .removal }
     }
 
-    /// How a pending save ends.
+    /// The reason for the end of a pending save.
     package enum End: Sendable {
-        /// The name has an item again; see ``FillOutcome``.
+        /// The name has an item again. See ``FillOutcome``.
         case filled
-        /// Its saver gave the old file its name back.
+        /// The saving process gave the old file the name back.
         case rolledBack
-        /// The name stays missing: the saver took too long, is gone, or the moved document is used where it is.
+        /// The name stays missing. The saving process took too long or has ended, or the moved document is used under its
+        /// new name.
         case expired
     }
 
     /// The other programs that the missing name concerns.
     package enum Audience: Hashable, Sendable {
-        /// Presenters of a directory above: they are told of the save as one change, and do not wait for the name.
+        /// Presenters of a directory above. They are told of the save as one change, and do not wait for the name.
         case listeners
-        /// Programs that present the document, have it open or wait for it.
+        /// Programs that present the document, have it open or wait for it. Their look-ups of the name wait.
         case users
     }
 
@@ -52,9 +56,10 @@ package struct PendingSave: Hashable, Sendable {
     /// The thread that took the name away.
     package let thread: Int32
     package let opened: Instant
-    /// The claim that holds the document for the saver until the pending save closes.
+    /// The claim that holds the document for the saving process until the pending save ends.
     ///
-    /// It is part of this value, because the name may be vacated again before the close was carried out.
+    /// The claim is part of this value, because another pending save of the name may begin before the end of this one is
+    /// carried out.
     package let claim: ClaimID
 
     package init(
@@ -74,25 +79,26 @@ package struct PendingSave: Hashable, Sendable {
         self.claim = claim
     }
 
-    /// When the pending save ends, however busy the saver is.
+    /// The time at which the pending save ends at the latest, even if the saving process goes on.
     package var latestEnd: Instant {
         opened + (evidence.isStepAlone ? SaveLimits.stepWait : SaveLimits.pendingLongest)
     }
 
-    /// Whether an item that this process puts under the name is the document's next contents.
+    /// Returns whether an item that a process makes under the name has the document's next contents.
     ///
-    /// If the step alone is the evidence, only the same program counts: a sibling in one shell is another command.
+    /// If the step alone is the evidence, the process must be of the same program. A sibling process in a shell is then
+    /// another command.
     package func isSaved(by saver: SavingProcess?) -> Bool {
         guard let saver else { return false }
         return evidence.isStepAlone ? saver.isOneProgram(with: self.saver) : saver.isSameSave(as: self.saver)
     }
 }
 
-/// How a vacated name was filled again.
+/// The meaning of an item that has got a missing name.
 package enum FillOutcome: Hashable, Sendable {
-    /// By its saver: both steps were one save of the document.
+    /// The saving process made the item. Both steps were a single save of the document.
     case save(PendingSave)
-    /// By another program: the step was a move or a deletion, and this is a new file.
+    /// Another program made the item. The first step was a move or a deletion, and the item is a new file.
     case change(PendingSave)
 }
 

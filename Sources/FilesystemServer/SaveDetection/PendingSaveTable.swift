@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names that are vacated now.
+/// The pending saves: the names that are missing now in the middle of a save.
 ///
 ///     open ──an item gets the name──▶ filled, as a save or as a change
 ///       ├──the saver gives the old file its name back──▶ rolled back
@@ -14,17 +14,19 @@ package import Coordination
 /// | to rolled back | ``resolveRollback(_:to:in:by:)`` |
 /// | to expired | ``takeExpired(at:)``, ``takeExited(_:)``, ``resolveMove(_:)`` |
 ///
-/// 1. A name has at most one open pending save. `names` has exactly the open ones, and `count` their number.
-/// 2. Each open pending save is in the group of its saver, at `head` or later. A group ends with its last open one.
-/// 3. `moves` has open pending saves of moved documents only.
+/// 1. A name has at most one open pending save. `names` has exactly the open pending saves, and `count` is their number.
+/// 2. Each open pending save is in the group of its saver, at the index `head` or later. A group ends with its last open
+///    pending save.
+/// 3. `moves` has only open pending saves of moved documents.
 ///
-/// Pending saves are grouped by saver, because one operation of a saver prolongs all of them. `git rm` of ten thousand
-/// files must not examine ten thousand pending saves for each file.
+/// The pending saves are grouped by saver, because one operation of a saver prolongs all of them. `git rm` of ten
+/// thousand files must not examine ten thousand pending saves for each file.
 package struct PendingSaveTable: Sendable {
     private struct Group: Sendable {
-        /// The saver's last operation on the mount.
+        /// The time of the saver's last operation on the mount.
         var last: Instant
-        /// Its pending saves, oldest first; those before `head` and those no longer in the table have ended.
+        /// The saver's pending saves, the oldest first. Those before the index `head` have ended, and so have those that
+        /// are not in the table.
         var pendingSaves: [PendingSave] = []
         var head = 0
 
@@ -33,7 +35,7 @@ package struct PendingSaveTable: Sendable {
 
     private var names: [NodeNumber: [[UInt8]: PendingSave]] = [:]
     private var groups: [SavingProcess: Group] = [:]
-    /// The pending saves of documents that were moved, by their files.
+    /// The pending saves of moved documents, by the numbers of their files.
     private var moves: [NodeNumber: PendingSave] = [:]
     package private(set) var count = 0
 
@@ -41,7 +43,7 @@ package struct PendingSaveTable: Sendable {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Opens a pending save; false if there are too many, and then the name is simply missing.
+    /// Opens a pending save. Returns false if there are too many, so that the name is simply missing.
     package mutating func open(_ pendingSave: PendingSave) -> Bool {
         _ = remove(pendingSave.name, in: pendingSave.directory)
         guard count < SaveLimits.mostPendingSaves else { return false }
@@ -53,7 +55,7 @@ package struct PendingSaveTable: Sendable {
         return true
     }
 
-    /// Notes any operation of a saver on the mount, which prolongs its pending saves.
+    /// Notes an operation of a saver on the mount, which prolongs the saver's pending saves.
     package mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
         for key in groups.keys where key.isSameSave(as: saver) {
             guard let index = groups.index(forKey: key) else { continue }
@@ -61,7 +63,8 @@ package struct PendingSaveTable: Sendable {
         }
     }
 
-    /// The pending save that lookups of the name wait for; nil for its saver, which sees the name as missing.
+    /// Returns the pending save of a name, for which lookups of the name wait. Returns nil for the saver itself, which
+    /// sees that the name is missing.
     package func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?)
         -> PendingSave?
     {
@@ -70,7 +73,8 @@ package struct PendingSaveTable: Sendable {
         return pendingSave
     }
 
-    /// The pending saves in a directory of documents that others use, the oldest first, without the saver's own.
+    /// Returns the pending saves in a directory of documents that other programs use, the oldest first. The pending saves
+    /// of the asking program are left out.
     package func pendingSaves(in directory: NodeNumber, for saver: SavingProcess?) -> [PendingSave] {
         guard let vacated = names[directory] else { return [] }
         return vacated.values
@@ -80,14 +84,14 @@ package struct PendingSaveTable: Sendable {
             .sorted(by: Self.isInOrder)
     }
 
-    /// Whether this pending save is still open.
+    /// Returns whether a pending save is still open.
     package func isOpen(_ pendingSave: PendingSave) -> Bool {
         names[pendingSave.directory]?[pendingSave.name] == pendingSave
     }
 
-    /// Ends the pending save of a name at which an item was just created, renamed or linked.
+    /// Ends the pending save of a name, because an item was created at the name, or was renamed or linked to it.
     ///
-    /// If the step alone is the evidence, only a file can be the next contents.
+    /// If the step alone is the evidence of the save, only a file can be the document's next contents.
     package mutating func resolveFill(
         _ name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?, isFile: Bool = true
     ) -> FillOutcome? {
@@ -96,10 +100,9 @@ package struct PendingSaveTable: Sendable {
         return isSave ? .save(pendingSave) : .change(pendingSave)
     }
 
-    /// Ends the pending save if its saver gives the old file its name back, which undoes the step.
+    /// Ends the pending save of a name if the saver gives the old file its name back.
     ///
-    /// vim and Emacs do so 0.7 ms and 6 ms after a CREATE that failed. Ask this before
-    /// ``resolveFill(_:in:by:isFile:)``.
+    /// vim and Emacs do so 0.7 ms and 6 ms after a CREATE that failed. Call this before ``resolveFill(_:in:by:isFile:)``.
     package mutating func resolveRollback(
         _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, by saver: SavingProcess?
     ) -> PendingSave? {
@@ -109,36 +112,36 @@ package struct PendingSaveTable: Sendable {
         return remove(name, in: directory)
     }
 
-    /// Ends the pending save of a document that was moved, because it stays where it is now.
+    /// Ends the pending save of a moved document, because the document stays under its new name.
     package mutating func resolveMove(_ node: NodeNumber) -> PendingSave? {
         moves[node].flatMap { remove($0.name, in: $0.directory) }
     }
 
-    /// Ends and returns the pending saves that have expired, oldest first.
+    /// Ends and returns the pending saves that have lasted too long, the oldest first.
     package mutating func takeExpired(at now: Instant) -> [PendingSave] {
         ended { _, group, pendingSave in group.idleEnd <= now || pendingSave.latestEnd <= now }
     }
 
-    /// Ends and returns the pending saves of a process that is gone, because it cannot fill them.
+    /// Ends and returns the pending saves of a process that has ended, because it can make no file under the names.
     ///
-    /// If a presenter was asked, its pending saves stay, because it may let one program after another save.
+    /// A pending save stays if a presenter was asked: the presenter may let several programs save, one after the other.
     package mutating func takeExited(_ process: ProcessID) -> [PendingSave] {
         ended { saver, _, pendingSave in saver.process == process && pendingSave.evidence != .presenter }
     }
 
-    /// When ``takeExpired(at:)`` must be called next.
+    /// The time at which ``takeExpired(at:)`` must be called next; nil if there are no pending saves.
     package var nextDeadline: Instant? {
         groups.values.map { group in
             group.pendingSaves[group.head...].filter(isOpen).map(\.latestEnd).reduce(group.idleEnd, min)
         }.min()
     }
 
-    /// The savers with pending saves, which must be watched for their exit.
+    /// The processes with pending saves. The daemon must watch whether they end.
     package var savers: [SavingProcess] { Array(groups.keys) }
 }
 
 extension PendingSaveTable {
-    /// Removes the pending saves that are over, and returns them in order.
+    /// Removes the pending saves for which `isOver` returns true, and returns them, the oldest first.
     private mutating func ended(where isOver: (SavingProcess, Group, PendingSave) -> Bool) -> [PendingSave] {
         var over: [PendingSave] = []
         for (saver, group) in groups {
@@ -157,7 +160,7 @@ extension PendingSaveTable {
         return pendingSave
     }
 
-    /// Makes a group's oldest pending save an open one, and drops a group without any.
+    /// Moves `head` of a group to the oldest open pending save, and removes a group without open pending saves.
     private mutating func trim(_ saver: SavingProcess) {
         guard let index = groups.index(forKey: saver) else { return }
         var (pendingSaves, head) = (groups.values[index].pendingSaves, groups.values[index].head)
@@ -175,7 +178,7 @@ extension PendingSaveTable {
         groups.values[index].head = head
     }
 
-    /// By age, then by place, so that the order never depends on hashing.
+    /// Orders pending saves by age, then by directory and name, so that the order does not depend on hashing.
     private static func isInOrder(_ one: PendingSave, _ other: PendingSave) -> Bool {
         if one.opened != other.opened { return one.opened < other.opened }
         if one.directory != other.directory { return one.directory < other.directory }

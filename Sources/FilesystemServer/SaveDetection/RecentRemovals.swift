@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names that each thread has lately taken from a directory without a replacement.
+/// The names that each thread has lately removed or renamed in a directory, without a new file under them.
 ///
-/// A program that saves fills its vacated name before it vacates the next. A program that takes many documents away
-/// (`rm -r`, `git checkout`) does not save, and no program waits for a name that it leaves empty.
+/// A program that saves makes a file under a missing name before it takes the next name away. A program that takes many
+/// documents away (`rm -r`, `git checkout`) does not save. No program waits for the names that it leaves empty.
 package struct RecentRemovals: Sendable {
     private struct Entry {
         var thread: Int32 = 0
@@ -14,17 +14,19 @@ package struct RecentRemovals: Sendable {
     }
 
     private static let threads = 64
-    /// How many names are remembered of each thread.
+    /// The number of names that are remembered for each thread.
     private static let names = 8
 
-    /// By the last digits of the threads' numbers; a collision forgets the former thread.
+    /// The entries, at the index that the last bits of a thread's number give. If two threads have the same index, the
+    /// former is forgotten.
     private var entries = [Entry](repeating: Entry(), count: Self.threads)
-    /// The last names of each entry. Their classes are checked only when a program asks, which is rare.
+    /// The last names of each entry. The item classes of the names are found only when a program looks such a name up,
+    /// which is rare.
     private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
 
     package init() {}
 
-    /// A thread has removed a file, or has renamed it away.
+    /// Notes that a thread has removed a file, or has renamed it.
     package mutating func noteRemoved(
         _ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant
     ) {
@@ -39,7 +41,7 @@ package struct RecentRemovals: Sendable {
         entries[slot] = entry
     }
 
-    /// A thread has created, linked or renamed an item to a name.
+    /// Notes that a thread has created an item at a name, or has linked or renamed an item to it.
     package mutating func noteFilled(_ name: [UInt8], in directory: NodeNumber, by thread: Int32) {
         let slot = Self.slot(of: thread)
         let entry = entries[slot]
@@ -51,7 +53,8 @@ package struct RecentRemovals: Sendable {
         }
     }
 
-    /// Whether a thread has taken so many documents from a directory that none of them is in the middle of a save.
+    /// Returns whether a thread has taken so many documents from a directory that none of them is in the middle of a
+    /// save.
     package func areMany(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
         let slot = Self.slot(of: thread)
         let entry = entries[slot]

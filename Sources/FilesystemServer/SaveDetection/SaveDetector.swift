@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Tells saves from moves, deletions and replacements, at the moment of the operation.
+/// Decides whether an operation is a save, or a move, deletion or replacement, when the operation is made.
 ///
-/// It remembers the makers of files, follows files through renames, and answers from that memory. In doubt it reports
-/// an *update*: a presenter that is told of a change reads again, but after a deletion it closes the user's window.
+/// The detector remembers the makers of files, and follows files through renames. In doubt it reports an *update*. A
+/// presenter that is told of an update reads the file again; after a deletion it would close the user's window.
 package struct SaveDetector: Sendable {
     private var files = CreatedFiles()
     private let programs: ProgramClasses
 
     package init(knowing programs: ProgramClasses) { self.programs = programs }
 
-    /// How many files are remembered.
+    /// The number of files that are remembered.
     package var count: Int { files.count }
 
-    /// A process has created a file: the name is new in the directory.
+    /// Notes that a process has created a file under a new name.
     ///
-    /// Call it for every CREATE, whatever the name: the origin of a file decides the meaning of its rename over another
-    /// file.
+    /// Call this for every CREATE, whatever the name is. The maker of a file decides what a rename of the file over
+    /// another file means.
     package mutating func noteCreated(
         _ name: [UInt8], in directory: NodeNumber, node: NodeNumber, by saver: SavingProcess, at now: Instant
     ) {
         files.insert(CreatedFile(node: node, directory: directory, name: name, saver: saver, used: now))
     }
 
-    /// A writer has closed a file.
+    /// Notes that a writer has closed a file.
     package mutating func noteClosed(_ node: NodeNumber, at now: Instant) {
         files.update(node) { $0.used = now }
     }
 
-    /// A file has another name now.
+    /// Notes that a file has another name now.
     ///
-    /// Follows the file and not its path: `.D.q3Fa91` becomes `.~tmp~/D` and then D.
+    /// The file is followed, not its path. For example, `.D.q3Fa91` becomes `.~tmp~/D` and then D.
     package mutating func noteRenamed(
         _ node: NodeNumber, to name: [UInt8], in directory: NodeNumber, at now: Instant
     ) {
         files.move(node, to: name, in: directory, at: now)
     }
 
-    /// The file is gone, or has been renamed over a document and is the document now.
+    /// Forgets a file that is gone, or that was renamed over a document and is the document now.
     package mutating func forget(_ node: NodeNumber) { files.remove(node) }
 
-    /// The other makers of files that make an operation on a document a save, if they live. Check them for exit first.
+    /// Returns the processes other than the saver that made helper files of a document in the same save. If these
+    /// processes live, an operation on the document is part of a save.
     ///
-    /// The saver itself lives.
+    /// The caller first checks whether these processes have ended. The saver itself lives.
     package func makers(
         ofHelperFilesOf name: [UInt8], in directory: NodeNumber, for saver: SavingProcess
     ) -> Set<ProcessID> {
@@ -53,18 +54,22 @@ package struct SaveDetector: Sendable {
         return Set(files.map(\.saver.process))
     }
 
-    /// A process ended.
+    /// Notes that a process has ended.
     ///
-    /// Its files count for a short time after their last use, for siblings that finish its save.
+    /// The process's files count as part of a save for a short time after their last use, because a sibling may finish
+    /// the save.
     package mutating func noteExited(_ process: ProcessID) { files.makerExited(process) }
 }
 
-// Steps that vacate a name for a moment only.
+// These functions recognise the steps of a save that make a name missing for a moment.
 extension SaveDetector {
-    /// Pattern C: whether renaming a file away begins a save, so that its name waits to be filled.
+    /// Returns the evidence that the rename of a file begins a save, so that programs wait for its name (pattern C).
+    /// Returns nil if there is none.
     ///
-    /// `isAnswering`: the process has a question as a presenter of the document, most likely to save it. `mayBeSaved`:
-    /// the step alone may mean a save.
+    /// `isAnswering`: whether the process has a question as a presenter of the document, most likely the question to save
+    /// it.
+    ///
+    /// `mayBeSaved`: whether the rename alone may be the first step of a save.
     package func evidence(
         whenRenaming name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, to newName: [UInt8],
         isRegularFile: Bool, isAnswering: Bool = false, mayBeSaved: Bool = false, by saver: SavingProcess?,
@@ -77,7 +82,8 @@ extension SaveDetector {
         return isAnswering ? .presenter : mayBeSaved ? .move : nil
     }
 
-    /// Pattern D: whether unlinking a file begins a save, so that its name waits to be filled.
+    /// Returns the evidence that the unlink of a file begins a save, so that programs wait for its name (pattern D).
+    /// Returns nil if there is none.
     package func evidence(
         whenUnlinking name: [UInt8], _ node: NodeNumber, in directory: NodeNumber, isRegularFile: Bool,
         isPresented: Bool = false, isAnswering: Bool = false, mayBeSaved: Bool = false,
@@ -86,13 +92,15 @@ extension SaveDetector {
     ) -> PendingSave.Evidence? {
         guard isRegularFile, let saver, isDocument(name, node, for: saver) else { return nil }
         if programs.unlinksToCreate(program) { return .program }
-        // Without presenters, a document that is moved away is better gone at once.
+        // A program that moves a file to another file system also unlinks the source. If no program presents the file,
+        // its name may be missing at once.
         if isPresented, programs.replacesFromElsewhere(program) { return .program }
         if hasSideFile(for: name, node, in: directory, by: saver, at: now) { return .helperFile }
         return isAnswering ? .presenter : mayBeSaved ? .removal : nil
     }
 
-    /// Whether the file is a document. Helper files come and go all the time, and no program waits for their names.
+    /// Returns whether a file is a document. No program waits for the names of helper files, which come and go all the
+    /// time.
     private func isDocument(_ name: [UInt8], _ node: NodeNumber, for saver: SavingProcess) -> Bool {
         guard let side = HelperFileName(of: name) else { return true }
         guard side.isAmbiguous else { return false }

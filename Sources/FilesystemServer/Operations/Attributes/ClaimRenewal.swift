@@ -5,26 +5,27 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
-/// Renewal of claims: a handle needs a new claim before it truncates its file in two cases.
+/// Makes a new claim for a handle that truncates its file, in two cases:
 ///
-/// - Its claim was preempted before it had written anything, and now the program writes.
-/// - Its claim was granted beside others because it only appends, and now the program cuts the file.
+/// - The handle's claim was preempted before the handle had written anything.
+/// - The handle's claim was granted beside others because the handle only appends.
 ///
-/// A program that adds to a file by one handle reads, thinks, truncates and writes. Readers that were granted in between may
-/// finish for a moment, and no other claim is granted until the handle is closed. Other writes cannot be seen in time.
+/// A program that changes a file by a single handle reads, computes, truncates and writes. Readers that were let in
+/// between may finish for a moment. From then on no other claim is granted until the handle is closed. Writes without a
+/// truncation cannot be detected in time.
 extension SetAttributes {
     func renewClaim(of handle: Handle, then change: AttributeChange, reply: consuming Reply) {
         let claim = engine.makeClaimID()
         let part = ClaimRequest.Part(
             handle.node.item, AccessTable.resizing(to: 0), at: places.place(of: handle.node))
-        // The handle no longer only appends.
+        // The new claim does not say that the handle only appends.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         switch engine.claim(request, by: handle) {
         case .granted(let grant): finishRenewal(of: handle, by: claim, grant, change, reply: reply)
         case .waiting:
-            // The kernel holds the file's lock for this request, so the wait is short. It does not wait for a later writer,
-            // since that writer needs the same lock.
+            // The kernel holds the file's lock for this request, so the wait is short. The request does not wait for
+            // another writer, because that writer needs the same lock.
             let isInVain = engine.isSuperseded(handle.currentClaim)
             engine.counters.parkedUnderLock.count()
             engine.journal.note(.parkedUnderLock, at: Engine.now, claim: claim, by: handle)
@@ -43,16 +44,16 @@ extension SetAttributes {
         }
     }
 
-    /// The loss of other programs if the file is truncated.
+    /// Returns the loss of other programs if the file is truncated now.
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> TruncationLoss {
-        // Contents of others are still there, unless this handle has overwritten them.
+        // The contents that others wrote are still in the file, unless this handle has overwritten them.
         let isUnchanged = handle.observeWriting() == .clean
         if !isUnchanged { cleanWriters.preserveProvisionalCopy(beside: handle) }
         let left = handle.takeProvisionalCopy()
-        // While only readers preempt this claim, the contents are its own.
+        // If only readers were let in before this claim, the contents are the handle's own.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || cleanWriters.endangers(grant, by: claim) { return .contents(grant.preservationCause) }
-        // Programs that still read.
+        // Otherwise other programs can only be reading the file.
         return grant.basis == .proceeded ? .reading : .nothing
     }
 
@@ -63,15 +64,15 @@ extension SetAttributes {
         let former = handle.currentClaim
         let loss = loss(by: handle, claim, grant)
         handle.renewClaim(as: claim)
-        // The file does not show the write yet.
+        // The file's times do not show the write yet.
         handle.markWritten()
         engine.end(former)
-        // The handle was closed meanwhile, so its close cannot end the new claim.
+        // If the handle was closed meanwhile, no close will end the new claim.
         if handles[handle.id] == nil { engine.end(claim) }
         cut(handle, change, loss, reply: reply)
     }
 
-    /// Changes the size of an open file. Contents that others would lose are preserved first.
+    /// Changes the size of an open file. Contents that other programs would lose are preserved first.
     func cut(_ handle: Handle, _ change: AttributeChange, _ loss: TruncationLoss, reply: consuming Reply) {
         guard let cause = loss.cause else {
             return apply(change, to: handle.node, through: handle, reply: reply)
@@ -81,7 +82,7 @@ extension SetAttributes {
             let step = { [self] in
                 if let reply = parked.take() { apply(change, to: handle.node, through: handle, reply: reply) }
             }
-            // Growth destroys nothing.
+            // A larger size destroys no contents.
             if isGrowth(change, of: handle.node) { return step() }
             do throws(StoreError) {
                 try preserver.preserveContents(
@@ -108,12 +109,12 @@ extension SetAttributes {
     }
 }
 
-/// The loss of other programs if the file is truncated.
+/// The part that other programs have in a file, and that a truncation of the file would take from them.
 enum TruncationLoss {
     case nothing
-    /// They read the file: its contents are preserved if possible.
+    /// Other programs read the file. Its contents are preserved if that is possible.
     case reading
-    /// They wrote the file: it is truncated only if its contents can be preserved.
+    /// Other programs have written to the file. The file is truncated only if its contents can be preserved.
     case contents(PreservationCause)
 
     var cause: PreservationCause? {

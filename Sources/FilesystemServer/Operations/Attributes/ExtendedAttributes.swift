@@ -3,7 +3,8 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Extended attributes are those of the file below, except the served ones.
+/// Reads and changes extended attributes. They are those of the file in the source, except two that the daemon itself
+/// provides.
 final class ExtendedAttributes: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -30,7 +31,7 @@ final class ExtendedAttributes: Sendable {
         places = tree.places
     }
 
-    /// The paths of the control sockets; served for the root of the mount, never stored.
+    /// The attributes of the root of the mount with the paths of the control sockets. They are never stored.
     private static let socketAttribute = "user.truce.socket"
     private static let ownerSocketAttribute = "user.truce.socket.owner"
     private static let accessList = "system.posix_acl_access"
@@ -65,7 +66,8 @@ final class ExtendedAttributes: Sendable {
         strcmp(name, socketAttribute) == 0 || strcmp(name, ownerSocketAttribute) == 0
     }
 
-    /// The owner's socket path is given only to callers that can connect to it, because a client connects to any path it finds.
+    /// Returns the path of a control socket. Returns the owner's socket only to callers that can connect to it, because a
+    /// client connects to any path that it finds.
     private func socketPath(_ name: UnsafePointer<CChar>, for caller: Caller) -> String? {
         guard strcmp(name, Self.ownerSocketAttribute) == 0 else { return context.configuration.socketPath }
         return caller.user == 0 || caller.user == geteuid() ? context.configuration.ownerSocketPath : nil
@@ -92,7 +94,7 @@ final class ExtendedAttributes: Sendable {
         }
     }
 
-    /// The longest list that the kernel accepts, in bytes.
+    /// The longest list of names that the kernel accepts, in bytes.
     private static let longestList = 65_536
 
     private static func allNames(of descriptor: SharedDescriptor) throws(Errno) -> [UInt8] {
@@ -103,7 +105,8 @@ final class ExtendedAttributes: Sendable {
         }
     }
 
-    /// Names that only root may see are listed only for root. The kernel below sees the daemon as every caller.
+    /// Leaves out the names that only root may see. The kernel below would list them for all callers, because the daemon
+    /// makes the call.
     private static func visible(_ names: [UInt8]) -> [UInt8] {
         let hidden = Array("trusted.".utf8)
         return names.split(separator: 0).filter { !$0.starts(with: hidden) }.flatMap { $0 + [0] }
@@ -137,8 +140,8 @@ final class ExtendedAttributes: Sendable {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        // The kernel removes this attribute before it truncates a file or changes its owner, and retries both together only
-        // once.
+        // The kernel removes this attribute before it truncates a file or changes the file's owner. It retries both steps
+        // together only once.
         let isOwnStep = strcmp(name, "security.capability") == 0
         guard
             let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply)
@@ -160,7 +163,7 @@ final class ExtendedAttributes: Sendable {
         }
     }
 
-    /// The package mark affects all users of a file, so only its owner and root may change it.
+    /// Throws unless the caller is root or the file's owner. The mark of a package affects all users of the file.
     private func checkOwnership(of node: Node, _ caller: Caller) throws(Errno) {
         let owner = try node.descriptor().descriptor.status().user
         guard caller.user == 0 || caller.user == owner else { throw .notPermitted }

@@ -5,21 +5,22 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// A GETATTR that waits until a document is saved.
+/// A GETATTR request that waits until a presenter has saved a document.
 ///
 ///     made ──claimed──▶ waiting ──saved, or not in time, or interrupted──▶ answered
 ///
-/// The caller that takes its reply answers it.
+/// The thread that takes the request's reply answers the request.
 final class PendingStat: Claimant {
     let claim: ClaimID
-    /// The node that the kernel asks about; after the save, another node may be the document.
+    /// The node that the kernel asks about. After the save, another node may be the document.
     let node: Node
     let item: ItemID
     let thread: Int32
     let party: Party
     let process: ProcessID
     let token: UInt
-    /// Whether this is the kernel's second lookup of the name, which it does not repeat.
+    /// Whether the request follows the kernel's second lookup of the name. The kernel does not look the name up a third
+    /// time.
     let isRetry: Bool
     private let made = Engine.now
     private let reply = Mutex<Parked<Reply>?>(nil)
@@ -53,6 +54,6 @@ final class PendingStat: Claimant {
     }
 
     func identify() -> Party { party }
-    /// Never called: the wait of a request is bounded without observation.
+    /// Never called: the claim ends at once when it is granted, so the daemon does not observe its holder.
     func observe() -> Observation { .emptied }
 }

@@ -6,10 +6,10 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Mode, owner, times and size.
+/// Changes the mode, owner, times and size of files.
 ///
-/// Only a change of size without a handle is an access of its own; with a handle, coordination was done when the handle was
-/// opened.
+/// A change of size without a handle makes a claim of its own. A change of size through a handle is covered by the claim
+/// of the open.
 final class SetAttributes: Sendable {
     let context: MountContext
     let sourceWatch: SourceWatch
@@ -79,22 +79,22 @@ final class SetAttributes: Sendable {
         if engine.hasYieldedClean(claim) || cutsBesideOthers(handle) {
             return renewClaim(of: handle, then: change, reply: reply)
         }
-        // Some writes may have come after this claim was granted, so the contents were not preserved then. They are those of a
-        // suspended writer, or of a writer that this claim preempted.
+        // Some contents may have been written after this claim was granted, so they were not preserved then. A suspended
+        // writer has written them, or a writer that this claim preempted.
         let isOverSomebody =
             engine.isSuperseded(claim)
             || cleanWriters.hasChangedSuspendedWriter(claim) { $0.observeWriting() != .clean }
         cut(handle, change, isOverSomebody ? .contents(.claim) : .nothing, reply: reply)
     }
 
-    /// Whether a handle that was opened only to append was granted beside others and has no renewed claim yet.
+    /// Returns whether a handle was opened only to append, was granted beside other handles, and has no new claim yet.
     private func cutsBesideOthers(_ handle: Handle) -> Bool {
         handle.onlyAppends && handle.node.isOpen(besides: 1) && !handle.isReclaimed
     }
 
     /// Applies a change, sends the event to presenters, and answers.
     ///
-    /// The event for data written through a handle follows when the handle is closed.
+    /// If data was written through a handle, the event for it is sent when the handle is closed.
     func apply(
         _ change: AttributeChange, to node: Node, through handle: Handle? = nil, under claim: ClaimID? = nil,
         reply: consuming Reply
@@ -106,7 +106,7 @@ final class SetAttributes: Sendable {
             let descriptor = try node.descriptor()
             let caller = reply.caller
             if let size = change.size {
-                // An open file may be truncated even if its mode has changed since.
+                // A program may truncate a file that it has open to write, even if the file's mode has changed since.
                 if let file = try handle?.openFile() {
                     try file.file.truncateOpenFile(to: size)
                 } else {
@@ -121,8 +121,8 @@ final class SetAttributes: Sendable {
             if change.mode != nil || change.user != nil || change.group != nil {
                 try reopenDescriptors(of: node)
             }
-            // A chown(2) without a user and a group still updates the change time and clears set-user-ID. The kernel sends this
-            // request, too, at the first write to a file with privileges.
+            // A chown(2) without a user and a group still updates the change time and clears set-user-ID. The kernel also
+            // sends such a request at the first write to a file with privileges.
             if change.isEmpty { try data.stripPrivileges(of: node, touchedBy: caller) }
             if change.user != nil || change.group != nil || change.isEmpty {
                 try descriptor.descriptor.changeOwner(user: change.user, group: change.group)
@@ -156,27 +156,32 @@ final class SetAttributes: Sendable {
         }
     }
 
-    /// Tools that preserve the times of a file set them back after they have written it.
+    /// Notes at each writer of the file that the modification time is about to be set.
+    ///
+    /// Tools that preserve the times of a file set the former times after they have written to the file. These times
+    /// would hide the writes.
     private func noteWrites(to node: Node, before change: AttributeChange) {
         guard case .set(let time) = change.modified, node.isOpen else { return }
         for handle in handles.writers(on: node) { handle.noteTimeChange(time) }
     }
 
-    /// Opens descriptors again before rights change: open handles stay usable then, but an unprivileged daemon may be unable to
-    /// open the file later.
+    /// Opens the descriptors of the file's handles again, before the file's rights change.
+    ///
+    /// Open handles must stay usable after the change. A daemon without root's rights may then be unable to open the
+    /// file.
     func reopenDescriptors(of node: Node) throws(Errno) {
         guard geteuid() != 0, node.isOpen else { return }
         for handle in handles.all(on: node) { try handle.reopenDescriptor() }
     }
 
-    /// Drops the cached decision about passthrough, since the privileges of the file have changed.
+    /// Drops the stored decision about passthrough, because the privileges of the file have changed.
     func reconsiderBypass(of node: Node) {
         node.setMayBypass(nil)
     }
 }
 
 extension AttributeChange {
-    /// Whether the change concerns more than the size.
+    /// Whether the change sets more than the size.
     fileprivate var changesMore: Bool { mode != nil || user != nil || group != nil || changesTimes }
 
     fileprivate var isEmpty: Bool { size == nil && !changesMore }

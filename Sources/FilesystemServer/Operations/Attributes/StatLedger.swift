@@ -3,12 +3,12 @@ package import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// Remembers programs that stat documents with unsaved changes (D168, D169).
+/// Remembers programs that call stat(2) for documents with unsaved changes (D168, D169).
 ///
-/// It bounds two things: how long a program waits, and how often a session has a document saved. It also knows the programs
-/// that were told the attributes of a document without its unsaved changes.
+/// It limits how long a program waits, and how often a session has a document saved. It also remembers the programs that
+/// got the attributes of a document without its unsaved changes.
 package final class StatLedger: Sendable {
-    /// A command of a session, by a hash of its words: a prompt runs the same command again and again.
+    /// A command of a session, identified by a hash of its words: a prompt runs the same command again and again.
     package struct Command: Hashable, Sendable {
         let session: Int32
         let words: UInt64
@@ -19,32 +19,33 @@ package final class StatLedger: Sendable {
         }
     }
 
-    /// How long a process waits within each ``window``.
+    /// The most time that a process waits within each ``window``.
     package static let patience = TimeSpan.seconds(1)
     package static let window = TimeSpan.seconds(2)
-    /// How long a program that was told the size on disk reads the contents on disk.
+    /// How long a program that got the size on the disk also reads the contents on the disk.
     package static let tellingLasts = window
-    /// How long a save caused by a program's stat counts. Until then, contents that the program would destroy unread are
-    /// preserved.
+    /// How long a save counts that a program's stat has caused. During this time, contents that the program would destroy
+    /// without having read them are preserved.
     package static let savingCounts = TimeSpan.seconds(60)
-    /// The largest number of documents, and of commands or processes for a document; above it, all entries are dropped.
+    /// The most documents, and the most commands or processes of a document, that are remembered. Above this limit, all
+    /// entries are dropped.
     fileprivate static let capacity = 4096
-    /// How long the retry of a thread is expected.
+    /// How long the retry of a thread is expected after ESTALE.
     private static let retryExpected = TimeSpan.seconds(1)
 
     private struct Record {
-        /// When each command had the document saved because of a stat.
+        /// The time at which a stat of each command had the document saved.
         var asked: [Command: Instant] = [:]
-        /// When each process was told the attributes without the unsaved changes.
+        /// The time at which each process got the attributes without the unsaved changes.
         var told: [ProcessID: Instant] = [:]
-        /// When the document was saved for each process that has not read it since.
+        /// The time at which the document was saved for each process that has not read the document since.
         var saved: [ProcessID: Instant] = [:]
     }
 
     private struct State {
         var waits: [ProcessID: StatWaits] = [:]
         var records: [ItemID: Record] = [:]
-        /// Threads that were answered ESTALE, so that the kernel looks the name up again.
+        /// The threads that were answered ESTALE, so that the kernel looks the name up again.
         var retries: [Int32: (item: ItemID, until: Instant)] = [:]
         var isToBeTidied = false
     }
@@ -55,14 +56,14 @@ package final class StatLedger: Sendable {
 
     package init(askAgain: TimeSpan) { self.askAgain = askAgain }
 
-    /// Whether no open needs a check; the fast path asks this.
+    /// Whether there are no entries. Each open reads this before any other check.
     package var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Whether a document has an entry.
+    /// Returns whether a document has an entry.
     func knows(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.records[item] != nil } }
 
-    /// A process begins to wait. Returns the end of its wait, or nil if it has waited enough. After a wait, ``endWait(of:at:)``
-    /// follows.
+    /// Notes that a process begins to wait. Returns the time until which it may wait, or nil if it has waited enough.
+    /// After each wait the caller calls ``endWait(of:at:)``.
     package func beginWait(of process: ProcessID, at now: Instant) -> Instant? {
         state.withLock { state in
             if state.waits.count >= 64 { state.waits = state.waits.filter { !$0.value.isOver(at: now) } }
@@ -74,18 +75,19 @@ package final class StatLedger: Sendable {
         state.withLock { $0.waits[process]?.end(at: now) }
     }
 
-    /// Whether a command may have a document saved because of its stat.
+    /// Returns whether a command may have a document saved because of its stat.
     package func mayAsk(_ command: Command, for item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.asked[command] }.map { now >= $0 + askAgain } ?? true
     }
 
-    /// Commands of an unknown session are not noted: they cannot be recognised again.
+    /// Notes that a command had a document saved. A command of an unknown session is not noted, because it cannot be
+    /// recognised again.
     package func noteAsked(_ command: Command, for item: ItemID, at now: Instant) {
         guard command.session != 0, askAgain > .zero else { return }
         change { $0.records[item, default: Record()].asked.note(command, at: now) }
     }
 
-    /// A session opens a document, so it does more than read its attributes.
+    /// Notes that a program of a session opens a document. So the session does not only read the document's attributes.
     package func noteOpened(_ item: ItemID, by session: Int32) {
         change { state in
             guard let asked = state.records[item]?.asked else { return }
@@ -93,32 +95,33 @@ package final class StatLedger: Sendable {
         }
     }
 
-    /// A process was told the attributes of a document without its unsaved changes.
+    /// Notes that a process got the attributes of a document without its unsaved changes.
     package func noteTold(_ process: ProcessID, of item: ItemID, at now: Instant) {
         change { $0.records[item, default: Record()].told.note(process, at: now) }
     }
 
-    /// A process is told the attributes of the saved document.
+    /// Notes that a process gets the attributes of the saved document.
     package func forgetTold(_ process: ProcessID, of item: ItemID) {
         if !isEmpty { change { $0.records[item]?.told[process] = nil } }
     }
 
-    /// Whether a process was told lately the attributes of a document without its unsaved changes.
+    /// Returns whether a process lately got the attributes of a document without its unsaved changes.
     package func wasTold(_ process: ProcessID, of item: ItemID, at now: Instant) -> Bool {
         state.withLock { $0.records[item]?.told[process] }.map { now < $0 + Self.tellingLasts } ?? false
     }
 
-    /// A document is saved because a process asks for its attributes.
+    /// Notes that a document is saved because a process asks for its attributes.
     package func noteSaved(_ item: ItemID, for process: ProcessID, at now: Instant) {
         change { $0.records[item, default: Record()].saved.note(process, at: now) }
     }
 
-    /// A process reads the contents that were saved for it.
+    /// Notes that a process reads the contents that were saved for it.
     package func forgetSaved(_ item: ItemID, for process: ProcessID) {
         change { $0.records[item]?.saved[process] = nil }
     }
 
-    /// Whether a document was saved lately because a process of these asked for its attributes, and has not read it.
+    /// Returns whether a document was lately saved because one of these processes asked for its attributes, and the
+    /// process has not read it.
     package func wasSaved(_ item: ItemID, for processes: [ProcessID], at now: Instant) -> Bool {
         let saved = state.withLock { $0.records[item]?.saved } ?? [:]
         return processes.contains { process in saved[process].map { now < $0 + Self.savingCounts } ?? false }
@@ -133,9 +136,10 @@ package final class StatLedger: Sendable {
     }
 }
 
-// The ledger drops expired entries, so that opens need no check again.
+// The ledger drops expired entries. Without entries, opens need no check.
 extension StatLedger {
-    /// When the caller is to tidy next; nil if there is nothing to tidy, or another caller does it.
+    /// Returns the time at which the caller is to call ``tidy(at:)``. Returns nil if there are no entries, or if another
+    /// caller does it.
     package func nextTidying(after now: Instant) -> Instant? {
         state.withLock { state in
             guard !state.isToBeTidied, !state.records.isEmpty else { return nil }
@@ -159,7 +163,7 @@ extension StatLedger {
     }
 }
 
-// Threads that were answered ESTALE, so that the kernel looks the name up once more.
+// These functions remember threads that were answered ESTALE, so that the kernel looks the name up once more.
 extension StatLedger {
     func noteRetryRequest(_ thread: Int32, to item: ItemID, at now: Instant) {
         state.withLock { state in
@@ -168,14 +172,14 @@ extension StatLedger {
         }
     }
 
-    /// Whether a thread is retrying the lookup of a document.
+    /// Returns whether a thread is retrying the lookup of a document's name.
     func isRetrying(_ thread: Int32, to item: ItemID, at now: Instant) -> Bool {
         state.withLock { state in
             state.retries[thread].map { $0.item == item && now < $0.until } ?? false
         }
     }
 
-    /// Removes the mark of a thread that has come back; returns whether it was still valid.
+    /// Removes the mark of a thread that has sent its request again. Returns whether the mark was still valid.
     func takeRetry(of thread: Int32, to item: ItemID, at now: Instant) -> Bool {
         state.withLock { state in
             guard let mark = state.retries[thread], mark.item == item else { return false }
@@ -192,7 +196,7 @@ extension Dictionary where Value == Instant {
     }
 }
 
-/// The recent waits of a process. Simultaneous waits of its threads count once.
+/// The recent waits of a process. Waits of several of its threads at the same time count once.
 package struct StatWaits: Sendable {
     private struct Wait {
         var ended: Instant
@@ -204,7 +208,7 @@ package struct StatWaits: Sendable {
         case waiting(since: Instant, until: Instant, threads: Int)
     }
 
-    /// Further waits are added to the last wait.
+    /// The most waits that are remembered. Further waits are added to the last wait.
     private static let capacity = 32
 
     private var past: [Wait] = []
@@ -212,7 +216,9 @@ package struct StatWaits: Sendable {
 
     package init() {}
 
-    /// A wait that began before the window counts in full.
+    /// Begins a wait, and returns the time until which it may last. Returns nil if the process has waited enough.
+    ///
+    /// A wait that ended less than ``StatLedger/window`` ago counts in full.
     package mutating func begin(at now: Instant) -> Instant? {
         if case .waiting(let since, let until, let threads) = waitState {
             guard now < until else { return nil }

@@ -5,10 +5,10 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The attributes of documents that are presented with unsaved changes (D168).
+/// Answers requests for the attributes of documents that presenters have with unsaved changes (D168).
 ///
-/// A program may stat a file and then read that many bytes; both must agree with the disk. So a stat by path has the document
-/// saved first. All other calls are answered at once: the kernel may hold a lock for them.
+/// A program may call stat(2) for a file and then read as many bytes as it was told. So a stat by path first has the
+/// document saved. All other calls are answered at once, because the kernel may hold a lock for them.
 final class UnsavedStats: Sendable {
     let statLedger: StatLedger
     private let context: MountContext
@@ -39,7 +39,7 @@ final class UnsavedStats: Sendable {
         statLedger = StatLedger(askAgain: context.engine.bounds.askAgainStat)
     }
 
-    /// How often the daemon checks a thread that does not sleep yet, and the time between two checks.
+    /// The most checks of a thread that does not sleep in its system call yet, and the time between two checks.
     private static let mostAttempts = 20
     private static let timeBetweenLooks = TimeSpan.milliseconds(1)
 
@@ -51,7 +51,7 @@ final class UnsavedStats: Sendable {
         observeCall(at: node, by: thread, looks: 1, reply: reply)
     }
 
-    /// Polls the thread until its system call can be seen.
+    /// Checks a thread again and again until its system call can be seen.
     private func observeCall(at node: Node, by thread: Int32, looks: Int, reply: consuming Reply) {
         switch ProcessInspection.attributeCall(ofThread: thread) {
         case .byPath: askForSave(of: node, by: thread, reply: reply)
@@ -87,9 +87,9 @@ final class UnsavedStats: Sendable {
         claim(save, by: command, until: end, reply: reply)
     }
 
-    /// A presenter is not asked for these programs:
+    /// Returns whether a presenter may be asked to save because of a program's stat. It is not asked for these programs:
     ///
-    /// - the presenter itself, programs that work for it, and programs that started it;
+    /// - the presenter itself, programs that work for the presenter, and programs that started the presenter;
     /// - programs that have the file open, because the presenter might have to wait for them.
     private func mayAsk(_ party: Party, _ process: ProcessID, by thread: Int32, about node: Node) -> Bool {
         let presenters = engine.partiesWithUnsaved(node.item)
@@ -99,7 +99,7 @@ final class UnsavedStats: Sendable {
         return !handles.all(on: node).contains { $0.process == process.number || $0.thread == thread }
     }
 
-    /// Claims as a reader, because most programs read the document next. The claim ends at once.
+    /// Makes a claim to read, because most programs read the document next. The claim ends as soon as it is granted.
     private func claim(
         _ save: PendingStat, by command: StatLedger.Command, until end: Instant, reply: consuming Reply
     ) {
@@ -132,14 +132,14 @@ final class UnsavedStats: Sendable {
     }
 
     private func endStatWait(_ save: PendingStat, _ decision: Engine.Decision) {
-        // The wait was given up, and its claim is withdrawn.
+        // The wait was given up before, and its claim is withdrawn.
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
         if case .granted = decision { engine.end(save.claim) }
         answer(save, reply: reply)
     }
 
-    /// Gives up: the save takes too long, or the program is interrupted.
+    /// Gives up a wait, because the save takes too long or the program is interrupted.
     private func giveUp(_ save: PendingStat, _ error: Errno? = nil) {
         guard let reply = save.takeReply() else { return }
         parkedRequests.leave(save.token)
@@ -164,13 +164,13 @@ final class UnsavedStats: Sendable {
         }
     }
 
-    /// Whether another file is the document now.
+    /// Returns whether another file is the document now, after the save.
     private func isSavedElsewhere(_ save: PendingStat) -> Bool {
         guard let node = nodes[save.item], node !== save.node else { return false }
         return node.hasName
     }
 
-    /// Answers ESTALE: the kernel looks the name up again, and the program sees no error.
+    /// Answers ESTALE, so that the kernel looks the name up again. The program sees no error.
     private func requestRetry(_ save: PendingStat, reply: consuming Reply) {
         let now = Engine.now
         engine.counters.stale.count()
@@ -180,7 +180,7 @@ final class UnsavedStats: Sendable {
         reply.fail(.stale)
     }
 
-    /// The retry's lookup has found a name. If it is the document, the retry is complete.
+    /// Ends the retry of a thread, if the thread's lookup has found the document.
     func endStatRetry(of thread: Int32, finding status: FileStatus) {
         guard let item = nodes[FileKey(status)]?.item,
             statLedger.isRetrying(thread, to: item, at: Engine.now)
@@ -189,7 +189,8 @@ final class UnsavedStats: Sendable {
     }
 }
 
-// The contents that programs read after they were told a document's attributes without its unsaved changes (D169).
+// These functions decide which contents a program reads after it got a document's attributes without its unsaved changes
+// (D169).
 extension UnsavedStats {
     private func noteTold(_ process: ProcessID, of item: ItemID) {
         statLedger.noteTold(process, of: item, at: Engine.now)
@@ -204,11 +205,12 @@ extension UnsavedStats {
         }
     }
 
-    /// Whether a program that opens a document for reading gets the contents on disk, because it was told their size.
+    /// Returns whether a program that opens a document to read gets the contents on the disk, because it got the size on
+    /// the disk before.
     func readsAsSaved(_ item: ItemID, flags: Int32, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)
-        // A presenter saves the document for other programs, and not for itself.
+        // A presenter saves the document for other programs, and not for its own programs.
         guard !engine.partiesPresenting(item).contains(where: party.works(for:)) else { return false }
         statLedger.noteOpened(item, by: party.session)
         guard let process = party.process, AccessTable.opening(flags, of: .document) == .read() else {
@@ -218,8 +220,10 @@ extension UnsavedStats {
         return engine.isUnsaved(item) && statLedger.wasTold(process, of: item, at: Engine.now)
     }
 
-    /// Whether a stat of this program caused a save, and the program now destroys the contents without having read them (D168).
-    /// Without that stat the changes would still be unsaved, and safe with the presenter.
+    /// Returns whether a program's stat has caused a save of contents that the program is about to destroy without having
+    /// read them (D168).
+    ///
+    /// Without that stat, the changes would still be unsaved and safe with the presenter.
     func hasUnreadSave(_ item: ItemID, by thread: Int32) -> Bool {
         guard statLedger.knows(item), thread > 0 else { return false }
         let party = processes.currentParty(ofThread: thread)

@@ -4,28 +4,31 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Directories being listed, by handle.
+/// The directories that programs have open to list them, by their handles.
 final class ListingTable: Sendable {
     final class Listing: DescriptorOwner {
         let handle: HandleID
         let directory: Node
-        /// Opened again if it was dropped: the offset gives the place to continue.
+        /// The open directory; nil if it was closed to save descriptors. It is then opened again, and the offset gives
+        /// the place to continue.
         private let stream: Mutex<DirectoryStream?>
         private let isOpen: Atomic<Bool>
-        /// Whether the kernel caches the names it receives.
+        /// Whether the kernel caches the names that it gets.
         let isKept: Bool
-        /// The names as they were at OPENDIR, until the directory is read from its beginning a second time.
+        /// The names as they were at OPENDIR. They are used until the program lists the directory from the beginning a
+        /// second time.
         private let snapshot: Mutex<Snapshot>
 
         private enum Snapshot {
             case unread(DirectorySnapshot)
             case begun(DirectorySnapshot)
-            /// All names up to this offset were sent, so their memory is free.
+            /// All names up to this offset were sent, so the snapshot is released.
             case ended(Int)
             case none
         }
 
-        /// If the kernel has the names cached, the directory is opened only when the kernel reads it nevertheless.
+        /// Makes the listing of a directory. If the kernel has the names in its cache, the directory is opened only when
+        /// the kernel reads it all the same.
         init(
             _ handle: HandleID, of directory: Node, _ names: KernelCacheTracker<Stamp>.CacheAction
         ) throws(Errno) {
@@ -39,7 +42,7 @@ final class ListingTable: Sendable {
             if opens { directory.budget.opened() }
         }
 
-        /// Lists a directory as it is now; nil if it has too many names.
+        /// Makes a listing with the names that a directory has now. Returns nil if there are too many names.
         init?(_ handle: HandleID, snapshotOf directory: Node) throws(Errno) {
             self.handle = handle
             self.directory = directory
@@ -62,7 +65,7 @@ final class ListingTable: Sendable {
         var closingThreads: LazyWorkerPool? { nil }
 
         func dropDescriptor() -> Bool {
-            // A stream that is being read stays open.
+            // A directory that is being read stays open.
             let isDropped: Bool? = stream.withLockIfAvailable { stream in
                 guard stream.take() != nil else { return true }
                 isOpen.store(false, ordering: .relaxed)
@@ -72,7 +75,7 @@ final class ListingTable: Sendable {
             return isDropped != nil
         }
 
-        /// Passes on the entries from an offset; see `DirectoryStream`.
+        /// Calls `body` for each entry from an offset on. See `DirectoryStream`.
         func forEach(
             from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
         ) throws(Errno) {
@@ -98,7 +101,7 @@ final class ListingTable: Sendable {
                         isOpen.store(true, ordering: .relaxed)
                         directory.budget.opened()
                     }
-                    // The stream stays open after an error: a second read may succeed.
+                    // The directory stays open after an error, because a second read may succeed.
                     var failure: Errno?
                     do throws(Errno) { try stream.forEach(from: offset, body) } catch { failure = error }
                     slot = consume stream
@@ -111,7 +114,8 @@ final class ListingTable: Sendable {
             if let error { throw error }
         }
 
-        /// The snapshot, unless the directory is to be read anew, as after rewinddir(3).
+        /// Returns the snapshot. Returns nil if there is none, or if the directory is read from the beginning again, as
+        /// after rewinddir(3).
         private func names(from offset: Int) -> DirectorySnapshot? {
             snapshot.withLock { snapshot in
                 switch snapshot {
@@ -148,7 +152,7 @@ final class ListingTable: Sendable {
 
     subscript(handle: HandleID) -> Listing? { state.withLock { $0.listings[handle] } }
 
-    /// The number for the next listing.
+    /// Returns a handle number for the next listing.
     func nextHandle() -> HandleID { HandleID(handlesGiven.add(1, ordering: .relaxed).newValue) }
 
     func insert(_ listing: Listing) {
@@ -157,7 +161,7 @@ final class ListingTable: Sendable {
     }
 
     func remove(_ handle: HandleID) {
-        // This may be the last reference: the stream is closed outside of the lock.
+        // The table may have the last reference to the listing. The directory is then closed after the lock is released.
         let listing = state.withLock { state in
             let listing = state.listings.removeValue(forKey: handle)
             if let listing, listing.isKept { state.keptNames.close(listing.directory.id) }
@@ -176,13 +180,16 @@ final class ListingTable: Sendable {
 }
 
 extension Node {
-    /// Counts an open: the kernel will ask for the file's attributes again, because reading and writing change its times.
+    /// Counts an open of the file in its directory. The kernel will ask for the file's attributes again, because reading
+    /// and writing change its times.
     func noteOpened() {
         parent?.noteOpenBelow()
     }
 
-    /// Whether listing a directory that takes `size` bytes should return attributes, too. That is so if more than a few of its
-    /// files, and about a sixteenth, were opened since (D88).
+    /// Returns whether a listing of a directory should return attributes, too. That is so if more than a few of its
+    /// files, and about a sixteenth of them, were opened since the last such listing (D88).
+    ///
+    /// `size`: the directory's size in bytes, which stands for the number of its files.
     fileprivate func hasWornAttributes(size: UInt64) -> Bool {
         let opens = UInt64(opensBelow)
         return opens >= 8 && opens * 512 >= size
@@ -190,9 +197,10 @@ extension Node {
 }
 
 extension DirectoryService {
-    /// Whether the kernel may cache the names of a directory that is being opened.
+    /// Returns whether the kernel may cache the names of a directory that is being opened, and whether its cached names
+    /// are still valid.
     ///
-    /// It may not if the directory can change without a trace in its times.
+    /// The kernel may not cache them if the directory can change without a change of its times.
     func openNames(of directory: Node) throws(Errno) -> KernelCacheTracker<Stamp>.CacheAction {
         guard context.namesChangeOnlyHere(directory) else { return .uncached }
         let status = try directory.descriptor().descriptor.status()
@@ -206,19 +214,21 @@ extension DirectoryService {
         guard let directory = nodes[id], let listing = listings[handle] else { return page.fail(.stale) }
         engine.counters.listed.count()
         if listing.isKept, offset == 0 { listings.beginNames(of: id) }
-        // The kernel asks for names and attributes together.
+        // The kernel will ask for names and attributes together, so the opens counted before no longer matter.
         if offset == 0 { directory.noteListed() }
         do throws(Errno) {
             try addEntries(of: listing, in: directory, from: offset, to: &page)
         } catch {
-            // A directory that was removed meanwhile has no entries.
+            // A directory that was removed meanwhile is listed without entries.
             guard error == .stale || error == .noEntry else { return page.fail(error) }
         }
         page.send()
     }
 
-    /// As in getdents(2), an error after some entries is reported with the next page. The entries before it are sent, and count
-    /// as looked up.
+    /// Adds entries of a directory to a page.
+    ///
+    /// An error after some entries is reported only with the next page, as by getdents(2). The entries before the error
+    /// are sent, and each counts as a lookup.
     private func addEntries(
         of listing: ListingTable.Listing, in directory: Node, from offset: Int,
         to page: inout DirectoryPage
@@ -239,11 +249,11 @@ extension DirectoryService {
         }
     }
 
-    /// The inode number that `stat` also returns for a name.
+    /// Returns the inode number of a name, which must equal the number that stat(2) returns.
     private func number(
         of name: borrowing FileName, listedAs inode: UInt64, in directory: Node, _ mountpoints: Set<[UInt8]>
     ) -> UInt64 {
-        // The parent below is another directory, if this directory is a mount point or is reached by another route.
+        // The kernel below may name another parent, if this directory is a mount point or is reached by another route.
         if name == "..", let parent = directory.parent { return parent.number }
         guard !mountpoints.isEmpty, mountpoints.contains(name.copy().bytes) else {
             return submounts.number(ofInode: inode, on: directory.key.device)
@@ -257,11 +267,12 @@ extension DirectoryService {
         }
     }
 
-    /// Adds a name together with its inode; a name that vanished meanwhile is left out.
+    /// Adds a name with the attributes of its file. A name that is gone by now is left out. Returns whether the page had
+    /// room.
     ///
-    /// Returns nil in two cases:
-    /// - The caller may list the directory but not stat its names.
-    /// - The name is of a document that has vanished in the middle of a save since the listing began.
+    /// Returns nil in two cases, so that the name is added without attributes:
+    /// - The caller may list the directory, but may not read the attributes of its files.
+    /// - The name is that of a document that has gone missing in the middle of a save since the listing began.
     private func enter(
         _ name: borrowing FileName, in directory: Node, next: Int, to page: inout DirectoryPage
     ) -> Bool? {

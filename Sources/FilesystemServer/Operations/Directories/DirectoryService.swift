@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CoordinationEngine
 
-/// OPENDIR, READDIR and their kin.
+/// Answers requests that list directories: OPENDIR, READDIR, RELEASEDIR and FSYNCDIR.
 final class DirectoryService: Sendable {
     let listings = ListingTable()
     let pendingListings = PendingListings()

@@ -4,32 +4,34 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// OPENDIR, where a listing waits for documents that are missing in the middle of a save.
+/// Answers OPENDIR. A listing waits in OPENDIR for documents that are missing in the middle of a save.
 ///
-/// READDIR holds the directory's lock, which the save needs; OPENDIR holds none. A listing shows the directory below without
-/// added names, so each listed name can be looked up.
+/// A save needs the directory's lock. The kernel holds this lock during READDIR, but not during OPENDIR. A listing shows
+/// the directory of the source without added names, so each listed name can be looked up.
 extension DirectoryService {
-    /// How often the names are read again because a save has begun meanwhile.
+    /// The most times that the names are read, if a save begins during each read.
     private static let mostAttempts = 4
-    /// The largest directory, in bytes, for a snapshot; a larger directory most likely has too many names.
+    /// The largest directory, in bytes, of which a snapshot is made. A larger directory most likely has too many names.
     private static let largestSnapshot: UInt64 = 4 << 20
 
     func openDirectory(_ id: NodeID, reply: consuming Reply) {
         guard let directory = nodes[id] else { return reply.fail(.stale) }
-        // Read before the pending saves are checked: a save that begins right afterwards counts as later than this step.
+        // The step is read before the pending saves are checked. A save that begins right afterwards then counts as later
+        // than this step.
         let step = saves.lastStep
         guard !saves.hasNoPendingSaves else { return list(directory, .unused, since: step, reply: reply) }
         list(directory, afterSavesUntil: Engine.now + SaveLimits.listingWait, reply: reply)
     }
 
-    /// How long a listing may still wait.
+    /// The time for which a listing may still wait. It is unused if the listing has not waited yet.
     private enum Patience {
         case unused
         case until(Instant)
         case over
     }
 
-    /// Opens a directory as soon as no living program is saving a missing document in it, or when the time is over.
+    /// Opens a directory as soon as no living program is saving a document that is missing in it. Opens it at `end` in
+    /// any case.
     private func list(_ directory: Node, afterSavesUntil end: Instant, reply: consuming Reply) {
         let thread = reply.caller.thread
         let step = saves.lastStep
@@ -57,13 +59,14 @@ extension DirectoryService {
             })
         pendingListings.add(listing)
         engine.timers.schedule(at: end.nanoseconds) { [self] in resumeListing(listing) }
-        // The save may have ended since the check, and a signal may have come.
+        // The save may have ended since the check. A signal may have come, too.
         resumeListings(directory.id)
         parkedRequests.checkSignalsOnce(token)
         if parkedRequests.isClosed { abandon(listing, .unmounted) }
     }
 
-    /// Continues the listings that need not wait any more, after a save in their directory has gone on or was given up.
+    /// Continues the listings of a directory that need not wait any more, because a save in it has gone on or was given
+    /// up.
     func resumeListings(_ directory: NodeID) {
         guard !pendingListings.isEmpty else { return }
         for listing in pendingListings[directory] {
@@ -88,7 +91,8 @@ extension DirectoryService {
         reply.fail(reason.error)
     }
 
-    /// Opens a directory. If a save has begun in it since `step`, and there is time, the listing first waits for that save.
+    /// Opens a directory. If a save has begun in the directory since `step`, the listing first waits for that save, while
+    /// time is left.
     private func list(_ directory: Node, _ patience: Patience, since step: UInt64, reply: consuming Reply) {
         guard engine.hasAwareClients, isAnythingPresented(in: directory) else {
             return listAsItIs(directory, reply: reply)
@@ -111,7 +115,8 @@ extension DirectoryService {
         listAsItIs(directory, reply: reply)
     }
 
-    /// Nil if a snapshot is not possible: READDIR then reads the directory itself.
+    /// Returns a listing with a snapshot of the names. Returns nil if no snapshot is possible, so that READDIR reads the
+    /// directory itself.
     private func takeSnapshot(of directory: Node) -> ListingTable.Listing? {
         do throws(Errno) {
             guard try directory.descriptor().descriptor.status().size <= Self.largestSnapshot else {
@@ -134,7 +139,7 @@ extension DirectoryService {
             names = try openNames(of: directory)
             listing = try ListingTable.Listing(listings.nextHandle(), of: directory, names)
         } catch {
-            // The kernel has not dropped its cached names.
+            // The open has failed, so the kernel may still have old names in its cache.
             if names != .uncached {
                 listings.invalidateNameCache(of: directory.id)
                 listings.closeNames(of: directory.id)

@@ -5,18 +5,18 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// An OPENDIR that waits for documents in the middle of a save.
+/// An OPENDIR request that waits for documents that are missing in the middle of a save.
 ///
 ///     waiting ──filled, given up, or 250 ms──▶ listed
 ///        └──interrupted──▶ answered EINTR
 ///
-/// The caller that takes its reply answers it.
+/// The thread that takes the request's reply answers the request.
 final class PendingListing: Sendable {
     let directory: Node
     let thread: Int32
     let pendingSaves: [PendingSave]
     let token: UInt
-    /// When the directory is listed even if documents are missing.
+    /// The time at which the directory is listed even if documents are still missing.
     let end: Instant
     let reply: Parked<Reply>
 
@@ -33,7 +33,7 @@ final class PendingListing: Sendable {
     }
 }
 
-/// The listings that wait, by directory.
+/// The OPENDIR requests that wait, by their directories.
 final class PendingListings: Sendable {
     private let listings = Mutex<[NodeID: [PendingListing]]>([:])
     private let count = Atomic<Int>(0)
@@ -49,7 +49,9 @@ final class PendingListings: Sendable {
         }
     }
 
-    /// Returns whether the listing was there: of several callers that continue it, only one finds it.
+    /// Removes a waiting listing, and returns whether it was still waiting.
+    ///
+    /// Several threads may try to continue the listing. Only the thread that gets true does so.
     func remove(_ listing: PendingListing) -> Bool {
         listings.withLock { listings in
             let directory = listing.directory.id

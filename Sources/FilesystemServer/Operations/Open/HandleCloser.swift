@@ -4,10 +4,11 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The end of a handle.
+/// Closes handles, after the kernel's RELEASE.
 ///
-/// RELEASE of a handle that may have mapped its file comes at close(2), though the program may still store to the mapping. So
-/// such a handle is closed only when no program can store to the file any more (``LingeringHandles``).
+/// RELEASE comes when the program closes its descriptor. If the program has mapped the file, it may still store to the
+/// mapping. So a handle that may have mapped its file is closed only when no program can store to the file any more
+/// (``LingeringHandles``).
 final class HandleCloser: Sendable {
     private let context: MountContext
     private let sourceWatch: SourceWatch
@@ -47,16 +48,17 @@ final class HandleCloser: Sendable {
         closeUnlessMapped(handle)
     }
 
-    /// The pauses before each poll, in nanoseconds; the last one repeats.
+    /// The pauses before each check of a lingering handle, in nanoseconds. The last pause repeats.
     private static let pauses: [UInt64] = [200_000, 1_000_000, 5_000_000, 25_000_000, 100_000_000]
 
-    /// Closes a handle after its RELEASE, or leaves it open as long as a mapping lives.
+    /// Closes a handle after its RELEASE, or leaves it open as long as a program may store to a mapping of the file.
     ///
-    /// The last of several handles that may have mapped the file stands for all. While others are open, mappings cannot be
-    /// detected.
+    /// If several handles may have mapped the file, only the last of them stays open. While others are open, mappings
+    /// cannot be detected.
     func closeUnlessMapped(_ handle: Handle) {
         guard handle.mayOutlive, data.isAlone(handle) else { return close(handle) }
-        // Otherwise this process, which may have the file open for fsync, would count as the writer.
+        // The daemon's descriptor is closed first, because the daemon would otherwise count as a program that has the
+        // file open to write.
         handle.closeFile()
         guard data.isWritten(handle.node) else { return close(handle) }
         handle.beginLingering()
@@ -64,7 +66,8 @@ final class HandleCloser: Sendable {
         context.work(on: handle.node) { [self] in pollMapping(at: handle, after: 0) }
     }
 
-    /// Closes the lingering handle of a file that no program can store to any more, before the next access.
+    /// Closes the lingering handle of a file if no program can store to the file any more. Each access to the file calls
+    /// this first.
     func closeLingering(on node: Node) {
         guard !lingeringHandles.isEmpty, let handle = lingeringHandles.handle(on: node), data.isAlone(handle),
             !data.isWritten(node),
@@ -82,11 +85,12 @@ final class HandleCloser: Sendable {
         }
     }
 
-    /// Ends a handle in this order: its data, its preserved contents, the events to presenters, and its claim.
+    /// Closes a handle in this order: its data, the contents to preserve, the events to presenters, and its claim.
     func close(_ handle: Handle) {
         let unchanged = handle.mayWrite ? cleanWriters.unchangedWriters(of: handle.node, besides: handle) : []
         guard !unchanged.isEmpty else { return leave(handle) }
-        // It counts as a writer of the file until then, so that its writes are not attributed to others.
+        // The handle counts as a writer of the file until this is done, so that its writes do not count as those of other
+        // writers.
         handle.node.threads(for: .processObservation).run { [self] in
             if handle.isPreservedAtClose { return leave(handle) }
             let hasChanged = handle.truncates || cleanWriters.mayHaveWritten(handle)
@@ -107,7 +111,7 @@ final class HandleCloser: Sendable {
         data.noteEnd(ofLocksBy: handle)
         data.endPageCaching(of: handle)
         if handle.mayWrite { saves.closedFile(NodeNumber(handle.node.id.rawValue)) }
-        // The journal may hold the handle for long; its file must not stay open as long.
+        // The journal may refer to the handle for long. The file of the handle must not stay open as long.
         handle.closeFile(forGood: true)
         data.leaveRoute(handle)
         sourceWatch.finishOwnChange(handle.node, change)
@@ -116,7 +120,7 @@ final class HandleCloser: Sendable {
         else {
             return end(handle)
         }
-        // The program may set the file's time back after close(2), before a worker checks it.
+        // This is checked now, because the program may set the file's times back after close(2), before a worker runs.
         let mayHaveWritten = cleanWriters.mayHaveWritten(handle)
         if mayHaveWritten { handle.markWritten() }
         context.work(on: handle.node, for: .preserving) { [self] in
@@ -130,11 +134,13 @@ final class HandleCloser: Sendable {
         }
     }
 
-    /// Preserves contents at the end of the connection, when the kernel reports no further close. Claims do not end, and no
-    /// waiting claim is granted. A program with passthrough may go on writing.
+    /// Preserves contents at the end of the connection, after which the kernel reports no closes of handles.
+    ///
+    /// The claims of the handles do not end, and no waiting claim is granted. A program with passthrough may go on
+    /// writing.
     func preserveAtUnmount() {
         for handle in handles.all {
-            // A program with passthrough may still write.
+            // The program of the handle may still write, so its provisional copy is preserved in any case.
             if handle.writesPassthrough {
                 cleanWriters.preserveProvisionalCopy(beside: handle)
             } else {
@@ -147,10 +153,10 @@ final class HandleCloser: Sendable {
                 && (isOrphans(handle) || cleanWriters.mayBeOverwrittenUnseen(handle))
         }
         let files = Dictionary(grouping: left) { ObjectIdentifier($0.node) }
-        // Files without a name come first, because their contents are found nowhere else.
+        // Files without a name are preserved first, because their contents are found nowhere else.
         for writers in files.values.sorted(by: { isOrphans($0[0]) && !isOrphans($1[0]) }) {
             context.work(on: writers[0].node, for: .preserving) { [self] in
-                // A single copy has the writes of all of them.
+                // One copy of a file has the writes of all its handles.
                 guard let handle = writers.first(where: \.mayHaveWritten) else { return }
                 if isOrphans(handle) {
                     preserver.preserveOrphanWrites(by: handle)

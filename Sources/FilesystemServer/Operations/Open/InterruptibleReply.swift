@@ -2,7 +2,7 @@
 import CoordinationEngine
 import FuseBridge
 
-/// A request that waits for a worker; it can be interrupted and killed meanwhile.
+/// The reply of a request that waits for a worker. A signal can end the wait.
 struct InterruptibleReply: Sendable {
     fileprivate let token: UInt
     fileprivate let reply: Parked<Reply>
@@ -11,7 +11,8 @@ struct InterruptibleReply: Sendable {
 extension Open {
     private var parkedRequests: ParkedRequests { coordinator.parkedRequests }
 
-    /// An open waits from here until ``takeReply(_:)``. The claim is held as long, since the worker goes on.
+    /// Lets an open be interrupted until ``takeReply(_:)``. Its claim is held until the worker ends, even if the open is
+    /// interrupted.
     func makeInterruptible(_ handle: Handle, reply: consuming Reply) -> InterruptibleReply {
         let token = parkedRequests.makeToken()
         reply.tellInterrupts(token)
@@ -22,8 +23,8 @@ extension Open {
                 let end: ParkedRequests.AbandonReason
                 switch way {
                 case .abandoned(let reason): end = reason
-                // The wait cannot be shortened. Signals are checked again, since nothing else notices then that the caller is
-                // killed.
+                // The wait cannot be shortened. The signals are checked again, because nothing else shows now that the
+                // caller was killed.
                 case .forced: return parkedRequests.interrupted(token)
                 case .overdue: return
                 }
@@ -37,7 +38,7 @@ extension Open {
 
     func isReplyAwaited(_ waiting: InterruptibleReply) -> Bool { parkedRequests.holds(waiting.token) }
 
-    /// Returns nil if the request was interrupted: the caller that removes it from the table answers it.
+    /// Takes the reply to answer the request. Returns nil if the request was interrupted, and so is answered already.
     func takeReply(_ waiting: InterruptibleReply) -> Reply? {
         parkedRequests.leave(waiting.token) ? waiting.reply.take() : nil
     }

@@ -3,7 +3,7 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// Finds out which programs lock a file themselves, while opens wait for it.
+/// Finds out which programs hold a lock on a file (`flock` or `fcntl`), while opens wait for the file.
 final class LockPoller: Sendable {
     private let context: MountContext
     private let data: DataPlane
@@ -23,13 +23,13 @@ final class LockPoller: Sendable {
         expectedRetries = coordinator.expectedRetries
     }
 
-    /// The most writers that are polled each time.
+    /// The most writers that each poll checks for a lock.
     private static let mostLookers = 8
 
-    /// Begins to poll the writers of a file when an open waits for it, in case their programs lock the file themselves.
+    /// Begins to check the writers of a file for locks, when an open waits for the file.
     ///
-    /// Polling goes on while any open waits. Most waits end before the first poll. A program may lock the file some time
-    /// after its open, so the poll is repeated at growing intervals.
+    /// The check is repeated as long as any open waits, at growing intervals, because a program may lock the file some
+    /// time after its open. Most waits end before the first check.
     func scheduleLockPoll(on node: Node) {
         guard advisoryLocks.beginPoll(at: node) else { return }
         if advisoryLocks.contains(node) {
@@ -50,7 +50,7 @@ final class LockPoller: Sendable {
             if needsLockPoll(for: node) { pollLocks(on: node) }
             if needsLockPoll(for: node) { return scheduleLockPoll(on: node, after: pause) }
             advisoryLocks.endPoll(at: node)
-            // An open that began to wait meanwhile has started no poll.
+            // An open may have begun to wait before the poll ended. Such an open has started no poll of its own.
             if needsLockPoll(for: node) { scheduleLockPoll(on: node) }
         }
     }
@@ -65,7 +65,7 @@ final class LockPoller: Sendable {
         where processes.holdsLock(thread: handle.thread, or: handle.process, on: node) {
             advisoryLocks.note(handle.identify().program, by: handle)
             if handle.noteObservedLock() { tellLock(of: handle) }
-            // If it was closed meanwhile, no other call would note the end of its locks.
+            // If the handle was closed meanwhile, no other call notes that its locks have ended.
             if handles[handle.id] == nil { data.noteEnd(ofLocksBy: handle) }
         }
         guard advisoryLocks.contains(node) else { return }
@@ -81,10 +81,11 @@ final class LockPoller: Sendable {
         if handle.expectLock() { tellLock(of: handle) }
     }
 
-    /// Whether a program is expected to lock a file that others lock.
-    /// - Expected: it opens the file to read and write, or it has the name of a program that was seen to lock it.
-    /// - Not expected: it truncates the file, since a later lock would protect nothing.
-    /// - Not expected by its name: a shell, which opens files for any other program.
+    /// Returns whether a program is expected to lock a file that other programs lock.
+    /// - Expected: the program opens the file to read and write, or has the name of a program that was seen to lock the
+    ///   file.
+    /// - Not expected: the program truncates the file as it opens it, because a later lock would protect nothing.
+    /// - Not expected by its name: a shell, because it opens files for other programs of any name.
     private func mayBeExpectedToLock(_ handle: Handle) -> Bool {
         if handle.locksFile { return true }
         if handle.truncates { return false }
@@ -93,11 +94,12 @@ final class LockPoller: Sendable {
         return !processes.programs.isShell(program) && advisoryLocks.isKnown(program, on: handle.node)
     }
 
-    /// Lets an open of an empty file go ahead of the programs that lock it. An empty file exists to be locked, and has no
-    /// contents to lose.
-    /// - At once: a program with the name of a locker.
-    /// - At once: a shell, since it may have locked the file before it executed a program with another name.
-    /// - After the lockers had the file for `idle` without writing: any other program. Its writes are preserved as usual.
+    /// Lets an open of an empty file go ahead of the programs that lock the file. An empty file has no contents to lose,
+    /// and exists to be locked.
+    /// - A program with the name of a program that was seen to lock the file goes ahead at once.
+    /// - A shell goes ahead at once, because it may have locked the file before it executed a program with another name.
+    /// - Any other program goes ahead when the locking programs have had the file for `idle` without a write. Its writes
+    ///   are preserved as usual.
     private func letPass(_ opener: Handle) {
         let node = opener.node
         guard node.presentStatus?.size == 0 else { return }

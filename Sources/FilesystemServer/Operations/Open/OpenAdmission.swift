@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The outcome of an open if its claim was granted before its thread had to wait.
+/// The next step of an open with a claim that was granted before the open's thread had to wait.
 package enum OpenAdmission: Hashable, Sendable {
     case open
-    /// The file is another document now, so its claim is about a document that the open does not use.
+    /// The file is another document now. The claim was for a document that the open does not use, so the open makes a new
+    /// claim.
     case claimAgain
-    /// The kernel is to look the name up again, as for an open that has waited.
+    /// The answer is ESTALE, so that the kernel looks the name up again, as after an open that has waited.
     case lookUpAgain
 
     /// Decides from the state of the file.
@@ -19,13 +20,13 @@ package enum OpenAdmission: Hashable, Sendable {
     package init(basis: Grant.Basis, hasName: Bool, isSameDocument: Bool, isChange: Bool) {
         switch (hasName, isSameDocument) {
         case (true, true): self = .open
-        // The open waited too briefly for its thread to see it. Presenters may have saved meanwhile, and the document may be
-        // another file.
+        // The open has waited, although its thread did not notice. Presenters may have saved meanwhile, so the document
+        // may have another file.
         case _ where basis != .free: self = .lookUpAgain
         case (true, false): self = .claimAgain
-        // The claim was about the document, and waited for no writer of this file.
+        // The claim was for the document, so it has not waited for writers of this file.
         case (false, false): self = .lookUpAgain
-        // A read of a file that lost its name just now gives the same result as an open a moment earlier.
+        // A file that has just lost its name may be read: the result is that of an open a moment earlier.
         case (false, true): self = isChange ? .lookUpAgain : .open
         }
     }

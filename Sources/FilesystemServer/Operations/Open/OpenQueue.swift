@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Queues the opens of users with many waiting opens, and begins them one after another. The kernel hands requests out in the
-/// order of their arrival, so other users' requests do not queue behind them.
+/// Queues the opens of users that already have many waiting opens, and begins them one after another.
 ///
-/// An open that is slow in the file system below blocks no other: another thread continues with the queue after a while.
+/// The kernel hands requests out in the order of their arrival. Because such opens are put into a queue at once, other
+/// users' requests do not wait behind them. If the file system below is slow for one open, another thread goes on with
+/// the queue after a while.
 final class OpenQueue: Sendable {
     typealias Body = @Sendable () -> Void
 
-    /// Opens that may wait for a network or another process have queues of their own.
+    /// The key of a queue. Opens that may wait for a network or another process have queues of their own.
     private struct OpenQueueKey: Hashable {
         let user: UInt32
-        /// The mount, where opens may wait for it; otherwise 0.
+        /// The mount of the file, if an open of it may wait for the mount; otherwise 0.
         let mount: UInt64
     }
 
-    /// Opens that have not begun. Only the thread with the number `thread` takes from them.
+    /// The opens of a queue that have not begun. Only the thread with the number `thread` takes opens out of it.
     private struct Opens {
-        /// Identifies the queue, which may end and begin anew.
+        /// The number of this queue. A later queue with the same key has another number.
         let serial: UInt64
         var bodies: [Body] = []
-        /// Entries before this index have begun; their places are dropped in bulk.
+        /// The opens before this index have begun. They are removed together, when there are many.
         var first = 0
         var begun = 0
         var thread = 0
@@ -38,11 +39,11 @@ final class OpenQueue: Sendable {
     }
 
     private struct State {
-        /// A queue exists as long as a thread takes from it.
+        /// The queues. A queue exists as long as a thread takes opens out of it.
         var lines: [OpenQueueKey: Opens] = [:]
         private var serial: UInt64 = 0
 
-        /// Returns the serial number of a queue that begins with this open.
+        /// Adds an open to a queue. Returns the number of the queue if the queue begins with this open.
         mutating func add(_ body: @escaping Body, to line: OpenQueueKey) -> UInt64? {
             let isFirst = lines[line] == nil
             if isFirst { serial += 1 }
@@ -58,19 +59,20 @@ final class OpenQueue: Sendable {
         }
     }
 
-    /// If this many opens of a user wait, its further opens are queued.
+    /// If a user has this many waiting opens, further opens of the user are queued.
     static let crowd = 64
-    /// How many opens a thread begins before it yields to other work.
+    /// The number of opens that a thread begins before it lets other work go on.
     private static let batch = 16
 
     private let state = Mutex(State())
     private let lines = Atomic<Int>(0)
     private let later: @Sendable (@escaping Body) -> Void
 
-    /// `later` runs a closure after the time that an open may take until another thread continues.
+    /// Makes an object without queues. `later` runs a closure after a while: if an open has not ended by then, another
+    /// thread goes on.
     init(later: @escaping @Sendable (@escaping Body) -> Void) { self.later = later }
 
-    /// Whether an open of a user is queued: many wait, or earlier opens have not begun.
+    /// Returns whether an open of a user is queued: many opens of the user wait, or earlier opens have not begun.
     func isCrowded(_ user: UInt32, in parkedRequests: ParkedRequests) -> Bool {
         if lines.load(ordering: .relaxed) > 0,
             state.withLock({ $0.lines.keys.contains { $0.user == user } })
@@ -80,7 +82,7 @@ final class OpenQueue: Sendable {
         return parkedRequests.openCount >= Self.crowd && parkedRequests.waiting(of: user) >= Self.crowd
     }
 
-    /// Runs `body` after earlier opens of the same user and mount; `run` provides a thread that may block.
+    /// Runs `body` after the earlier opens of the same user and mount. `run` runs a closure on a thread that may block.
     func add(
         of user: UInt32, on mount: UInt64, _ body: @escaping Body,
         by run: @escaping @Sendable (@escaping Body) -> Void
@@ -110,7 +112,7 @@ final class OpenQueue: Sendable {
         run { [self] in drain(as: thread, in: line, by: run) }
     }
 
-    /// Lets another thread continue if no open was begun since.
+    /// Checks the queue after a while. If no open has begun since, another thread goes on with the queue.
     private func watch(
         _ line: OpenQueueKey, _ serial: UInt64, since begun: Int,
         by run: @escaping @Sendable (@escaping Body) -> Void

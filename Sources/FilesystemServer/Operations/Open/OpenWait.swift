@@ -5,14 +5,14 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Opens that wait: how they are granted, interrupted, retried and resumed.
+/// Treats opens that wait: when they are granted, interrupted, retried or resumed.
 extension Open {
-    /// How long an interrupted thread can return to its queue position.
+    /// How long an interrupted thread may take to send the open again, with the same position in the lock queue.
     private static let placeKept = TimeSpan.milliseconds(100)
-    /// How often an open claims the file it has found, if that becomes another document while it waits. Each of these waits may
-    /// be as long as any open's.
+    /// The most claims that an open makes for files that it has found, if each of these files becomes another document
+    /// during the wait. Each wait may be as long as that of any open.
     private static let mostFileClaims = 3
-    /// How long the retry of a thread is expected after ESTALE.
+    /// How long the retry of an open is expected after ESTALE.
     private static let retryExpected = TimeSpan.seconds(1)
 
     private var engine: Engine { context.engine }
@@ -60,8 +60,8 @@ extension Open {
             })
     }
 
-    /// Forces an open beyond its user's share (T2). Contents that it would destroy are preserved first, as at the end of a
-    /// wait.
+    /// Forces an open if its user has more waiting opens than are allowed (rule T2: a forced claim is granted at once).
+    /// Contents that the open would destroy are preserved first, as at the end of a wait.
     private func forceBeyondShare(_ open: PendingOpen) {
         guard parkedRequests.isOverShare(open.user) else { return }
         engine.force(open.claim)
@@ -73,7 +73,8 @@ extension Open {
         }
     }
 
-    /// Receives the engine's decision, once per claim, whether or not the thread waits.
+    /// Takes the engine's decision about the claim of an open, which comes once, whether or not the open's thread waits
+    /// then.
     private func endOpenWait(_ open: PendingOpen, _ decision: Engine.Decision) {
         guard let reply = open.decide(decision)?.take() else { return }
         let handle = open.handle
@@ -95,44 +96,48 @@ extension Open {
         }
     }
 
-    /// Opens the file, unless another file took its name while the open waited.
+    /// Opens the file of an open that was granted, unless another file took the file's name during the wait.
     func admit(_ open: PendingOpen, _ grant: Grant, reply: consuming Reply) {
         let (handle, isRetry) = (open.handle, open.isRetry)
         guard handle.isReplaced else { return finish(handle, grant, reply: reply) }
         noteStale(open, handle)
-        // The kernel retries only once, and its own threads do not retry.
+        // The kernel retries an open only once. The kernel's own threads do not retry an open at all.
         guard isRetry || open.thread == 0 || ProcessInspection.isKernelThread(open.thread) else {
             return requestRetry(open, ending: open.claim, reply: reply)
         }
-        // An open a moment earlier would have found the replaced file and waited for its writers. So this open waits for them
-        // now: its claim was about the document, which is another file.
+        // The claim was for the document, which now has another file. An open a moment earlier would have found the
+        // replaced file and waited for the file's writers. So this open waits for these writers now.
         if handle.node.item != handle.item, open.fileClaims < Self.mostFileClaims {
             engine.end(open.claim)
             return begin(
                 handle.node, flags: handle.flags, isRetry: true, fileClaims: open.fileClaims + 1,
                 reply: reply)
         }
-        // The store preserves the handle's writes, because no program will find them.
+        // The writes of the handle are preserved in the store, because no program can find the file any more.
         handle.becomeOrphanWriter()
         finish(handle, grant, reply: reply)
     }
 
-    /// Has the kernel look a file up again at once, after another file has taken its name. The presenter may have just saved it
-    /// for another program, and an open a moment earlier would have waited for that save.
+    /// Answers ESTALE to an open of a file, because another file has taken the name just now. The kernel then looks the
+    /// name up again.
+    ///
+    /// The presenter may have just saved the document for another program. An open a moment earlier would have waited for
+    /// that save.
     func retrySuccessor(_ handle: Handle, reply: consuming Reply) {
         let open = pendingOpen(handle, isRetry: true, for: reply)
         noteStale(open, handle)
         requestRetry(open, ending: nil, reply: reply)
     }
 
-    /// Expects the retry first and ends the claim afterwards, so that the name is not taken away in between.
+    /// Answers an open with ESTALE. The retry is expected before the claim ends, so that no program takes the name away
+    /// in between.
     ///
-    /// A claim held for the retry would block the next writer. That writer may have created its name already, with the
-    /// directory's lock held.
+    /// If the claim was held for the retry, it would block the next writer. That writer may have created the file of its
+    /// name already, while the kernel holds the directory's lock.
     private func requestRetry(_ open: PendingOpen, ending claim: ClaimID?, reply: consuming Reply) {
         coordinator.expectRetry(open, for: Self.retryExpected)
         let directory = open.becomeRetry()
-        // Makes the kernel ask about the directory during the retry (`awaitSave`).
+        // The kernel then asks for the directory's attributes during the retry (`awaitSave`).
         if let directory { context.connection.invalidateAttributes(of: directory.id) }
         if let claim { engine.end(claim) }
         reply.fail(.stale)
@@ -143,7 +148,8 @@ extension Open {
         engine.journal.note(.stale, at: Engine.now, claim: open.claim, by: handle)
     }
 
-    /// An interrupted open keeps its queue position for 100 ms in case the program retries.
+    /// Ends the wait of an open with an error. An interrupted open keeps its position in the lock queue for 100 ms, in
+    /// case the program sends it again.
     private func abandon(_ open: PendingOpen, _ end: ParkedRequests.AbandonReason) {
         guard let reply = open.takeReply()?.take() else { return }
         parkedRequests.leave(open.token)
@@ -157,21 +163,22 @@ extension Open {
         } else {
             engine.withdraw(open.claim)
         }
-        // Before the answer, after which the thread may wait again.
+        // The open is removed before the answer, because the thread may wait again after the answer.
         expectedRetries.removeWaiting(open)
         reply.fail(end.error)
     }
 
-    /// Continues an open after its thread has come back.
+    /// Continues an open that its thread has sent again.
     func resume(
         _ open: PendingOpen, on node: Node, flags: Int32, isRetry: Bool, reply: consuming Reply
     ) {
         let handle = claims.makeHandle(open.claim, on: node, flags: flags, by: reply.caller)
         let (former, wasRetry) = (open.handle, open.isRetry)
         guard !wasRetry, handle.isClaimed, node.item == open.item, handle.access == former.access else {
-            // This is the retry after ESTALE, or a request for something else.
+            // The request is the retry after ESTALE, or an open of another file.
             coordinator.giveUp(open)
-            // The file it finds proves nothing: the document may be another file again, and the name another document's.
+            // The claim is given up even if the file is the same: another file may be the document by now, and the name
+            // may be another document's.
             return begin(node, flags: flags, isRetry: wasRetry || isRetry, reply: reply)
         }
         if former.locksFile { handle.expectLock() }

@@ -32,16 +32,17 @@ final class DocumentRename: Sendable {
 
     /// Updates nodes, documents and pending saves after a rename, and sends its events.
     func publish(_ move: RenameFacts, _ save: SaveAssessment?, under claim: ClaimID?) {
-        // Both names are links to the same file: POSIX says that nothing happens then.
+        // Both names are links to the same file. POSIX says that rename(2) does nothing then.
         let node = move.node
         guard move.target !== node else { return }
         let thread = move.from.caller.thread
-        // Presenters know a tracked file by one of its names; a move of another name does not concern them.
+        // Presenters know a tracked file by one of its names. The move of another name does not concern them.
         let isKnown = !node.isTracked(elsewhereThan: move.from, move.status)
         if move.isExchange { return exchange(move, node, isKnown: isKnown, under: claim) }
         let isMoved = isKnown && !(save?.keepsName ?? false)
         if let save, save.keepsName, let evidence = save.evidence {
-            // First, so that the document stays with the name, and only its former file takes over another document.
+            // The pending save is opened first, so that the document stays with the name. Only the document's former file
+            // takes over another document.
             saveLifecycle.openPendingSave(
                 move.from.name, in: move.from.directory, of: node, isGone: false, by: save.saver,
                 evidence: evidence, audience: save.audience, thread: thread)
@@ -49,7 +50,7 @@ final class DocumentRename: Sendable {
         let awaited =
             move.status.isRegularFile ? saveLifecycle.savedDocument(at: move.to, by: save?.saver) : nil
         if isMoved, engine.hasAwareClients { places.beginRename(of: node, from: move.from.known) }
-        // Before any event is sent: later events of the file carry this name.
+        // The node gets the new name before any event is sent, because events of the file have this name.
         if isKnown {
             identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)
         } else {
@@ -61,7 +62,8 @@ final class DocumentRename: Sendable {
             identity.removeName(
                 target, move.to.name, in: move.to.directory,
                 wasLast: status.linkCount <= 1 || status.isDirectory)
-            // A file that is tracked by another name takes over only a tracked document; it is both documents then.
+            // A file that presenters know by another name takes over only a tracked document. The file then is both
+            // documents.
             isUpdate = move.isUpdate && (isKnown || documents.isTracked(target.item))
             if isUpdate {
                 if isMoved {
@@ -79,7 +81,7 @@ final class DocumentRename: Sendable {
         } else if isMoved {
             events.tellMove(of: node, from: move.from, to: move.to, over: awaited, under: claim)
         } else {
-            // This is another name of a document; or the document stays with its name, and this is a backup.
+            // The new name is a further name of a document, or the document stays with its name and this is a backup.
             events.noteCreation(of: node, move.to, under: claim)
         }
         if !isKnown { events.noteDeletion(ofUnknown: move.from) }
@@ -89,7 +91,7 @@ final class DocumentRename: Sendable {
         fillName(of: move, node, save, under: claim)
     }
 
-    /// Decides the role of a renamed file under its new name.
+    /// Decides whether a renamed file becomes a document that waits for a file under the new name.
     private func fillName(
         of move: RenameFacts, _ node: Node, _ save: SaveAssessment?, under claim: ClaimID?
     ) {
@@ -123,8 +125,10 @@ final class DocumentRename: Sendable {
         } else if let fill, fill.pendingSave.evidence != .move {
             isDocument = identity.fillName(of: fill, with: node)
         } else {
-            // If the awaited document has no presenter, the move event is enough; its mover may have asked to replace it. This
-            // is read first: once the name is filled, presenters of the moved file are presenters of the document.
+            // If the waiting document has no presenter, the event of the move is enough, because the mover may have asked
+            // to replace it.
+            //
+            // This is read first. When the name has a file, presenters of the moved file are presenters of the document.
             let awaiting = documents.awaiting(move.to.name, in: move.to.directory)
             let isShown = awaiting.map(engine.isPresented) ?? false
             let isAwaited = identity.fillAwaited(move.to.name, in: move.to.directory, with: node) {
@@ -158,7 +162,7 @@ final class DocumentRename: Sendable {
         if !isTargetKnown { noteOtherName(move.from, insteadOf: move.to, of: target, under: claim) }
     }
 
-    /// Notes a new name of a file that is tracked by another of its names.
+    /// Notes a new name of a file that presenters know by another of its names.
     private func noteOtherName(
         _ change: NameChange, insteadOf former: NameChange, of node: Node, under claim: ClaimID?
     ) {
@@ -167,12 +171,13 @@ final class DocumentRename: Sendable {
         events.noteCreation(of: node, change, under: claim)
     }
 
-    /// Each document stays with its name and gets the other's contents, which is how some programs save (D20).
+    /// Exchanges the files of two documents. Each document stays with its name and gets the contents of the other
+    /// document, which is how some programs save (D20).
     private func exchangeContents(
         of move: RenameFacts, _ node: Node, _ target: Node, under claim: ClaimID?
     ) {
         let (document, other) = (node.item, target.item)
-        // Both leave their files before either takes the other's; see `tellOfExchanges`.
+        // Both documents leave their files before either takes the file of the other: see `tellOfExchanges`.
         identity.part(node, from: move.from.name, in: move.from.directory)
         identity.part(target, from: move.to.name, in: move.to.directory)
         identity.rename(node, to: move.to, isOneOfSeveral: move.isOneOfSeveral)

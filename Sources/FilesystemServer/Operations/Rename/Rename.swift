@@ -49,7 +49,8 @@ extension Rename: NameOperation {
         claims.lockRequest(for: move, after: former)
     }
 
-    /// A save that first puts the document aside, or exchanges it, is going to remove it.
+    /// Returns the files with contents that the rename endangers. A save that first renames or exchanges the document is
+    /// going to remove it afterwards.
     func endangered(by move: RenameFacts, _ save: SaveAssessment?) -> EndangeredFiles {
         if move.isExchange { return EndangeredFiles(aside: [move.node, move.target].compactMap(\.self)) }
         return EndangeredFiles(replaced: move.target, aside: save?.keepsName ?? false ? [move.node] : [])

@@ -41,17 +41,19 @@ final class RenameClaims: Sendable {
             by: move.from.caller.thread, processes: processes)
     }
 
-    /// Whether a rename needs a claim. Presenters and users of items in a moved directory are asked; without aware clients
-    /// there are none.
+    /// Returns whether a rename needs a claim.
+    ///
+    /// A claim for a directory asks the presenters of items in it, and waits for the items' users over the control
+    /// socket. So it is not needed while no client is connected.
     private func isClaimed(_ move: RenameFacts) -> Bool {
-        // rename(2) does not replace a directory that has entries, so no presenter is asked to relinquish it.
+        // rename(2) cannot replace a directory that has entries. So no presenter is asked to relinquish such a directory.
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
             return target.isEmptyDirectory
         }
         return move.status.isRegularFile || move.target != nil || engine.hasAwareClients
     }
 
-    /// The request for a rename; nil if it concerns no other program.
+    /// Returns the claim of a rename; nil if the rename concerns no other program.
     private func request(for move: RenameFacts, of node: Node, isSave: Bool) -> ClaimRequest? {
         let target = claimedTarget(of: move)
         if move.isOfOtherLink {
@@ -63,7 +65,8 @@ final class RenameClaims: Sendable {
         return ClaimRequest(engine.makeClaimID(), .nameChange, source, target)
     }
 
-    /// The claim for the target: the replaced file, or else an awaited name or the package around it.
+    /// Returns the claim for the target of a rename: for the replaced file, for the document that waits at the name, or
+    /// for the package.
     private func claimedTarget(of move: RenameFacts) -> ClaimRequest.Part? {
         if let target = move.target {
             if move.isOverOtherLink { return nil }
@@ -74,14 +77,14 @@ final class RenameClaims: Sendable {
         return move.from.directory === move.to.directory ? nil : nameRequests.changeOfPackage(by: move.to)
     }
 
-    /// Whether a rename vacates a document's name in the middle of a save, and which process saves.
+    /// Returns the save of which a rename is a step, if the rename takes a document's name away. Otherwise returns nil.
     private func assessSave(of move: RenameFacts) -> SaveAssessment? {
         let thread = move.from.caller.thread
         guard thread > 0, move.status.isRegularFile, !move.isExchange else { return nil }
         let node = move.node
-        // A second link of a file that is tracked by its name says nothing about the document.
+        // If presenters know the file by another name, this rename does not show a save of the document.
         guard !move.isOfOtherLink else { return nil }
-        // The caller may fill a name with this file that it vacated before.
+        // With this rename, the caller may give the file a name that it made free before, so pending saves matter too.
         guard
             saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
                 || !saves.hasNoPendingSaves

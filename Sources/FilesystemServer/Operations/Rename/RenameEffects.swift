@@ -7,11 +7,11 @@ import LinuxSystem
 
 /// The effects of a rename on nodes, open files and pending saves; ``DocumentRename`` has those on documents.
 final class RenameEffects: Sendable {
-    /// What a rename has begun.
+    /// The values that the end of a rename needs.
     struct Scope {
-        /// Whether a name is vacated in the middle of a save.
+        /// Whether the rename takes a name away in the middle of a save.
         let isVacating: Bool
-        /// The directories that have other names than presenters know.
+        /// The moved directories, with the former names by which presenters still know them.
         let directories: [(Node, former: NodeName)]
     }
 
@@ -55,7 +55,7 @@ final class RenameEffects: Sendable {
             events.submitDeferredDeletions(in: target)
         }
         noteUseOfFiles(in: move, by: move.from.caller.thread)
-        // A log or a database keeps its class under a second name.
+        // A file with several names that is a log or a database keeps its item class under a new name.
         if node !== move.target, !move.keepsClass { identity.claimForWriters(of: node, named: move.to) }
         if move.isExchange, let target = move.target {
             identity.claimForWriters(of: target, named: move.from)
@@ -91,7 +91,7 @@ final class RenameEffects: Sendable {
 
     /// Answers the request, and then invalidates what the kernel knows wrongly.
     func answer(_ move: RenameFacts, reply: consuming Reply) {
-        // An open racing with this rename was not in the handle table yet; give its handle a claim now.
+        // A file that was being opened during this rename had no handle in the table yet. Its handle gets a claim now.
         if !move.keepsClass { identity.claimForWriters(of: move.node, named: move.to) }
         if move.isExchange, let target = move.target {
             identity.claimForWriters(of: target, named: move.from)
@@ -110,7 +110,7 @@ final class RenameEffects: Sendable {
         for (directory, _) in scope.directories { places.endRename(of: directory) }
     }
 
-    /// The renamed directories, with the names by which presenters know them.
+    /// Returns the directories that a rename moves, with the names by which presenters know them.
     private func directoriesRenamed(by move: RenameFacts) -> [(Node, former: NodeName)] {
         guard engine.hasAwareClients else { return [] }
         var found: [(Node, former: NodeName)] = []
@@ -121,14 +121,14 @@ final class RenameEffects: Sendable {
         return found
     }
 
-    /// Invalidates a name, because the kernel gives it to the node it has looked up.
+    /// Invalidates a name in the kernel, which still has the node under it that it looked up before.
     private func invalidateName(of change: NameChange) {
         context.work(on: change.directory, for: .fileObservation) { [self] in
             change.name.withName { connection.invalidateEntry($0, in: change.directory.id) }
         }
     }
 
-    /// Notes that both files are used, unless a file goes back to its name of a moment ago.
+    /// Notes that a program uses both files of a rename. A file that goes back to its name of a moment ago is left out.
     private func noteUseOfFiles(in move: RenameFacts, by thread: Int32) {
         guard !saves.hasNoPendingSaves else { return }
         let (number, place) = (NodeNumber(move.node.id.rawValue), NodeNumber(move.to.directory.id.rawValue))

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// A rename with its nodes and their status; a class, because a struct of this size would be copied each time it is passed on.
+/// A rename with its nodes and their status. It is a class, because a struct of this size would be copied at each call.
 final class RenameFacts: NameFacts {
     let from: NameChange
     let to: NameChange
     let flags: UInt32
     let status: FileStatus
     let node: Node
-    /// Nodes that the kernel does not know; they stay known until the step is over.
+    /// Nodes that the kernel does not know. They stay known until the rename is over.
     let visits: [RetainedNode]
     let targetStatus: FileStatus?
     let target: Node?
-    /// Whether the document is tracked by another name than the old name.
+    /// Whether the renamed file is a document that presenters know by another name than the old name.
     let isOfOtherLink: Bool
-    /// Whether the target's document is tracked by another name than the replaced name.
+    /// Whether the target is a document that presenters know by another name than the replaced name.
     let isOverOtherLink: Bool
 
     /// Reads the status of both names, and finds their nodes.
@@ -45,7 +45,8 @@ final class RenameFacts: NameFacts {
         isOverOtherLink = targetStatus.flatMap { target?.isTracked(elsewhereThan: to, $0) } ?? false
     }
 
-    /// The renamed node. The kernel has looked it up, so an unknown node was put there out of band.
+    /// Returns the node of the renamed file. The kernel has looked the name up, so an unknown file was put there out of
+    /// band.
     private static func node(
         of status: FileStatus, called change: NameChange, in nodes: NodeTable,
         visiting visits: inout [RetainedNode]
@@ -58,26 +59,28 @@ final class RenameFacts: NameFacts {
 
     var change: NameChange { from }
 
-    /// Whether the file has other names than the old name.
+    /// Whether the renamed file has further names besides the old name.
     var isOneOfSeveral: Bool { status.linkCount > 1 && !status.isDirectory }
-    /// Whether the target has other names than the new name.
+    /// Whether the target has further names besides the new name.
     var isTargetOneOfSeveral: Bool {
         targetStatus.map { $0.linkCount > 1 && !$0.isDirectory } ?? false
     }
-    /// Whether it keeps its class under any new name (``Node/keepsName(insteadOf:in:)``).
+    /// Whether the renamed file keeps its item class under any new name (``Node/keepsName(insteadOf:in:)``).
     var keepsClass: Bool { isOneOfSeveral && node.itemClass != .private }
 
     var isExchange: Bool { flags & RenameFlags.exchange != 0 }
 
-    /// Whether the source becomes the target's document. The origin of a file is uncertain, but its effect is not: the contents
-    /// under the name have changed. Any rename but that of a file over a file is a replacement.
+    /// Whether the renamed file becomes the document of the target: a file is renamed over a file.
+    ///
+    /// It does not matter where the file comes from, because the contents under the name change in any case. Any other
+    /// rename over a target is a replacement.
     var isUpdate: Bool {
         status.isRegularFile && targetStatus?.isRegularFile == true && !isOverOtherLink
     }
 }
 
 extension Node {
-    /// Whether a document is tracked by another of its names: its presenters know it by that name.
+    /// Returns whether presenters know a file by another of its names than `place`.
     func isTracked(elsewhereThan place: NameChange, _ status: FileStatus) -> Bool {
         status.linkCount > 1 && !status.isDirectory && isTracked
             && !isCalled(place.name, in: place.directory)
