@@ -33,7 +33,7 @@ package enum AccessTable {
 
     /// The access of a CREATE request that makes a new file.
     package static let creating = Access.write(.forReplacing)
-    /// The access of a request that makes a file under a free name for which a document waits.
+    /// The access of a request that gives an item a free name at which a document waits for a file.
     ///
     /// The claim is for that document, and ends when the name exists.
     package static let filling = Access.write(.updating)

@@ -4,6 +4,8 @@ import FuseBridge
 import LinuxSystem
 import VersionStore
 
+/// A directory that programs see through the mount, and in which they take turns.
+///
 /// This object makes the services, and hands each kernel request to the service that carries it out. The services are
 /// listed from the lowest to the highest: a service refers only to services that are listed before it.
 final class CoordinatedFilesystem: Filesystem {

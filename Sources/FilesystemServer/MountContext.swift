@@ -75,7 +75,7 @@ final class MountContext: Sendable {
     /// Makes an item with a new number, which no document has yet.
     func makeItem() -> ItemID { ItemID(1 << 62 | engine.makeClaimID().rawValue) }
 
-    /// Returns whether the file was changed so recently that a further change may leave it the same times.
+    /// Returns whether a file was changed so recently that a further change may not alter its times.
     ///
     /// Since Linux 6.13, common file systems give each change after a read of the times a new time. But a submount may
     /// have a file system that does not.

@@ -33,7 +33,7 @@ package final class WorkerPools: Sendable {
         let purpose: WorkKind
     }
 
-    /// Assigns a group of threads (a slot) to each mount of a file system, in the order in which the mounts appear.
+    /// Assigns a group of threads (a slot) to each mount in the source, in the order in which the mounts appear.
     package struct Slots {
         private var byMount: [UInt64: UInt64] = [:]
 

@@ -107,8 +107,8 @@ extension OutOfBandMonitor {
         }
     }
 
-    /// Returns the directory with a file handle, if the kernel knows it or clients of the control socket may follow it.
-    /// Otherwise returns nil.
+    /// Returns the directory that a file handle identifies, if the kernel knows the directory or clients of the control
+    /// socket may follow it. Otherwise returns nil.
     func directory(of handle: PersistentFileHandle, hasAwareClients: Bool) -> Node? {
         do throws(Errno) {
             let opened = try nodes.root.budget.path(of: handle)
@@ -116,7 +116,8 @@ extension OutOfBandMonitor {
             if let known = nodes[key] { return known }
             guard hasAwareClients, let names = try tree.names(of: opened) else { return nil }
             var walked: [Node] = []
-            // No other code retains the nodes found here. They stay only if they are used before the function returns.
+            // The lookups that are counted here are taken back. A node stays known only if other code has begun to use
+            // it.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             let found = try reach(names, holding: &walked)
             return found.key == key ? found : nil
@@ -143,7 +144,7 @@ extension OutOfBandMonitor {
 
 extension OutOfBandChanges.DirtyName {
     var changesName: Bool { !mask.isDisjoint(with: [.appeared, .vanished]) }
-    /// Whether no event reported a change of the name, but the report compares it all the same.
+    /// Whether no event shows a change of the name. The report checks the name all the same.
     var isDoubtful: Bool { mask.isEmpty }
     var doubtful: Self { Self(directory: directory, name: name, mask: []) }
     /// Whether this is the name of the store, the daemon's own directory.
@@ -154,8 +155,8 @@ extension ChangeWatch.ChangeMask {
     /// How recently, in nanoseconds, a file must have changed so that the event of its close counts as a change.
     private static let lately: Int64 = 5_000_000_000
 
-    /// Returns whether an event reports a change. The event of a close alone may not, because its program need not have
-    /// written.
+    /// Returns whether an event shows a change. The close of a file that was open to write may show none, because the
+    /// program may not have written.
     fileprivate func isChange(of status: FileStatus) -> Bool {
         guard isDisjoint(with: [.written, .attributes]) else { return true }
         let changed = status.changed.seconds &* 1_000_000_000 &+ Int64(status.changed.nanoseconds)

@@ -31,7 +31,8 @@ struct OutOfBandChanges {
         var mask: ChangeWatch.ChangeMask
     }
 
-    /// Changes are reported when no further change has come for this time.
+    /// Changes are reported when no further change has come for the time `quiet`, but after the time `patience` at the
+    /// latest.
     private static let quiet = TimeSpan.milliseconds(100)
     private static let patience = TimeSpan.seconds(1)
     /// The most names, and the most files, that are recorded. Above that, everything counts as changed.

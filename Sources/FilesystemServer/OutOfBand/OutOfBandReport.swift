@@ -5,7 +5,9 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// It compares the present directories with the recorded names, in this order:
+/// Reports out-of-band changes of names to the programs that present or follow the names.
+///
+/// The present directories are compared with the recorded names, in this order:
 /// - Names of followed documents, so that each document stays with its name.
 /// - Other names, to which files may have moved.
 /// - Names that have no file any more.

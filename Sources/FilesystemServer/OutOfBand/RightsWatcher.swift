@@ -8,9 +8,9 @@ import Synchronization
 
 /// Detects out-of-band changes of rights below an in-place mount, which programs make through older descriptors.
 ///
-/// The thread soon invalidates the kernel's attributes of such a file, so that these no longer permit accesses (D198).
-/// This is needed only where users other than the mount's owner have access, and only in the source's own file system.
-/// Elsewhere, attributes are valid for at most a second: see ``AttributeReplies``.
+/// A thread soon makes the kernel drop the attributes of such a file, so that the old attributes no longer permit
+/// accesses (D198). This is needed only where users other than the mount's owner have access, and only in the source's
+/// own file system. Elsewhere, attributes are valid for at most a second: see ``AttributeReplies``.
 final class RightsWatcher: Sendable {
     private enum State: UInt8 {
         case noticing
@@ -39,7 +39,7 @@ final class RightsWatcher: Sendable {
 
     private func become(_ new: State) { state.store(new.rawValue, ordering: .sequentiallyConsistent) }
 
-    /// Runs as long as the process lives.
+    /// Reads and handles events as long as the process lives.
     func run(_ monitor: OutOfBandMonitor) {
         var (pace, gone) = (RightsThrottle(), MissingNames())
         do throws(Errno) {
@@ -59,7 +59,8 @@ final class RightsWatcher: Sendable {
         }
     }
 
-    /// Waits until there are events to read, or missing names to search for, and then for a short pause.
+    /// Waits until there are events to read or names to search for. Then pauses for a short time, in which further events
+    /// may arrive.
     private func pause(_ pace: RightsThrottle, _ gone: MissingNames) {
         let due = [pace.resumeAt, gone.dueFrom].compactMap(\.self).min()
         _ = watch.wait(until: due?.nanoseconds)
@@ -151,7 +152,7 @@ struct RightsThrottle: Sendable {
     }
 }
 
-/// The names at which a file's rights changed, and which have another file or none by now. There is a set for each
+/// Names at which a file's rights changed, and that now lead to another file or to none. There is a set for each
 /// directory, with about 4096 names in all.
 private struct MissingNames {
     private static let most = 4096
@@ -193,7 +194,7 @@ private final class ChangedDirectory: Sendable {
     }
 }
 
-/// The directories that the changes of one read name. Each is opened once, also if it is gone.
+/// The directories of the changes that one read has returned. Each is opened once, also if it is gone.
 private struct ChangedDirectories {
     /// The most directories that are held open at the same time.
     private static let most = 32
@@ -202,7 +203,7 @@ private struct ChangedDirectories {
 
     init(_ monitor: OutOfBandMonitor) { self.monitor = monitor }
 
-    /// Returns the directory with a file handle, or nil if it was removed.
+    /// Returns the directory that a file handle identifies, or nil if the directory was removed.
     subscript(handle: PersistentFileHandle) -> ChangedDirectory? {
         mutating get {
             if let known = found[handle] { return known }

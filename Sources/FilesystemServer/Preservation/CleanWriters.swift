@@ -144,7 +144,8 @@ final class CleanWriters: Sendable {
         return engine.isSuperseded(claim) || hasChangedSuspendedWriter(claim) { _ in true }
     }
 
-    /// Returns whether a handle may have changed its file. Changes by other writers are told apart as far as possible.
+    /// Returns whether a handle may have changed its file. Leaves out the changes of other writers, as far as they can be
+    /// told apart.
     func mayHaveWritten(_ handle: Handle) -> Bool {
         hasYieldedClean(handle) ? mayHaveChangedFile(handle) : handle.mayHaveWritten
     }

@@ -208,8 +208,8 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // The store's link would change with writes under another name of the file. So a copy is made; a link is
-            // better than nothing.
+            // The store's link would change with writes under another name of the file. So a copy is made. If that fails,
+            // a link is better than no version.
             let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
             if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
@@ -253,8 +253,8 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Copies the present contents of a file, if the store cannot link the file. Later, at the close of each writer,
-    /// copies the contents that the writer leaves.
+    /// Copies the present contents of a file instead of linking the file. Later, at the close of each writer, copies the
+    /// contents that the writer leaves.
     private func preserveCopies(
         of node: Node, for writers: [Handle], because cause: PreservationCause, by subject: any JournalSubject
     ) throws(StoreError) {
@@ -264,14 +264,14 @@ final class ContentPreserver: Sendable {
         try preserveContents(of: node, because: cause, by: subject)
     }
 
-    /// Ends the part of a closing handle in versions that are links. A link is dropped if none of its writers has
-    /// written.
+    /// Removes a closing handle from the writers of the store's links to its file. A link is dropped if none of its
+    /// writers has written.
     func releaseFiles(of handle: Handle) {
         // For a writer of a file that was never a document, only writes after the file was preserved count.
         releaseFiles(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
     }
 
-    /// Releases the links of a handle.
+    /// Removes a handle from the writers of the store's links to its file.
     ///
     /// `hasWritten`: whether the handle has written; nil if the file's stamp shows it.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
@@ -319,7 +319,7 @@ final class ContentPreserver: Sendable {
         return true
     }
 
-    /// Releases the links of a writer that has not opened the file in the end.
+    /// Removes a handle from the writers of the store's links, because the handle was not opened in the end.
     func releaseFiles(ofUnopened handle: Handle) { releaseFiles(of: handle, hasWritten: false) }
 
     /// Replaces the store's links to a file by copies, so that later writes to the file do not change the versions.

@@ -170,7 +170,7 @@ struct SuspendedWriterVersions: Sendable {
 }
 
 extension ContentPreserver {
-    /// Returns the suspended writers of a file that a program overwrites or leaves.
+    /// Returns the suspended writers of a file, when a program overwrites the file's contents or leaves contents in it.
     func writers(
         beside subject: (any JournalSubject)?, because cause: PreservationCause
     ) -> SuspendedWriterVersions.SuspendedWriters {
@@ -229,7 +229,8 @@ extension ContentPreserver {
         let gone = node.renewVersion(id, from: origin, for: writers.handles)
         writers.settleClosed()
         dropVersions(of: gone, chosenAt: moment, for: writers)
-        // Another step may have chosen this version to be dropped. From here on that step leaves the version.
+        // Another step may have dropped the version meanwhile, so this is checked again. From now on no such step drops
+        // the version.
         return store.renewIfRecent(id)
     }
 
@@ -252,7 +253,8 @@ extension ContentPreserver {
 }
 
 extension Handle {
-    /// Notes that this handle has closed, so that the versions of it as a suspended writer are no longer dropped.
+    /// Notes that the handle has closed. The versions that were preserved for it as a suspended writer are no longer
+    /// dropped.
     func settleVersions() {
         guard mayWrite else { return }
         node.closeVersions(of: id)

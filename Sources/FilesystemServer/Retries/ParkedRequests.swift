@@ -11,7 +11,7 @@ import Synchronization
 /// The kernel reports only the first signal for each request. So after each report the daemon reads the thread's signals
 /// itself. If one of them ends the wait, the request is answered. Otherwise the daemon reads them again every 50 ms.
 final class ParkedRequests: Sendable {
-    /// The action for a request that cannot go on waiting.
+    /// A request that waits, with the action that ends its wait.
     struct ParkedRequest: Sendable {
         let thread: Int32
         /// The user to which a waiting open is counted; nil if the request is no open.
@@ -75,7 +75,7 @@ final class ParkedRequests: Sendable {
 
     /// The time between two reads of a caller's signals, after a signal that does not end the wait.
     static let interval = TimeSpan.milliseconds(50)
-    /// How long after a signal its request may begin to wait.
+    /// How long after a signal the interrupted request may begin to wait.
     private static let longestArrival = TimeSpan.seconds(1)
 
     private let state = Mutex(State())

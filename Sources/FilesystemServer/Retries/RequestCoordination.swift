@@ -171,8 +171,8 @@ extension RetryCoordinator {
     /// Ends the wait of a request: answers the waiting GETATTR, so that the kernel retries the request or gives it up.
     private func answer(_ request: ClaimedRequest, _ serial: UInt64) {
         guard let directory = request.directory else { return }
-        // A claim that is held for the retry would block an earlier request. The kernel may hold the lock for that
-        // request that the retry needs.
+        // A claim that is held for the retry would block an earlier request. For that earlier request, the kernel may
+        // hold the lock that the retry needs.
         if request.endsWhenDecided { giveUp(request) }
         answerGetattr(of: serial, by: request.thread, about: directory.id)
         expire(serial, of: request.thread) { [self] in abandon(request) }

@@ -80,7 +80,7 @@ private let classNames = NameTable([
     ClassRow(.database, "*.sqlite-journal"), ClassRow(.database, "*.sqlite3-journal"),
     ClassRow(.database, "*.db-journal"),
     ClassRow(.database, "*-wal"), ClassRow(.database, "*-shm"),
-    // logrotate's `.N` and `dateext`, and the names of Python's rotating handlers for `app.log`.
+    // The names that logrotate makes (`.N` and `dateext`), and those that Python's rotating handlers make for `app.log`.
     ClassRow(.log, "*.log"), ClassRow(.log, "*.log.{N}"), ClassRow(.log, "*.log-{N}"),
     ClassRow(.log, "*.log.{N}-{N}-{N}"),
 ]) { $0.pattern }

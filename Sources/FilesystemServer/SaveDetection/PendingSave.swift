@@ -94,7 +94,7 @@ package struct PendingSave: Hashable, Sendable {
     }
 }
 
-/// The meaning of an item that has got a missing name.
+/// The meaning of an item that was made under a missing name.
 package enum FillOutcome: Hashable, Sendable {
     /// The saving process made the item. Both steps were a single save of the document.
     case save(PendingSave)

@@ -20,8 +20,8 @@ package struct RecentRemovals: Sendable {
     /// The entries, at the index that the last bits of a thread's number give. If two threads have the same index, the
     /// former is forgotten.
     private var entries = [Entry](repeating: Entry(), count: Self.threads)
-    /// The last names of each entry. The item classes of the names are found only when a program looks such a name up,
-    /// which is rare.
+    /// The last names of each entry. Their item classes are determined only in ``areMany(by:from:at:)``, which is rarely
+    /// called.
     private var names = [[UInt8]](repeating: [], count: Self.threads * Self.names)
 
     package init() {}

@@ -9,9 +9,10 @@ import Synchronization
 /// does not show the difference: the kernel writes to the files of the source for the mount's programs, under their
 /// process numbers. inotify reports no process at all.
 package final class OwnChanges: Sendable {
-    /// For this time after a change through the mount, events of the same file may report that change.
+    /// How long after a change through the mount the kernel's events about the file may be due to that change.
     package static let period = TimeSpan.seconds(1)
-    /// For this time after the mount notes a name, the mount may still be changing it.
+    /// How long a change of a name through the mount may still be in progress after ``note(_:at:)`` was called for the
+    /// name.
     package static let moment = TimeSpan.milliseconds(250)
 
     /// Whether a change is one of the file's attributes or of its contents.

@@ -151,7 +151,7 @@ final class SourceWatcher: NodeObserver {
         }
     }
 
-    /// Reports the reason why changes are not all noticed. The first reason is logged, and shown in the watch report.
+    /// Reports a reason why some changes are not noticed. The first reason is logged, and shown in the watch report.
     func report(_ shortage: String) {
         let isFirst = state.withLock { state in
             defer { if state.shortage == nil { state.shortage = shortage } }

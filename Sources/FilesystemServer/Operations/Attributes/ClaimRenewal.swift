@@ -44,7 +44,7 @@ extension SetAttributes {
         }
     }
 
-    /// Returns the loss of other programs if the file is truncated now.
+    /// Returns which contents other programs lose if the file is truncated now.
     private func loss(by handle: Handle, _ claim: ClaimID, _ grant: Grant) -> TruncationLoss {
         // The contents that others wrote are still in the file, unless this handle has overwritten them.
         let isUnchanged = handle.observeWriting() == .clean
@@ -53,7 +53,7 @@ extension SetAttributes {
         // If only readers were let in before this claim, the contents are the handle's own.
         let isBehind = left != nil || !isUnchanged && engine.letsWritersPass(handle.currentClaim)
         if isBehind || cleanWriters.endangers(grant, by: claim) { return .contents(grant.preservationCause) }
-        // Otherwise other programs can only be reading the file.
+        // Other programs that still have the file open only read it.
         return grant.basis == .proceeded ? .reading : .nothing
     }
 
@@ -109,7 +109,7 @@ extension SetAttributes {
     }
 }
 
-/// The part that other programs have in a file, and that a truncation of the file would take from them.
+/// The contents that other programs lose if a file is truncated.
 enum TruncationLoss {
     case nothing
     /// Other programs read the file. Its contents are preserved if that is possible.

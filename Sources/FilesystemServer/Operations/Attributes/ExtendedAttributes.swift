@@ -140,8 +140,8 @@ final class ExtendedAttributes: Sendable {
     func removeExtendedAttribute(_ name: UnsafePointer<CChar>, of id: NodeID, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         let caller = reply.caller
-        // The kernel removes this attribute before it truncates a file or changes the file's owner. It retries both steps
-        // together only once.
+        // The kernel removes this attribute before it truncates a file or changes the file's owner. The kernel retries
+        // both steps together only once.
         let isOwnStep = strcmp(name, "security.capability") == 0
         guard
             let reply = coordinator.retryIfRenamedOutOfBand(caller, fromFile: node, unless: isOwnStep, reply)

@@ -170,7 +170,7 @@ final class ListingTable: Sendable {
         _ = listing
     }
 
-    // See ``KernelCacheTracker``.
+    // These functions call ``KernelCacheTracker`` about the names of a directory.
     func openNames(of directory: NodeID, looking look: Stamp) -> KernelCacheTracker<Stamp>.CacheAction {
         state.withLock { $0.keptNames.open(directory, looking: look) }
     }

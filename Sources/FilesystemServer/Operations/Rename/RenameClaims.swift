@@ -43,8 +43,8 @@ final class RenameClaims: Sendable {
 
     /// Returns whether a rename needs a claim.
     ///
-    /// A claim for a directory asks the presenters of items in it, and waits for the items' users over the control
-    /// socket. So it is not needed while no client is connected.
+    /// The claim for a moved directory asks the presenters of items in it, and waits for accesses to these items over the
+    /// control socket. So a directory needs no claim while no client is connected.
     private func isClaimed(_ move: RenameFacts) -> Bool {
         // rename(2) cannot replace a directory that has entries. So no presenter is asked to relinquish such a directory.
         if let target = move.target, target.kind == S_IFDIR, !move.isExchange {
@@ -84,7 +84,7 @@ final class RenameClaims: Sendable {
         let node = move.node
         // If presenters know the file by another name, this rename does not show a save of the document.
         guard !move.isOfOtherLink else { return nil }
-        // With this rename, the caller may give the file a name that it made free before, so pending saves matter too.
+        // The caller may fill a name that it made free before with this file. So pending saves matter, too.
         guard
             saveLifecycle.mayConcernOthers(node) || expectedRetries.hasWaitingOpen(node.item)
                 || !saves.hasNoPendingSaves
