@@ -20,7 +20,8 @@ protocol NameOperation: Sendable {
     associatedtype Scope
     associatedtype Outcome
 
-    /// Whether the request makes a file. It then runs with the identity of the requester, and destroys no contents.
+    /// Whether the request makes a file. The request then runs with the identity of the requester, and destroys no
+    /// contents.
     static var makesFile: Bool { get }
 
     /// Prepares the files of the request, which are now known.

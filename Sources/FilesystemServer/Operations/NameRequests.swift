@@ -149,8 +149,8 @@ final class NameRequests: Sendable {
 
     /// Runs `step` on a thread that can make files with another identity.
     ///
-    /// A request that has waited goes on with the thread that decided about its claim. That thread may be unable to do
-    /// so.
+    /// A request that has waited goes on with the thread that decided about its claim. That thread may be unable to make
+    /// such files.
     private func asRequester(
         under claim: ClaimID, in directory: Node, _ reply: consuming Reply,
         _ step: @escaping @Sendable (consuming Reply) -> Void
@@ -200,8 +200,8 @@ final class NameRequests: Sendable {
             for node in aside {
                 preserver.preserveSetAside(node, because: grant.preservationCause, by: request)
             }
-            // The version must stay if a presenter did not relinquish the file, even without a writer. It must stay, too,
-            // if an access without a handle is unfinished, because its writers are unknown.
+            // The version must stay if a presenter did not relinquish the file, even without a writer. The version must
+            // stay, too, if an access without a handle is unfinished, because the writers of that access are unknown.
             let mustStay = hasUnseen || isUnanswered || isSavedForLook
             if let lost {
                 preserveFile(

@@ -181,8 +181,8 @@ final class ReadWrite: Sendable {
             let count = try source.file.copyRange(
                 at: range.offset, to: copy.file, at: target.offset, length: Int(range.length))
             try data.stripPrivileges(of: to.node, writtenBy: caller)
-            // The kernel knows that the target has changed. It does not know that the source was read, which changes its
-            // access time.
+            // The kernel knows that the target has changed. The kernel does not know that the source was read, which
+            // changes its access time.
             connection.invalidateAttributes(of: from.node.id)
             return { (reply: consuming Reply) in reply.written(count) }
         }

@@ -54,7 +54,8 @@ final class Remove: Sendable {
         guard !context.isPrivate(name, in: parent) else { return reply.fail(.noEntry) }
         let change = NameChange(name.copy(), in: directory, caller: reply.caller)
         nameRequests.run(self, .removing(change), reply: reply) { () throws(Errno) in
-            // The entries of the directory were deleted before. Their deferred events come first.
+            // The entries of the directory were deleted before the directory. The deferred events of these deletions are
+            // sent first.
             if isDirectory { events.submitDeferredDeletions(in: directory, name) }
             let status = try directory.descriptor().descriptor.status(of: name)
             return RemovalFacts(change, nodes[FileKey(status)], status, isDirectory: isDirectory)

@@ -182,7 +182,8 @@ private struct MissingNames {
 
 /// A directory in which a file's rights changed.
 ///
-/// The kernel may not know the directory through the mount. It may still know the file by a name in another directory.
+/// The kernel may not know the directory through the mount. But the kernel may know the file by a name in another
+/// directory.
 private final class ChangedDirectory: Sendable {
     let descriptor: SharedDescriptor
     let node: Node?
@@ -240,7 +241,7 @@ extension OutOfBandMonitor {
         gone.add(name, in: parent)
     }
 
-    /// Invalidates the attributes of all files that were known by these names. It checks all nodes, because no table
+    /// Invalidates the attributes of all files that were known by these names. All nodes are checked, because no table
     /// lists the nodes of a directory.
     fileprivate func invalidateAttributes(ofKnownBy names: [NodeID: Set<[UInt8]>]) {
         for node in nodes.all where node.isKnown(byOneOf: names) {

@@ -103,7 +103,8 @@ final class CleanWriters: Sendable {
     func discardProvisionalCopy(beside writer: Handle) {
         guard writer.hasProvisionalCopy else { return }
         if writer.mayHaveWritten { return preserveProvisionalCopy(beside: writer) }
-        // The copy deletes its file in the store when it is released. That must not happen under the handle's lock.
+        // The copy deletes its file in the store when the copy is released. The release must not happen under the
+        // handle's lock.
         let left = writer.takeProvisionalCopy()
         withExtendedLifetime(left) {}
     }
@@ -122,10 +123,11 @@ final class CleanWriters: Sendable {
             }
     }
 
-    /// Returns whether the kernel may have stores to a mapping by a preempted writer that are not yet in the file.
+    /// Returns whether the kernel may have data that a preempted writer has stored to a mapping, and that are not in the
+    /// file yet.
     ///
-    /// All openers of a file use the same data route. If the grant does not list all writers, an unlisted writer may have
-    /// stored data.
+    /// All openers of a file use the same data route. If the grant does not list all preempted writers, an unlisted
+    /// writer may have stored data.
     func mayHoldDirtyPages(_ grant: Grant, on node: Node) -> Bool {
         if case .backing = node.dataRoute { return false }
         return grant.preemptsMore || writers(passedBy: grant).contains { $0.mayHoldDirtyPages }

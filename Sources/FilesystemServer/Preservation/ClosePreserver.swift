@@ -5,7 +5,7 @@ import LinuxSystem
 /// Preserves the contents that a writer leaves in a file at close(2), while other writers have the file open (D149).
 ///
 /// The kernel answers close(2) before it releases the handle, and a suspended writer may write in between. Where that may
-/// happen, the daemon lets the kernel ask at close(2) itself. It answers when the contents are preserved.
+/// happen, the kernel sends a FLUSH request at close(2). The daemon answers the request when the contents are preserved.
 final class ClosePreserver: Sendable {
     private let context: MountContext
     private let preserver: ContentPreserver
@@ -51,7 +51,8 @@ final class ClosePreserver: Sendable {
         }
         let unchanged = cleanWriters.unchangedWriters(of: node, besides: handle)
         guard !unchanged.isEmpty || cleanWriters.mayBeOverwrittenUnseen(handle) else { return answer() }
-        // The contents may be the same that another close is preserving now, but that version is not on the disk yet.
+        // Another close of the handle may be preserving the same contents now, but their version is not on the disk yet.
+        // So this close is tried again after that one.
         let again = { @Sendable [self] in preserveAtClose(atCloseOf: handle, by: thread, then: answer) }
         guard handle.beginPreservationAtClose(orElse: again) else { return }
         node.threads(for: .processObservation).run { [self] in

@@ -143,8 +143,8 @@ final class ContentPreserver: Sendable {
         return late
     }
 
-    /// Drops copies of a growing file that begin a later copy of the same file. The handle's program must no longer wait
-    /// for them.
+    /// Drops each copy of a growing file if a later copy of the file has the same contents at its beginning. The handle's
+    /// program must no longer wait when this is called.
     func letGoOfGrown(by handle: Handle) {
         guard handle.onlyAppends, let store else { return }
         for id in store.letGoOfGrown() { engine.journal.note(.dropped, at: Engine.now, by: handle, "\(id)") }
@@ -208,8 +208,8 @@ final class ContentPreserver: Sendable {
         do throws(StoreError) {
             guard let store else { throw StoreError.readOnly }
             let descriptor = try Self.descriptor(of: node)
-            // The store's link would change with writes under another name of the file. So a copy is made. If that fails,
-            // a link is better than no version.
+            // The store's hard link would change with writes under another name of the file. So a copy is made. If the
+            // copy fails, a hard link is better than no version.
             let linkCount = mustStay ? try Self.status(of: descriptor).linkCount : 0
             if mustStay, !relatives.isEmpty || linkCount > 1 {
                 do throws(StoreError) {
@@ -242,7 +242,7 @@ final class ContentPreserver: Sendable {
 
     /// Preserves a document that a save renames and later removes.
     ///
-    /// The document is copied. A link would change with writes to the document under its new name.
+    /// The document is copied. A hard link would change with writes to the document under its new name.
     func preserveSetAside(_ node: Node, because cause: PreservationCause, by subject: any JournalSubject) {
         do throws(StoreError) {
             try preserveContents(of: node, because: cause, by: subject)
@@ -264,14 +264,14 @@ final class ContentPreserver: Sendable {
         try preserveContents(of: node, because: cause, by: subject)
     }
 
-    /// Removes a closing handle from the writers of the store's links to its file. A link is dropped if none of its
+    /// Removes a closing handle from the writers of the store's hard links to its file. A link is dropped if none of its
     /// writers has written.
     func releaseFiles(of handle: Handle) {
         // For a writer of a file that was never a document, only writes after the file was preserved count.
         releaseFiles(of: handle, hasWritten: handle.isMeasured ? handle.mayHaveWritten : nil)
     }
 
-    /// Removes a handle from the writers of the store's links to its file.
+    /// Removes a handle from the writers of the store's hard links to its file.
     ///
     /// `hasWritten`: whether the handle has written; nil if the file's stamp shows it.
     private func releaseFiles(of handle: Handle, hasWritten: Bool?) {
@@ -299,15 +299,15 @@ final class ContentPreserver: Sendable {
         }
     }
 
-    /// Notes that a writer has the file of a link open, until the writer closes it.
+    /// Notes that a writer has the file of one of the store's hard links open, until the writer closes the file.
     private func noteWriter(_ writer: Handle, of file: LinkedVersion) {
         writer.add(file)
         store?.noteWriter(of: file.id, Engine.name(of: writer.attribution), by: writer.id.rawValue)
     }
 
-    /// Adds a writer that opens a file to the writers of the store's links to the file.
+    /// Adds a writer that opens a file to the writers of the store's hard links to the file.
     ///
-    /// Returns false if such a link has no writers any more. The link then needs contents of its own before the file is
+    /// Returns false if such a link has no writers any more. The link must then be replaced by a copy before the file is
     /// opened.
     func join(_ writer: Handle) -> Bool {
         let known = writer.linkedVersions
@@ -319,10 +319,10 @@ final class ContentPreserver: Sendable {
         return true
     }
 
-    /// Removes a handle from the writers of the store's links, because the handle was not opened in the end.
+    /// Removes a handle from the writers of the store's hard links, because the handle was not opened in the end.
     func releaseFiles(ofUnopened handle: Handle) { releaseFiles(of: handle, hasWritten: false) }
 
-    /// Replaces the store's links to a file by copies, so that later writes to the file do not change the versions.
+    /// Replaces the store's hard links to a file by copies, so that later writes to the file do not change the versions.
     ///
     /// If this throws, no program may write to the file.
     func detachLinks(of node: Node) throws(StoreError) {
@@ -448,7 +448,7 @@ extension StoreError {
         }
     }
 
-    /// Whether only the link fails, so that the file may still be copied:
+    /// Whether only the hard link fails, so that the file may still be copied:
     /// - The file is on another file system than the store, or in another part of it.
     /// - The file has as many links as its file system allows.
     /// - The file system allows only one link.

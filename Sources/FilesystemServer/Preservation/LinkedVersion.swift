@@ -2,13 +2,13 @@
 import Synchronization
 import VersionStore
 
-/// A version that is a link to its file, and that changes with the writes of the programs that have the file open.
+/// A version that is a hard link to its file, and that changes with the writes of the programs that have the file open.
 ///
 ///     written ──the last writer closes──▶ settled
 ///                     └──no writer has written──▶ unneeded
 ///
-/// The contents of a settled link do not change any more. A program that opens the file to write waits until the link has
-/// contents of its own.
+/// The contents of a settled link do not change any more. A program that opens the file to write waits until the link is
+/// replaced by a copy.
 final class LinkedVersion: Sendable {
     /// The state of the version after a writer has closed the file.
     enum CloseOutcome: Sendable {
@@ -30,7 +30,7 @@ final class LinkedVersion: Sendable {
     /// Whether the link was replaced by a copy. Only workers that copy wait for this lock.
     private let isDetached = Mutex(false)
 
-    /// Makes the record of a link.
+    /// Makes the record of a hard link.
     ///
     /// `mustStay`: whether the version stays even if no writer changes the file.
     init(_ id: VersionID, as stamp: Stamp?, writers: Int, mustStay: Bool) {
@@ -78,7 +78,7 @@ final class LinkedVersion: Sendable {
 }
 
 extension Node {
-    /// The store's links to the file that have no writers any more.
+    /// The store's hard links to the file that have no writers any more.
     var linksWithoutWriters: [LinkedVersion] { linkedVersions.filter(\.isSettled) }
 
     var hasLinksWithoutWriters: Bool {

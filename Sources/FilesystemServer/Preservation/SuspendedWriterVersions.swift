@@ -45,8 +45,8 @@ struct SuspendedWriterVersions: Sendable {
             list[index] = version
         }
 
-        /// Makes a version the newest in each list that has it, because the version stands for contents that were to be
-        /// preserved now.
+        /// Makes a version the newest in each list that has it, because the version is used again instead of a new
+        /// version.
         ///
         /// A version of contents that others leave also enters the list of such versions. Returns the versions that
         /// exceed a list's limit.
@@ -119,8 +119,8 @@ struct SuspendedWriterVersions: Sendable {
     }
 
     private var writers: [HandleID: WriterVersions] = [:]
-    /// The versions of writers that have closed the file. They stay as long as other suspended writers have the file
-    /// open.
+    /// The versions of writers that have closed the file. These versions stay as long as other suspended writers have the
+    /// file open.
     private var settled: Set<VersionID> = []
 
     var isEmpty: Bool { writers.isEmpty }
@@ -144,8 +144,8 @@ struct SuspendedWriterVersions: Sendable {
         return gone.filter { !isNeeded($0) }.sorted()
     }
 
-    /// Makes a version the newest, because it stands for contents that were to be preserved now. Returns the versions
-    /// that may be dropped.
+    /// Makes a version the newest, because it is used again instead of a new version. Returns the versions that may be
+    /// dropped.
     mutating func renew(_ id: VersionID, from origin: Origin, for handles: [HandleID]) -> [VersionID] {
         let version = writers.values.lazy.compactMap { kept in kept.all.first { $0.id == id } }.first
         guard let version else { return [] }
@@ -218,8 +218,8 @@ extension ContentPreserver {
         dropVersions(of: gone, chosenAt: moment, for: writers)
     }
 
-    /// Returns whether a version may stand for contents that are to be preserved now. If so, the version counts as the
-    /// newest.
+    /// Returns whether a version may be used instead of a new version of the present contents. If so, the version counts
+    /// as the newest.
     func countsOn(
         _ id: VersionID, of node: Node, from origin: SuspendedWriterVersions.Origin,
         for writers: SuspendedWriterVersions.SuspendedWriters
@@ -238,7 +238,7 @@ extension ContentPreserver {
         of gone: [VersionID], chosenAt moment: Int64, for writers: SuspendedWriterVersions.SuspendedWriters
     ) {
         guard !gone.isEmpty, !writers.areMore, let store else { return }
-        // This runs on a worker, because no program waits for it.
+        // The versions are dropped on a worker, because no program waits for that.
         engine.workers.run { [engine] in
             store.dropVersions(
                 of: gone, reason: "the same suspended writer has three later versions",

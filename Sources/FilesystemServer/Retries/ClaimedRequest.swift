@@ -11,7 +11,8 @@ import Synchronization
 /// The kernel holds a lock for such a request. If the request's claim must wait, the daemon answers ESTALE, so that the
 /// kernel drops the lock and tries again. This object stores the decision about the claim until the retry.
 final class ClaimedRequest: Claimant, PreservationSubject {
-    /// The operation that the kernel asks for. A retry is recognised by the same operation.
+    /// The operation that the kernel asks for. The daemon recognises a retry by its operation, which is the same as
+    /// before.
     enum Kind: Sendable {
         case resizing(Node, below: Node?)
         case making(NameChange)
@@ -116,7 +117,7 @@ final class ClaimedRequest: Claimant, PreservationSubject {
     /// Returns the save that takes a node's name away by this request, if the request is about the node's document.
     func save(of node: Node) -> SaveAssessment? { request.first.item == node.item ? save : nil }
 
-    /// Returns whether a request of this kind may be the retry of this request. Both are from the same thread.
+    /// Returns whether a request of this kind may be the retry of this request. Both requests are from the same thread.
     ///
     /// The path of a truncation leads to another file if the document was saved or replaced meanwhile. The kernel has
     /// used its only retry then. So the second request counts as the retry, whatever file it is for.

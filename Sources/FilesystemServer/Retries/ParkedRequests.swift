@@ -26,7 +26,8 @@ final class ParkedRequests: Sendable {
         case abandoned(AbandonReason)
         /// The caller is stopped, or a freezer waits for it. The request goes ahead of the claims that it waits for.
         case forced
-        /// The machine is about to sleep. The request ends as when its wait is over. This may be reported more than once.
+        /// The machine is about to sleep. The request is treated as if its longest wait was over. A single sleep may be
+        /// reported more than once.
         case overdue
     }
 

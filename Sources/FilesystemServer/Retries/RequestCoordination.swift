@@ -12,7 +12,7 @@ import LinuxSystem
 /// - The step would take away a name that other threads are about to look up again. The kernel retries each lookup only
 ///   once. So if the next save began now, a thread that has waited for a save would see no file under the name.
 extension RetryCoordinator {
-    /// Carries out a request with a granted claim. It also ends the claim.
+    /// Carries out a request with a granted claim, and ends the claim.
     typealias Step = @Sendable (ClaimedRequest, Grant, consuming Reply) -> Void
 
     /// How long a step waits for threads that retry a lookup. These threads need microseconds, unless they do not run.
@@ -38,7 +38,8 @@ extension RetryCoordinator {
         then step: @escaping Step
     ) {
         if let former {
-            // The kernel retries a request only once. If it must wait again, it waits while the kernel holds its lock.
+            // The kernel retries a request only once. A request that must wait again waits while the kernel holds its
+            // lock.
             if !former.endsWhenDecided, former.hasSameItems(as: request) {
                 return resume(former, reply: reply, then: step)
             }

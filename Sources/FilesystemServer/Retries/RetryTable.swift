@@ -137,8 +137,9 @@ final class RetryTable: Sendable {
             }
             return notePassing(of: thread, at: now) ? .traversal : .first
         }
-        // The kernel may also look a name up without the directory's lock while an unlink is removing it. If that fails,
-        // the kernel looks again with the lock and without a GETATTR. It has not used its retry then.
+        // The kernel may also look a name up without the directory's lock while an unlink is removing the name. If that
+        // lookup fails, the kernel looks again with the lock and without a GETATTR. The kernel has not used its retry
+        // then.
         guard retry.hasAsked else { return .first }
         noteRetryArrival(of: caller, at: now)
         return .retry
@@ -179,8 +180,8 @@ final class RetryTable: Sendable {
         note(.isOnItsWay, until: now + Self.walk, of: caller, at: now)
     }
 
-    /// Shortens the validity of a thread's mark, after the thread has walked the path again and found no file. Its
-    /// request follows at once, if at all.
+    /// Shortens the validity of a thread's mark, after the thread has walked the path again and found no file. The
+    /// thread's request follows at once, if at all.
     func expectRetrySoon(by thread: Int32, at now: Instant) {
         guard returnedCount.load(ordering: .relaxed) > 0 else { return }
         state.withLock { $0.retryMarks.expect(thread, until: now + Self.arrival) }

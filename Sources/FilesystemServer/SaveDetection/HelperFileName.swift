@@ -15,8 +15,8 @@ package struct HelperFileName: Hashable, Sendable {
 
     /// How far a name alone shows that a file is a helper file.
     package enum Certainty: Int, Hashable, Comparable, Sendable {
-        /// The name counts only in the same directory as a document of the matching name, as evidence of a save. It makes
-        /// no file a helper file. For example: `D.r3Fq0a`.
+        /// The name counts only in the same directory as a document of the matching name, as evidence of a save. Such a
+        /// name makes no file a helper file. For example: `D.r3Fq0a`.
         case besideDocument
         /// People also give such names to documents. The file is a helper file only while its maker lives and no other
         /// program has opened it.

@@ -39,7 +39,8 @@ package struct PendingSave: Hashable, Sendable {
 
     /// The other programs that the missing name concerns.
     package enum Audience: Hashable, Sendable {
-        /// Presenters of a directory above. They are told of the save as one change, and do not wait for the name.
+        /// Presenters of a directory above the document. They are told of the save as one change, and do not wait for the
+        /// name.
         case listeners
         /// Programs that present the document, have it open or wait for it. Their look-ups of the name wait.
         case users

@@ -25,8 +25,8 @@ package struct PendingSaveTable: Sendable {
     private struct Group: Sendable {
         /// The time of the saver's last operation on the mount.
         var last: Instant
-        /// The saver's pending saves, the oldest first. Those before the index `head` have ended, and so have those that
-        /// are not in the table.
+        /// The saver's pending saves, the oldest first. Pending saves before the index `head`, and those that are not in
+        /// the table any more, have ended.
         var pendingSaves: [PendingSave] = []
         var head = 0
 
