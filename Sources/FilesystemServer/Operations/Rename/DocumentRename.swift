@@ -171,8 +171,8 @@ final class DocumentRename: Sendable {
         events.noteCreation(of: node, change, under: claim)
     }
 
-    /// Exchanges the files of two documents. Each document stays with its name and gets the contents of the other
-    /// document, which is how some programs save (D20).
+    /// Records that two documents have exchanged their files. Each document stays with its name and gets the contents of
+    /// the other document, which is how some programs save (D20).
     private func exchangeContents(
         of move: RenameFacts, _ node: Node, _ target: Node, under claim: ClaimID?
     ) {
