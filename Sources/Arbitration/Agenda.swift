@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The work that the present event still has to do.
+/// The work that is left to do for the present event.
 ///
-/// A step may add work to any list, also to those of earlier steps.
+/// A step of the work may add more work to any list, even to the list of an earlier step.
 ///
 /// Invariants (I4):
 ///
 /// - Between two events all lists are empty.
-/// - A step is taken only if the lists of all earlier steps are empty. The order of ``Step`` is the order of the steps.
-/// - A list may name a claim twice, or a claim that has ended; ``next(isSearchDue:)`` counts only whether it is empty.
+/// - A step runs only if the lists of all earlier steps are empty. The cases of ``Step`` are in the order of the
+///   steps.
+/// - A list may name a claim twice, or name a claim that has ended. So ``next(isSearchDue:)`` asks only whether a list
+///   is empty.
 struct Agenda: Sendable {
-    /// The kinds of work, the first one first.
+    /// The steps of the work, in the order in which they run.
     enum Step: Sendable {
         case reviewResources
         case reviewGrantCandidates
@@ -20,25 +22,27 @@ struct Agenda: Sendable {
         case searchForCycles
     }
 
-    /// Resources to or from which claims were moved: all claims on them are reviewed once for each step (R3).
+    /// R3: Resources at which claims were added or removed by a move. All claims at each of these resources are
+    /// reviewed once.
     private var resources: Set<Resource> = []
-    /// Waiting claims that may have no blocker any more.
+    /// Waiting claims that may have no blocker any more, and so may be granted.
     private var grantCandidates: [ClaimID] = []
-    /// Identified holders that may now hold up waiting claims that they did not hold up before.
+    /// Holders that were granted or identified just now. Because of them, claims of the same program may be granted
+    /// before claims that wait for these holders.
     private(set) var newHolders: [ClaimID] = []
-    /// Holders that may have become contended, or may be so no longer.
+    /// Holders for which the contention may have to begin or end.
     private var holders: [ClaimID] = []
-    /// Resources at which another holder may become contended, because a contended holder left or a claim began to wait
-    /// (Y11).
+    /// Y11: Resources at which one more holder may begin a contention, because a contention ended or a claim began to
+    /// wait there.
     private var contentionSlots: Set<Resource> = []
-    /// For each holder that may block a claim which has just begun to wait: that claim.
+    /// For each holder that may block a claim which began to wait in this event: that waiting claim.
     private var newWaiters: [ClaimID: ClaimID] = [:]
-    /// Waiting claims through which a new cycle may lead (D2).
+    /// D2: Waiting claims that may now be part of a cycle.
     private var cycleCandidates: [ClaimID] = []
 
     var isEmpty: Bool { next(isSearchDue: false) == nil }
 
-    /// The next step; nil if there is nothing left to do.
+    /// The next step to run; nil if no work is left.
     func next(isSearchDue: @autoclosure () -> Bool) -> Step? {
         if !resources.isEmpty { return .reviewResources }
         if !grantCandidates.isEmpty { return .reviewGrantCandidates }
@@ -48,7 +52,7 @@ struct Agenda: Sendable {
     }
 }
 
-/// Resources and waiting claims.
+/// The lists of resources, and of claims that may be granted.
 extension Agenda {
     mutating func addResources(_ added: [Resource]) { resources.formUnion(added) }
 
@@ -61,7 +65,7 @@ extension Agenda {
     mutating func addGrantCandidate(_ claim: ClaimID) { grantCandidates.append(claim) }
     mutating func addGrantCandidates(_ claims: some Sequence<ClaimID>) { grantCandidates += claims }
 
-    /// Removes the candidates, and returns them in the order of their numbers.
+    /// Removes the claims that may be granted, and returns them in the order of their numbers.
     mutating func takeGrantCandidates() -> [ClaimID] {
         defer { grantCandidates.removeAll(keepingCapacity: true) }
         return grantCandidates.sorted()
@@ -71,10 +75,10 @@ extension Agenda {
     mutating func clearNewHolders() { newHolders.removeAll(keepingCapacity: true) }
 }
 
-/// Holders and their contention.
+/// The lists for contentions.
 extension Agenda {
     var hasContentionSlots: Bool { !contentionSlots.isEmpty }
-    /// The resources at which another holder may become contended, in the order of their numbers.
+    /// The resources at which one more holder may begin a contention, in the order of their numbers.
     var sortedContentionSlots: [Resource] { contentionSlots.sorted() }
 
     mutating func addHolder(_ claim: ClaimID) { holders.append(claim) }
@@ -92,7 +96,7 @@ extension Agenda {
         return holders.sorted()
     }
 
-    /// The claim that has just begun to wait for a holder; nil if none has.
+    /// The claim that began to wait for a holder in this event; nil if there is none.
     func newWaiter(for holder: ClaimID) -> ClaimID? { newWaiters[holder] }
     mutating func clearNewWaiters() { if !newWaiters.isEmpty { newWaiters.removeAll(keepingCapacity: true) } }
 
@@ -100,12 +104,13 @@ extension Agenda {
     mutating func removeContentionSlot(at resource: Resource) { contentionSlots.remove(resource) }
 }
 
-/// Candidates for cycles.
+/// The list of claims that may be part of a cycle.
 extension Agenda {
     mutating func addCycleCandidate(_ claim: ClaimID) { cycleCandidates.append(claim) }
     mutating func addCycleCandidates(_ claims: some Sequence<ClaimID>) { cycleCandidates += claims }
 
-    /// Removes the candidates; returns them, and how many were added.
+    /// Removes the claims that may be in a cycle. Returns them without duplicates, and the number of entries with
+    /// duplicates.
     mutating func takeCycleCandidates() -> (claims: Set<ClaimID>, added: Int) {
         defer { cycleCandidates.removeAll(keepingCapacity: true) }
         return (Set(cycleCandidates), cycleCandidates.count)

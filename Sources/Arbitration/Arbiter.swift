@@ -3,11 +3,12 @@ public import Coordination
 
 /// Decides which claims may access which items now.
 ///
-/// A value type without clock, lock or I/O. The same events in the same order always produce the same effects, so the events
-/// of a failing run are enough to repeat it. <doc:Rules> numbers the rules that it follows.
+/// A value type without clock, lock or I/O. The same events in the same order always produce the same effects, so the
+/// events of a failing run are enough to repeat the failure. <doc:Rules> numbers the rules that the arbiter follows.
 ///
-/// Each part of the state has one owner, which alone changes it and states its invariants. An owner knows no other owner.
-/// The extensions of this type read several owners, decide, and tell each what to change:
+/// Each part of the state is a value of another type, the part's owner. Only the owner changes the part, and the
+/// owner's comment states its invariants. An owner knows no other owner. The extensions of this type read several
+/// owners, decide, and call each owner to change its part:
 ///
 ///     event ──▶ begin ──▶ owners change, and add to the agenda
 ///                 ┌──────────────┘
@@ -17,7 +18,7 @@ public struct Arbiter: Sendable {
     let bounds: Bounds
     let limits: WorkLimits
 
-    // A claim without other claims on its item has entries in these two only.
+    // A claim on an item without other claims has entries only in the next two properties.
     var claims = ClaimTable()
     var locks = LockTable()
 
@@ -53,9 +54,9 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
-    /// Takes the first step of an event, which adds the others to the agenda.
+    /// Takes the first step of an event; this step adds the following steps to the agenda.
     ///
-    /// Not inlined, so that the events of claims without other claims pay nothing for the others.
+    /// Not inlined, so that a claim without competing claims does not pay for the code of the other events.
     @inline(never)
     private mutating func begin(_ event: ArbiterEvent, _ effects: inout [Effect]) {
         switch event {
@@ -100,41 +101,45 @@ public struct Arbiter: Sendable {
         }
     }
 
-    /// The number of claim checks since this arbiter was made: blocker checks, grant reviews, contention reviews and cycle
-    /// searches.
+    /// How many times this arbiter has checked a claim: for a blocker, a grant or a contention, or in a search for
+    /// cycles.
     public var examinedClaims: Int { workCounter.count }
 
-    /// The number of steps of cycle searches in the last second that had any (D5).
+    /// D5: The number of steps that searches for cycles took in the last second in which a search ran.
     public var searchSteps: Int { waitForGraph.schedule.steps }
 
-    /// Returns the number of events below their items that presenters received, by share, and resets it.
+    /// Returns how many events about items in presented directories were sent to the presenters of each guest. Resets
+    /// the numbers to zero.
     public mutating func takeSubitemEventCounts() -> [UInt32: Int] {
         registry.eventCounts.takeSubitemEvents()
     }
 
-    /// Returns the number of events and questions about the presenters' own items, by share, and resets it.
+    /// Returns how many questions and events about the presented items themselves were sent to the presenters of each
+    /// guest. Resets the numbers to zero.
     public mutating func takeOwnEventCounts() -> [UInt32: Int] {
         registry.eventCounts.takeItemEvents()
     }
 
-    /// One claim that a waiting claim waits for (Q1); nil if there is none.
+    /// Q1: One claim that a waiting claim waits for; nil if the claim waits for none.
     public func blocker(of claim: ClaimID) -> ClaimID? { waits[claim]?.watched }
 
-    /// Whether a claim is suspended, and nothing had changed under it (Y3, Y9).
+    /// Y3, Y9: Whether a suspended claim had changed nothing in the file when it was suspended.
     public func hasYieldedClean(_ claim: ClaimID) -> Bool {
         claims[claim].map { $0.isClean || $0.suspension == .unchanged } ?? false
     }
 
-    /// The oldest write claim of another program beside a claim that is suspended or that this claim preempted.
+    /// The oldest write claim of another program on the same item that is suspended, or that this claim preempted.
     ///
-    /// Both write the same item. The contents that this claim leaves must be preserved before it ends.
+    /// Both programs may write the item. So the contents that this claim leaves must be preserved before the claim
+    /// ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
-        // Y8.
+        // Y8: a suspended or preempted writer may still write, which the daemon does not see in time.
         let hasProceeded = claims[claim]?.hasProceeded ?? false
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
 
-    /// At most `limit` of these suspended or preempted writers, sorted.
+    /// The suspended or preempted writers of ``suspendedWriter(beside:)``, at most `limit` of them, in the order of
+    /// their numbers.
     public func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [ClaimID] {
         guard let own = claims[claim] else { return [] }
         var found: Set<ClaimID> = []
@@ -152,7 +157,8 @@ public struct Arbiter: Sendable {
         return found.sorted()
     }
 
-    /// Whether a third claim writes an item that a claim writes, and may have changed it (Y9).
+    /// Y9: Whether a claim other than these two writes an item that the first claim writes, and may have changed the
+    /// item.
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
             guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return nil }
@@ -164,12 +170,13 @@ public struct Arbiter: Sendable {
         } ?? false
     }
 
-    /// Whether another program was granted the item after this claim was suspended, or preempted this claim.
+    /// Y8: Whether another program was granted the item after this claim was suspended, or preempted this claim.
     ///
-    /// Later writes of this claim's handle overwrite the contents of that writer (Y8).
+    /// If so, later writes of this claim's handle overwrite the contents of the other program.
     public func isSuperseded(_ claim: ClaimID) -> Bool {
         guard let own = claims[claim] else { return false }
-        // A later claim that has changed the file has contents of its own, even if it is suspended too.
+        // A later claim that has changed the file has left contents of its own, even if that claim is suspended by
+        // now.
         return oldestWriter(beside: claim) { other in
             own.suspension != nil && (other.suspension == nil || other.id > own.id && !other.isClean)
                 || other.hasProceeded

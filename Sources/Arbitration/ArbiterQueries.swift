@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// Queries of the state for the engine and for the status output; none of them changes anything.
+/// Queries for the engine and for the status output. No query changes the state.
 extension Arbiter {
-    /// Whether there is a presenter, or a claim over the control socket.
+    /// Whether a presenter is registered, or an access over the control socket exists.
     public var hasAwareClients: Bool { !registry.isEmpty || !claims.aware.isEmpty }
 
     public func isPresented(_ item: ItemID) -> Bool { registry.presented[item] != nil }
 
-    /// Whether a party works for a presenter of an item.
+    /// Whether a party works for a presenter of the item. For example, it is a child process of the presenter.
     public func isPresented(_ item: ItemID, by party: Party) -> Bool {
         (registry.presented[item] ?? []).contains { id in
             registry.records[id].map { party.works(for: $0.presenter.party) } ?? false
         }
     }
 
-    /// Whether an item in a directory is presented.
+    /// Whether any item that is directly in the directory is presented.
     public func isAnythingPresented(in directory: ItemID) -> Bool { registry.byDirectory[directory] != nil }
 
-    /// Whether an item was placed as a directory and not forgotten.
+    /// Whether the arbiter was told that the item is a directory, and not yet that the directory is gone.
     public func isDirectory(_ item: ItemID) -> Bool { tree.isDirectory(item) }
 
-    /// Whether an item was placed as a package and not forgotten.
+    /// Whether the arbiter was told that the item is a package, and not yet that the package is gone.
     public func isPackage(_ item: ItemID) -> Bool { tree.isPackage(item) }
 
-    /// Whether an item is a package or is in one (S2).
+    /// S2: Whether an item is a package or is inside a package.
     public func isInPackage(_ item: ItemID, at place: Place) -> Bool {
         tree.outermostPackage(of: item, at: place) != nil
     }
 
-    /// Whether a party works for a presenter of an item that has open questions (P6).
+    /// P6: Whether a party works for a presenter of the item that has not answered all its questions.
     public func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         guard registry.owesAnyAnswer(party) else { return false }
         return (registry.presented[item] ?? []).contains { id in
@@ -38,12 +38,13 @@ extension Arbiter {
         }
     }
 
-    /// The aware write to which an access of a party without a purpose belongs.
+    /// P5: The aware write within which a party without a purpose accesses an item.
     ///
-    /// The write is the party's own, or one of its ancestors'. Presenters take the event for part of that write (P5).
+    /// The party, or an ancestor of it, holds the aware write. Presenters are told of the party's access as of a part
+    /// of that write.
     ///
-    /// The latest aware write of the item itself comes first. Otherwise it is the latest of all, if all have one purpose: a
-    /// program may save through another file, made beside the first.
+    /// The latest aware write of the item itself comes first. If there is none, the latest of all aware writes is
+    /// taken, if all have one purpose. A program may save a document by writing another file beside the document.
     public func enclosingWrite(
         of party: Party, on item: ItemID, at place: Place
     ) -> (claim: ClaimID, by: Party)? {
@@ -61,17 +62,18 @@ extension Arbiter {
         return writer ?? (isOnePurpose ? latest : nil)
     }
 
-    /// P15: whether an aware access may still move an item that was deleted within it.
+    /// P15: Whether an aware access may still move an item that its program has deleted within the access.
     public func mayMove(_ claim: ClaimID, _ item: ItemID) -> Bool {
         guard let access = claims[claim], access.nature == .aware, access.isHeld, !access.isFullySuspended
         else { return false }
         return access.firstOfParts { $0.item == item && $0.access.mayMove ? true : nil } ?? false
     }
 
-    /// The open handles of an aware access's program or its children that were opened within that access.
+    /// The handles that the program of an aware access, or a child of the program, opened within the access and has
+    /// not closed.
     ///
-    /// Presenters may reacquire only after these handles are closed, too (N3), or receive what was written through them
-    /// (N1). The oldest handle comes first.
+    /// Presenters reacquire only after these handles are closed, too (N3). Until then they may still receive changes
+    /// by these handles (N1). The oldest handle comes first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
         guard !registry.isEmpty, let access = claims[claim], access.nature == .aware,
             let owner = families.party(of: claim)
@@ -85,7 +87,7 @@ extension Arbiter {
             beside.formUnion(registry.accessSessions[accessSession]?.members ?? [])
         }
         return beside.filter { id in
-            // A handle that was opened before the access is not part of it.
+            // A handle that was opened before the access began is not part of the access.
             guard id > claim, let other = claims[id], other.nature == .handle, other.isHeld,
                 other.suspension == nil, let party = families.party(of: id)
             else { return false }
@@ -100,7 +102,7 @@ extension Arbiter {
         return known
     }
 
-    /// Whether a claim writes an item, anything in the same package, or a directory above it.
+    /// Whether a claim writes the item, an item in the same package, or a directory above as a whole.
     private func isWritten(_ item: ItemID, at place: Place, by claim: Claim) -> Bool {
         claim.firstOfParts { part in
             guard part.access.isWrite else { return nil }
@@ -115,9 +117,10 @@ extension Arbiter {
         } ?? false
     }
 
-    /// The oldest live claims on an item, held and waiting, in the order of their numbers.
+    /// The oldest claims on an item, held and waiting, in the order of their numbers.
     ///
-    /// For a package, and for a directory that is to be deleted or moved, claims on items in it are included.
+    /// For a package, claims on items in the package are included. So are they for a directory that a claim is about
+    /// to delete or move.
     public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
         let lockQueues = [locks[.item(item)], locks[.contents(of: item)]].compactMap { $0 }
         let queues = lockQueues.flatMap { lockQueue in
@@ -128,7 +131,7 @@ extension Arbiter {
 
     public func presenters(of item: ItemID) -> [PresenterID] { registry.presented[item] ?? [] }
 
-    /// The open questions for which a waiting claim waits, the oldest first.
+    /// The unanswered questions for which a claim waits, the oldest first.
     public func openQuestions(for claim: ClaimID) -> [Question] {
         let accessSessions = registry.consultations[claim]?.accessSessions ?? []
         return accessSessions.compactMap {
@@ -138,22 +141,23 @@ extension Arbiter {
         }
     }
 
-    /// The open questions of a presenter, the oldest first.
+    /// The unanswered questions to a presenter, the oldest first.
     public func openQuestions(of presenter: PresenterID) -> [Question] {
         registry.records[presenter]?.questions.compactMap { registry.questions[$0] } ?? []
     }
 
     public func question(_ id: QuestionID) -> Question? { registry.questions[id] }
 
-    /// The party of a claim; nil if it is not identified.
+    /// The party of a claim; nil if the claim is not identified.
     public func party(of claim: ClaimID) -> Party? { families.party(of: claim) }
 
-    /// Since when a holder is contended, and one claim that it blocks.
+    /// The start of a holder's contention, and one claim that waits for the holder. Nil if no claim waits for the
+    /// holder.
     public func contention(of holder: ClaimID) -> (since: Instant, blockedClaim: ClaimID)? {
         contentions[holder].flatMap { contention in contention.blockedClaim.map { (contention.since, $0) } }
     }
 
-    /// Whether a claim waits for a holder, or a presenter that has relinquished to it.
+    /// Whether a claim waits for a holder, or a presenter has relinquished its item to the holder.
     public func isContended(_ holder: ClaimID) -> Bool { contentions[holder] != nil }
 
     public func onlyReads(_ claim: ClaimID) -> Bool { claims[claim]?.onlyReads ?? false }
@@ -166,14 +170,15 @@ extension Arbiter {
 }
 
 extension Arbiter {
-    /// Whether no record of a claim, question or access session is left, as it must be when all have ended.
+    /// Whether no record of a claim, question or access session is left. This must be so when all of them have ended.
     public var isAtRest: Bool {
         claims.isEmpty && locks.isEmpty && waits.isEmpty && contentions.isEmpty && families.isEmpty
             && registry.isAtRest
             && waits.countOfWatched == 0 && waitForGraph.isEmpty
     }
 
-    /// The number of all records: 0 when all claims ended, all presenters are removed and all directories are forgotten.
+    /// The number of all records in the arbiter. It is 0 when all claims have ended, all presenters are removed and
+    /// all directories are forgotten.
     public var remembered: Int {
         let ofClaims =
             claims.count + locks.count + waits.count + waits.countOfWatched + contentions.count
@@ -193,7 +198,7 @@ extension Arbiter {
         return ofClaims + indexes + ofPresenters + clock.count + tree.count
     }
 
-    /// The items of a live claim, in the order of its parts.
+    /// The items of a claim, in the order of the claim's parts.
     public func items(of claim: ClaimID) -> [ItemID] {
         var items: [ItemID] = []
         claims[claim]?.forEachPart { items.append($0.item) }
@@ -201,24 +206,24 @@ extension Arbiter {
     }
 }
 
-/// The resource on which two claims meet.
+/// The resource for which two claims compete.
 public enum ClaimConflict: Hashable, Sendable {
     case item(ItemID)
-    /// An item in this package, or the package itself.
+    /// Both claims access this package, or items in this package.
     case package(ItemID)
-    /// An item below this directory.
+    /// One claim deletes, moves or replaces this directory, and the other accesses an item below the directory.
     case contents(of: ItemID)
 }
 
-/// The claim or questions that a claim waited for when it was refused.
+/// The claim, or the questions, for which a refused claim waited until its refusal.
 public struct LastWait: Sendable {
     public let blocker: ClaimID?
-    /// The open questions, the oldest first.
+    /// The unanswered questions, the oldest first.
     public let questions: [Question]
 }
 
 extension Arbiter {
-    /// The first resource on which two claims meet; nil if they do not meet.
+    /// The first resource for which two claims compete; nil if they do not compete.
     public func conflict(of claim: ClaimID, with other: ClaimID) -> ClaimConflict? {
         guard let claim = claims[claim], let other = claims[other] else { return nil }
         return claim.firstOfRequiredLocks { lock -> ClaimConflict? in
@@ -234,17 +239,17 @@ extension Arbiter {
         }
     }
 
-    /// The waiting claims that were made to answer a question (D1).
+    /// D1: The waiting claims that presenters made in order to answer a question.
     public func answerers(of question: QuestionID) -> [ClaimID] {
         waitForGraph.claims(answering: question).filter { waits.contains($0) }.sorted()
     }
 
-    /// What a claim waited for that the last event refused.
+    /// The blocker or the questions for which a claim waited that the last event refused.
     public func lastWait(of claim: ClaimID) -> LastWait? { waits.lastWait(of: claim) }
 
-    /// Whether an aware access is about to replace an item, held or waiting.
+    /// S6: Whether an aware access, held or waiting, is about to replace an item.
     ///
-    /// Such an access is meant for the name and stays with the name (S6).
+    /// Such an access stays with the name if the item is moved away, because it replaces any item that has the name.
     public func awaitsReplacement(_ item: ItemID) -> Bool {
         if claims.aware.isEmpty { return false }
         return allClaims(on: item).contains { id in
@@ -254,7 +259,7 @@ extension Arbiter {
         }
     }
 
-    /// P18: whether a presenter of a directory above would be asked if a party deleted an item.
+    /// P18: Whether a presenter of a directory above would have to be asked if the party deleted an item.
     public func mustAskPresentersAbove(aboutDeletionOf item: ItemID, at place: Place, by party: Party) -> Bool
     {
         guard registry.agreeingToDeletions > 0 else { return false }
@@ -266,21 +271,23 @@ extension Arbiter {
                 else { return false }
                 let isConcerned =
                     !isOwn(party, record.presenter.party) && !isSpared(record.presenter.party, by: party)
-                // P7, P8, P26.
+                // P7, P8, P26: Presenters are not asked after a forfeited question, after three forfeits, or about a
+                // name that they do not know.
                 return isConcerned && !record.isLeftAlone && !isExcused(party, by: id)
                     && !registry.isUnreported(name, to: id)
             }
         }
     }
 
-    /// Whether any presenter would receive an event of an item: a presenter of the item, above it or below it.
+    /// Whether any presenter would be told of an event of an item: a presenter of the item, or of an item above or
+    /// below.
     public func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
         if registry.isEmpty { return false }
         if registry.presented[item] != nil || tree.presentersBelow(item) > 0 { return true }
         return tree.ancestors(of: item, at: place).contains { registry.presented[$0] != nil }
     }
 
-    /// Whether a party works for a presenter that would receive an event of an item.
+    /// Whether a party works for a presenter that would be told of an event of an item.
     public func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
         if registry.isEmpty { return false }
         let isPartys = { (id: PresenterID) in
@@ -294,7 +301,7 @@ extension Arbiter {
 }
 
 extension Access {
-    /// P15.
+    /// P15: Whether a program may move an item in the course of this access.
     fileprivate var mayMove: Bool {
         self == .write(.updating) || self == .write(.forMerging) || self == .write(.forMoving)
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The invariants between two events, which debug builds check.
+/// Checks of the invariants, which debug builds run after each event.
 extension Arbiter {
-    /// The largest number of claims, directories or presenters that is checked.
+    /// The largest number of claims, directories or presenters for which the invariants are checked.
     ///
-    /// The comparison is quadratic, so only the small worlds of the tests are checked.
+    /// The cost of a check is quadratic, so it runs only in small tests.
     static let checkedClaims = 16
 
     func checkInvariants() -> Bool {
@@ -79,7 +79,7 @@ extension Arbiter {
         checkDesk()
     }
 
-    /// S4.
+    /// S4: Subtree locks are counted correctly, and only directories with a subtree lock have locks on their contents.
     private func checkSubtreeLocks() {
         var counted: [ItemID: Int] = [:]
         for claim in claims.all {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The access that a claim asks for: a read, or a write with one of Apple's options.
+/// The access that a claim asks for: a read, or a write with one of the options of Apple's NSFileCoordinator.
 public enum Access: Hashable, Sendable {
     case read(ReadingOptions = [])
     case write(WritingOption)
@@ -15,46 +15,47 @@ public enum Access: Hashable, Sendable {
         }
     }
 
-    /// Whether an access to a directory is also an access to everything in it.
+    /// Whether this access to a directory also needs everything in the directory.
     public var isStructural: Bool { if case .write(let option) = self { option.isStructural } else { false } }
 
-    /// Whether the item, or the item that had its name, is gone after the access.
+    /// Whether the access removes an item: it deletes the item, or replaces the item that had the name.
     public var isDeletion: Bool { self == .write(.forDeleting) || self == .write(.forReplacing) }
 
-    /// Whether two claims with these accesses may be held on one item at once: only reads are compatible.
+    /// Whether claims with these two accesses may be held on one item at the same time: only two reads may.
     public func isCompatible(with other: Access) -> Bool { !isWrite && !other.isWrite }
 }
 
 /// The options of a read, in any combination.
 ///
-/// The names, numbers and meaning are NSFileCoordinator's.
+/// The names, numbers and meanings are those of Apple's NSFileCoordinator.
 public struct ReadingOptions: OptionSet, Hashable, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Presenters are not asked to save.
+    /// The read does not ask presenters to save first.
     public static let withoutChanges = Self(rawValue: 1)
     /// If the item is a symbolic link, its target is read.
     public static let resolvesSymbolicLink = Self(rawValue: 2)
-    /// No contents are fetched for the read; locks and messages are those of any read.
+    /// The read causes no download of contents. It needs the same locks and asks presenters the same as any read.
     public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
-    /// The reader makes a copy and then ends the claim; until then it is like any read.
+    /// The reader makes a copy and then ends the claim. Until then the claim is treated like the claim of any other
+    /// read.
     public static let forUploading = Self(rawValue: 8)
 }
 
 /// The option of a write.
 ///
-/// The names and their meaning are NSFileCoordinator's.
+/// The names and their meanings are those of Apple's NSFileCoordinator.
 public enum WritingOption: String, Hashable, Sendable, CaseIterable {
-    /// Apple's `[]`: the item is updated.
+    /// The contents of the item are updated; Apple writes this option as `[]`.
     case updating
     case forMerging
-    /// Like `updating`: Apple publishes no other difference in locks and messages.
+    /// Only metadata are changed. Locks and messages are those of `updating`, because Apple documents no difference.
     case contentIndependentMetadataOnly
     case forDeleting
     case forMoving
     case forReplacing
 
-    /// Whether the write concerns everything in a directory.
+    /// Whether a write with this option, made to a directory, also needs everything in the directory.
     public var isStructural: Bool { self == .forDeleting || self == .forMoving || self == .forReplacing }
 }

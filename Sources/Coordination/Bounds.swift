@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The outcome of a wait that reaches its limit.
+/// The outcome for a claim that has waited until its time limit.
 public enum TimeoutPolicy: String, Hashable, Sendable, CaseIterable {
-    /// Go ahead, and preserve contents that may be lost.
+    /// The claim is granted, and contents that could be lost are preserved first.
     case proceed
-    /// Refuse with EBUSY. Opens for reading still go ahead: an editor that cannot read shows an empty buffer, which
-    /// its user may then save.
+    /// The claim is refused with EBUSY. An open for reading is granted all the same: an editor that cannot read a file
+    /// shows an empty buffer, and its user may then save the empty buffer.
     case fail
 }
 
 /// All time limits of the arbiter, and the policy for a wait that reaches its limit.
 public struct Bounds: Hashable, Sendable {
-    /// The whole wait of a request.
+    /// How long a claim may wait before `policy` decides about the claim.
     public var wait: TimeSpan = .seconds(15)
-    /// How long an open handle may make others wait, counted from the start of the contention.
+    /// How long an open handle may make other claims wait, counted from the start of the contention.
     public var hold: TimeSpan = .seconds(10)
-    /// The same for an access over the control socket.
+    /// How long an access over the control socket may make other claims wait, counted from the start of the
+    /// contention.
     public var holdAware: TimeSpan = .seconds(60)
-    /// How long a writer makes readers wait after its last change, counted from the start of the contention.
+    /// How long readers wait for a writer that no longer changes the file. The time counts from the last change, or
+    /// from the start of the contention if no change follows.
     public var idle: TimeSpan = .seconds(1)
-    /// How long a request may wait while the kernel holds a lock for it.
+    /// How long a request may wait while the kernel holds a lock for the request.
     public var lockwait: TimeSpan = .milliseconds(250)
-    /// How long a reader may be idle before it yields.
+    /// How long other claims wait for a reader that does not move its position in the file.
     public var readerIdle: TimeSpan = .milliseconds(250)
-    /// How long a writer that has neither changed nor read anything makes readers wait, from the start of the
+    /// How long readers wait for a writer that has neither changed nor read anything, counted from the start of the
     /// contention.
     ///
-    /// Long enough for a program that empties the file right after it has opened it.
+    /// A program that empties a file right after the open has emptied the file within this time.
     public var unchangedGrace: TimeSpan = .milliseconds(100)
     /// The time from the start of the contention to the first observation of the holder.
     ///
-    /// Long enough that a program about to close its file is never observed, and too short for a user to notice.
+    /// In this time most programs that are about to close the file have closed it. A user does not notice the delay.
     public var firstObservationDelay: TimeSpan = .milliseconds(10)
     /// How long a presenter may take to relinquish an item.
     public var relinquish: TimeSpan = .seconds(5)
@@ -38,20 +40,24 @@ public struct Bounds: Hashable, Sendable {
     public var save: TimeSpan = .seconds(10)
     /// How long a presenter may take to accommodate a deletion.
     public var deletion: TimeSpan = .seconds(5)
-    /// How far a presenter's progress may extend each of these limits, and the wait of the claims that wait for it.
+    /// How far a presenter that reports progress may extend each of the three limits above. The claims that wait for
+    /// the presenter may wait longer by the same time.
     public var progress: TimeSpan = .seconds(60)
-    /// For how long reads do not ask a presenter to save again.
+    /// For how long a presenter that was asked to save, or has saved, is not asked again because of reads.
     public var askAgain: TimeSpan = .seconds(2)
-    /// For how long a repeated command of a session does not ask again for a save, if it only reads attributes.
+    /// A user may repeat a command that only reads attributes in one POSIX session. For how long it does not cause a
+    /// second question to save.
     public var askAgainStat: TimeSpan = .seconds(30)
-    /// How long a guest may make another user wait in one hour.
+    /// How long in total a guest may delay the requests of one other user in one hour.
     public var guestDelay: TimeSpan = .seconds(60)
-    /// How long after the last write of a program its presenters are told.
+    /// How long an access session goes on after its last claim has ended. At its end presenters are told of the
+    /// changes.
     public var trailing: TimeSpan = .milliseconds(100)
-    /// How long after the last name change presenters are told; a save changes several names.
+    /// How long an access session goes on after the last change of a name in the session. One save changes several
+    /// names.
     public var steps: TimeSpan = .milliseconds(250)
-    /// For how long a forfeited question is not asked again for accesses of the same process, counted from its last
-    /// access.
+    /// How long a presenter that forfeited a question is not asked because of accesses of the same process. The time
+    /// counts from the last such access.
     public var excused: TimeSpan = .seconds(2)
     public var policy: TimeoutPolicy = .proceed
 

@@ -2,33 +2,35 @@
 
 /// The request for a claim.
 public struct ClaimRequest: Hashable, Sendable {
-    /// The origin of a claim; it decides how long the claim lasts and for which claims it waits.
+    /// The origin of a claim: it decides how long the claim lasts, and for which claims the claim waits.
     public enum Nature: String, Hashable, Sendable, CaseIterable {
-        /// An open handle of an unmodified program. It ends with the handle, and yields in contention.
+        /// An open handle of an unmodified program. The claim ends when the handle is closed, and yields to other
+        /// claims in contention.
         case handle
-        /// A request that changes contents without a handle (`truncate(2)`). It waits like an open and ends with the
-        /// request.
+        /// A request that changes contents without a handle (`truncate(2)`). The claim waits like the claim of an
+        /// open, and ends with the request.
         case handleless = "request"
-        /// A request that changes names (`unlink(2)`, `rename(2)`). It does not wait for claims that are held through
-        /// handles, nor for those queued beside them. It ends with the request.
+        /// A request that changes names (`unlink(2)`, `rename(2)`). The claim waits neither for claims that are held
+        /// through handles, nor for waiting claims. The claim ends with the request.
         case nameChange
-        /// A name that its party vacated in the middle of a save. It is granted like a name change. It ends when the
-        /// name is filled again or the time of the save runs out.
+        /// A name that a program has removed in the middle of a save. The claim is granted like that of a name change.
+        /// The claim ends when a file has the name again, or when the time for the save runs out.
         case pendingSave = "episode"
-        /// An access over the control socket. It ends when its holder ends it or dies. All other claims wait for it,
-        /// name changes included.
+        /// An access over the control socket. The claim ends when its program ends the access or dies. All other
+        /// claims wait for it, those of name changes included.
         case aware
-        /// A batch that is prepared over the control socket. Presenters are asked, but no lock is held. Later
-        /// accesses of the same purpose need not ask again until it ends.
+        /// A batch: accesses that a program announces together over the control socket. Presenters are asked, but no
+        /// lock is held. Until the batch ends, accesses of the same purpose need not ask again.
         case batch
     }
 
     public struct Part: Hashable, Sendable {
         public let item: ItemID
         public let access: Access
-        /// The name by which the item is reached.
+        /// The name by which the program reaches the item.
         public let place: Place
-        /// The symbolic link that led to the item, if a read resolves one (`resolvesSymbolicLink`).
+        /// The symbolic link that the program followed to the item. Nil unless the access has the option
+        /// `resolvesSymbolicLink`.
         public let via: ItemID?
 
         public init(_ item: ItemID, _ access: Access, at place: Place = Place(), via link: ItemID? = nil) {
@@ -39,18 +41,18 @@ public struct ClaimRequest: Hashable, Sendable {
         }
     }
 
-    /// How a handle uses its file; some handles may be held beside a writer of the same item.
+    /// How a handle uses its file: some handles may be held at the same time as a writer of the item.
     public struct AccessPattern: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The handle only makes the item longer; contents that others have read or appended do not change.
+        /// The handle only appends: it does not change contents that other handles have read or appended.
         public static let appends = Self(rawValue: 1)
-        /// The program of the handle locks the file itself, or is expected to.
+        /// The program of the handle was seen to lock the file, or is expected to lock it.
         public static let locks = Self(rawValue: 2)
     }
 
-    /// Properties that few requests have.
+    /// Properties that only few requests have.
     private struct Extra: Hashable, Sendable {
         var rest: [Part] = []
         var within: [ClaimID] = []
@@ -59,28 +61,30 @@ public struct ClaimRequest: Hashable, Sendable {
 
     public let claim: ClaimID
     public let nature: Nature
-    /// The pattern of a handle; empty for other claims.
+    /// The access pattern of the handle; empty if the claim is not that of a handle.
     public let accessPattern: AccessPattern
     public let first: Part
-    // Empty or one element: an array, because nearly all requests have none and are copied often.
+    // Empty or one element. Most requests have no extra properties and are copied often; an empty array is cheap to
+    // copy.
     private var extra: [Extra] = []
 
-    /// The other parts; all parts are granted together.
+    /// All parts but the first; the claim is granted for all parts together.
     public var rest: [Part] { extra.first?.rest ?? [] }
 
-    /// Accesses that cannot end before this one ends, because it is made inside them.
+    /// The claims of the accesses within which this access is made; they cannot end before this access ends.
     public var within: [ClaimID] {
         get { extra.first?.within ?? [] }
         set { change { $0.within = newValue } }
     }
 
-    /// The question that a presenter cannot answer before this access has ended.
+    /// The question for which this access is made: the presenter cannot answer the question before the access has
+    /// ended.
     public var answering: QuestionID? {
         get { extra.first?.answering }
         set { change { $0.answering = newValue } }
     }
 
-    /// Whether the request has one part and depends on no other claim or question.
+    /// Whether the request has a single part, is made within no other access, and answers no question.
     public var isSimple: Bool { extra.isEmpty }
 
     public init(
@@ -107,34 +111,35 @@ public struct ClaimRequest: Hashable, Sendable {
     public var parts: [Part] { [first] + rest }
 }
 
-/// The result of an observation of a holder in contention.
+/// The result of an observation of a holder in contention: how the holder has used its file.
 public enum Observation: Hashable, Sendable {
-    /// A writer that has changed nothing since its grant and has nothing to lose. It only appends, or the file that
-    /// its program locks is empty.
+    /// A writer that has changed nothing since its grant and loses nothing if another program writes first. The writer
+    /// only appends, or it locks the file and the file is empty.
     case clean
     /// A writer that has changed nothing since its grant.
     ///
-    /// A position above zero shows that it has read. A position that cannot be observed is always the same and not
-    /// above zero.
+    /// A position above zero shows that the writer has read. If the position cannot be observed, it is a constant that
+    /// is not above zero.
     case unchanged(position: Int64)
-    /// A writer that created or truncated the file and has written nothing since.
+    /// A writer that created or truncated the file and has written nothing into the file since.
     case emptied
-    /// A writer that has changed the file; equal stamps mean no change in between.
+    /// A writer that has changed the file. Two observations with equal stamps mean that the file did not change
+    /// between them.
     case dirty(stamp: UInt64)
-    /// A reader that has read everything, and has had the time to find that out.
+    /// A reader that has read the whole file, and has had the time to read once more and find the end.
     case atEnd
-    /// A reader at the end of the data that may not have found out yet that there is no more.
+    /// A reader that has read all the data, but may not have read once more to find the end.
     case atEndUnconfirmed(position: Int64)
-    /// A reader in the middle of the file. A position that cannot be observed is always the same.
+    /// A reader that has not read all the data. If the position cannot be observed, it is a constant.
     case reading(position: Int64)
 }
 
-/// Why a claim was granted, and which claims it preempted.
+/// The reason for which a claim was granted, and the claims that the claim preempted.
 public struct Grant: Hashable, Sendable {
-    /// A held write claim of another party that a write has preempted.
+    /// A write claim of another party that is still held and was preempted by a granted write.
     public struct Preemption: Hashable, Sendable {
         public let claim: ClaimID
-        /// No observation ever found a change by this claim.
+        /// Whether the claim yielded without a change: no observation found a change by the claim.
         public let isClean: Bool
         public init(claim: ClaimID, isClean: Bool) {
             self.claim = claim
@@ -143,21 +148,23 @@ public struct Grant: Hashable, Sendable {
     }
 
     public enum Basis: String, Hashable, Sendable {
-        /// No other claim was in conflict.
+        /// The claim was granted at once: no other claim blocked it.
         case free
-        /// The claim waited until all its blockers ended or yielded.
+        /// The claim was granted after all claims and presenters that it waited for had ended, yielded or answered.
         case waited
-        /// The wait reached its limit under policy `proceed`, or the claim was forced.
+        /// The claim was granted although it was blocked. Its time limit was reached under policy `proceed`, or it was
+        /// forced.
         case proceeded
     }
 
     public let basis: Basis
-    /// The preempted write claims; empty for reads. If there are any, the contents must be preserved before the
-    /// write.
+    /// The preempted write claims; empty if the granted claim only reads. If the list is not empty, the contents must
+    /// be preserved before the write.
     public let preempted: [Preemption]
-    /// Whether more claims were preempted than are listed.
+    /// Whether the claim has preempted more claims than `preempted` lists.
     public let preemptsMore: Bool
-    /// Presenters that refused or did not answer, so that the write goes ahead without them. Empty for reads.
+    /// The presenters that refused or did not answer, so that the write is granted without their consent. Empty for
+    /// reads.
     public let unanswered: [PresenterID]
 
     public init(
@@ -171,31 +178,33 @@ public struct Grant: Hashable, Sendable {
 }
 
 public enum Refusal: String, Hashable, Sendable {
-    /// The wait reached its limit under policy `fail`.
+    /// The claim waited until its time limit under policy `fail`.
     case busy
     case withdrawn
-    /// A presenter answered an aware access with an error.
+    /// A presenter answered with an error when it was asked for this aware access.
     case presenterFailed
-    /// The claim was part of a deadlock; ``Effect/deadlock(_:)`` with the cycle comes first.
+    /// The claim was part of a deadlock. The effect ``Effect/deadlock(_:)`` with the cycle of claims precedes this
+    /// refusal.
     case deadlock
 }
 
-/// Why others no longer wait for a held claim in contention.
+/// The reason for which other claims no longer wait for a held claim in contention.
 public enum Suspension: String, Hashable, Sendable {
-    /// The holder had nothing to lose: a clean writer, or a reader at the end of the file or of a background program.
-    /// It is not forced.
+    /// The holder had nothing to lose, so no other claim waits for it. The holder is a clean writer, a reader at the
+    /// end of the file, or a reader of a background program.
     case yielded
-    /// A reader was idle.
+    /// The position of a reader did not change for a time: no other claim waits for the reader.
     case readerStalled = "stoodStill"
-    /// A writer has changed nothing yet: readers no longer wait for it, writers still do.
+    /// A writer has changed nothing yet: readers no longer wait for the writer, but other writers still wait.
     case unchanged
-    /// A dirty writer did not change the file for `idle`: readers no longer wait for it, writers still do.
+    /// A writer that had changed the file did not change it again for `idle`. Readers no longer wait for the writer,
+    /// but other writers still wait.
     case idle
-    /// The claim reached `hold`: no other claim waits for it.
+    /// The contention of the claim has lasted for `hold`: no other claim waits for the claim.
     case holdExpired = "held"
-    /// The claim's program was part of a deadlock: no other claim waits for it.
+    /// The claim was suspended to end a deadlock: no other claim waits for the claim.
     case deadlocked
 
-    /// Whether writers still wait for the claim.
+    /// Whether readers no longer wait for the claim, but writers still wait.
     public var isForReaders: Bool { self == .idle || self == .unchanged }
 }

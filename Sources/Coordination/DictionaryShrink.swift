@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Dictionary {
-    /// Gives back the memory of removed entries; a dictionary does not do so itself.
+    /// Frees the memory of removed entries; a dictionary never frees this memory by itself.
     ///
-    /// The entries are copied once for each time that their number falls to an eighth, so the cost of a removal stays
-    /// constant.
+    /// The entries are copied each time their number has fallen to an eighth of the capacity. So the average cost of a
+    /// removal is constant.
     package mutating func shrinkIfSparse() {
         guard capacity > 1024, count < capacity / 8 else { return }
-        // Not `filter`: it returns the same storage if all entries stay.
+        // Not `filter`: if all entries match, `filter` returns the same storage, which is not smaller.
         var smaller = Dictionary(minimumCapacity: count)
         for (key, value) in self { smaller[key] = value }
         self = smaller

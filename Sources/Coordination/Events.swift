@@ -1,117 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An input of the arbiter.
+/// An input of the arbiter: something that has happened.
 public enum ArbiterEvent: Hashable, Sendable {
     case claimed(ClaimRequest)
-    /// The party of a claim; follows ``Effect/identify(_:)``, once per claim.
+    /// The party that made a claim is known; the engine sends this after ``Effect/identify(_:)``, once per claim.
     indirect case identified(ClaimID, Party)
-    /// Follows ``Effect/observe(_:)``. The claim may have ended meanwhile.
+    /// A holder was observed; the engine sends this after ``Effect/observe(_:)``. The claim may have ended meanwhile.
     case observed(ClaimID, Observation)
-    /// The program of a handle was observed to lock the file, or is expected to.
+    /// The program of the claim's handle was seen to lock the file, or is expected to lock it.
     case locked(ClaimID)
-    /// The handle was released, or the request was carried out.
+    /// The claim is over: its handle was closed, or its request was carried out.
     case ended(ClaimID)
-    /// The caller no longer waits: it was interrupted, or died.
+    /// The program no longer waits for its claim: the call was interrupted, or the program died.
     case withdrawn(ClaimID)
-    /// The caller cannot wait any longer, as its thread is stopped or frozen: the claim goes ahead.
+    /// The program cannot wait for its claim any longer, because its thread is stopped or frozen. The claim is granted
+    /// at once.
     case forced(ClaimID)
-    /// The wait must end now, because the machine is about to sleep. The policy decides the outcome.
+    /// The claim must stop waiting now, because the machine is about to sleep. The policy decides whether it is
+    /// granted.
     case overdue(ClaimID)
-    /// A name was vacated in the middle of a save. Held handle claims on `document` become claims on `orphan`, the
-    /// file that they have open. Waiting claims stay on `document`.
+    /// A program has removed the name of a document in the middle of a save. Claims that handles hold on `document`
+    /// become claims on `orphan`, the file that the handles have open. Waiting claims stay on `document`.
     case vacated(document: ItemID, orphan: ItemID)
-    /// The file that was `incoming` is the document from now on: every claim on `incoming` becomes a claim on
-    /// `document`. Claims held through handles of the replaced file, if there was one, move to `orphan`.
+    /// A save has put the file `incoming` in place of the document. Every claim on `incoming` becomes a claim on
+    /// `document`. Claims that handles hold on the replaced file, if there was one, become claims on `orphan`.
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
-    /// A directory exists, or has become or ceased to be a package. This event comes after that of its parent, and
-    /// before any event that names an item in it.
+    /// A directory exists, or has become or ceased to be a package. The engine sends this event after the event for
+    /// the parent directory, and before any event about an item in the directory.
     case placed(ItemID, DirectoryInfo)
-    /// No later event names this directory. All items in it were forgotten before.
+    /// A directory is gone: no later event names it. All items in the directory were forgotten before.
     case forgotten(ItemID)
     /// The target of a symbolic link has changed.
     indirect case relinked(ItemID, to: ItemID, at: Place)
     /// A presenter was registered.
     indirect case presented(Presenter)
-    /// The item of a presenter exists from now on.
+    /// The item of a presenter exists from now on; until now the presenter was registered for a missing item.
     indirect case shown(PresenterID, ItemID, at: Place)
     /// A presenter was removed, or its process died.
     case removed(PresenterID)
-    /// Presenters receive no notices of subitems until they are resumed, because there are too many for them.
+    /// The presenters receive no notices about items in their directory until `resumed`, because they cannot take so
+    /// many.
     case paused([PresenterID])
-    /// Presenters receive notices of subitems again. Those in `behind` missed messages that were sent. Those in
-    /// `told` were told already that they missed some.
+    /// The presenters receive notices about items in their directory again. The presenters in `behind` did not receive
+    /// some notices that were sent. The presenters in `told` know already that they missed some notices.
     case resumed([PresenterID], behind: Set<PresenterID>, told: Set<PresenterID>)
-    /// Presenters receive no questions and no notices about their own item until ``unmuted(_:)``, because they have
-    /// delayed others too long.
+    /// The presenters receive no questions and no notices about their own item until ``unmuted(_:)``, because they
+    /// have delayed other programs too long.
     case muted([PresenterID])
-    /// Muted presenters are active again. Each receives one notice if it has missed any.
+    /// The presenters receive questions and notices about their own item again. A presenter that missed any notice
+    /// receives one notice now.
     case unmuted([PresenterID])
-    /// Follows ``Effect/ask(_:)``. Late answers, and answers to questions that are over, show that the presenter is
-    /// alive.
+    /// A presenter has answered; this follows ``Effect/ask(_:)``. An answer that comes too late still shows that the
+    /// presenter is alive.
     case answered(QuestionID, by: PresenterID, Answer)
-    /// A presenter works on an answer.
+    /// A presenter reports that it still works on the answer to a question.
     case progressed(QuestionID)
-    /// The presenter has made others wait too long: its time for this question, counted from the asking, is reduced
-    /// to this span.
+    /// A presenter has made other programs wait too long. The deadline of this question is moved to this span after
+    /// the question was asked.
     case hurried(QuestionID, TimeSpan)
-    /// Contents or attributes of an item were written, under a claim that is about to end or under none. Equal stamps
-    /// mean that nothing has changed in between.
+    /// Contents or attributes of an item were written. `under` is the claim of the write, which is about to end, or
+    /// nil. Two events with equal stamps mean that nothing has changed between them.
     indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
-    /// The same by a program that goes on and may write more. Presenters are told at once.
+    /// Contents or attributes of an item were written by a program that may write more. Presenters are told at once.
+    /// `under` and `stamp` mean the same as for `changed`.
     indirect case written(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
     /// An item was created.
     indirect case created(ItemID, at: Place, by: Party, under: ClaimID?)
-    /// An item has a new name; if it is a directory, the paths of all items in it change, too.
+    /// An item has a new name. If the item is a directory, the paths of all items in the directory change, too.
     indirect case moved(ItemID, Move, by: Party, under: ClaimID?)
     /// An item was deleted.
     indirect case deleted(ItemID, at: Place, by: Party, under: ClaimID?)
-    /// The name of an item was vacated as in a save, but the item was deleted.
+    /// A name was removed as if in a save, but no file has taken the name: the item was deleted.
     indirect case lost(ItemID, at: Place, by: Party)
-    /// The time has advanced.
+    /// Time has advanced: the arbiter handles the timers that are due.
     case tick
 }
 
-/// An output of the arbiter, which the engine carries out.
+/// An output of the arbiter: a step that the engine carries out.
 public enum Effect: Hashable, Sendable {
     case grant(ClaimID, Grant)
     case refuse(ClaimID, Refusal)
-    /// Identify the party of this claim. Sent at most once per claim, and only when it meets another claim.
+    /// Find out which party made this claim. The arbiter sends this at most once per claim, and only if the claim
+    /// meets another claim or a presenter.
     case identify(ClaimID)
-    /// Observe what this holder has done to its file.
+    /// Find out how this holder has used its file.
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
-    /// The claim is on another item from now on: the document was replaced, or a symbolic link has another target.
+    /// The claim is on another item from now on: a save has replaced the document, or a symbolic link leads to another
+    /// item.
     case retarget(ClaimID, from: ItemID, to: ItemID)
-    /// A deadlock was found; the effect that ends it follows.
+    /// A deadlock was found; the next effect ends the deadlock.
     indirect case deadlock(Deadlock)
-    /// Ask a presenter; ``ArbiterEvent/answered(_:by:_:)`` follows, or its deadline.
+    /// Send a question to a presenter. Later the arbiter receives ``ArbiterEvent/answered(_:by:_:)``, or the deadline
+    /// of the question comes.
     indirect case ask(Question)
     /// A presenter did not answer a question before its deadline.
     indirect case forfeit(Question, isDemoted: Bool)
-    /// Tell a presenter. All messages to one presenter, questions included, must be delivered in this order.
+    /// Send a notice to a presenter. The engine must deliver the questions and notices for one presenter in the order
+    /// of their effects.
     indirect case tell(Notice)
-    /// Send ``ArbiterEvent/tick`` at this moment, or earlier.
+    /// Send ``ArbiterEvent/tick`` at this moment or earlier.
     case wake(at: Instant)
 }
 
-/// A cycle of claims that wait for each other.
+/// A cycle of claims, each of which waits for the next.
 public struct Deadlock: Hashable, Sendable {
-    /// How the deadlock is ended.
+    /// The step that ends the deadlock.
     public enum Resolution: String, Hashable, Sendable, CaseIterable {
-        /// A waiting claim goes before other waiting claims, because its resource is not held.
+        /// A waiting claim is granted before earlier waiting claims. No other claim holds the resources that it waits
+        /// for.
         case overtakes = "passes"
-        /// A handle's claim is suspended for all others.
+        /// A held claim of a handle is suspended: no other claim waits for it any more.
         case suspends
-        /// An access over the control socket fails.
+        /// An access over the control socket is refused.
         case refuses
-        /// A request of an unmodified program goes ahead.
+        /// The claim of an unmodified program's request is granted, although it is blocked.
         case proceeds
     }
 
-    /// Each claim waits for the next, or cannot end before it. The last waits for the first.
+    /// The claims of the cycle, in order. Each claim waits for the next, or is held and cannot end before the next has
+    /// ended. The last claim waits for the first.
     public let cycle: [ClaimID]
     public let resolution: Resolution
-    /// The claim that is changed to end the deadlock.
+    /// The claim that is granted, suspended or refused to end the deadlock.
     public let claim: ClaimID
 
     public init(cycle: [ClaimID], _ resolution: Resolution, _ claim: ClaimID) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A queue in order of arrival.
+/// A queue that returns its elements in the order in which they were appended.
 package struct FIFOQueue<Element: Sendable>: Sendable {
     private var elements: [Element] = []
-    /// Elements before this index were removed; their storage is freed in bulk.
+    /// The number of removed elements that are still stored. They are freed together when they are more than half of
+    /// all.
     private var taken = 0
 
     package init() {}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hash values of the numbers that Truce assigns itself.
+/// The hash function for the numbers that Truce itself gives to claims and items.
 package enum Numbering {
     /// The hash of a number, without the random seed of dictionaries: only Truce chooses these numbers.
     ///
-    /// Thirty-two numbers in sequence stay together, so that claims made one after another are neighbors in memory.
-    /// Their cost is then nearly the same for any number of claims. With groups of eight it was a third higher beside
-    /// 100,000 claims. The groups are spread, because removal from a dictionary without gaps is slow.
+    /// The hashes of 32 numbers in a row are neighbors, so claims made one after another are near each other in
+    /// memory. The cost of a claim is then nearly the same for any number of claims. With groups of eight numbers,
+    /// 100,000 other claims made a claim cost a third more. The groups themselves are spread, because a removal is
+    /// slow in a dictionary without free entries.
     @inlinable
     package static func hash(_ number: UInt64) -> Int {
         let spread = (number >> 5) &* 0x9E37_79B9_7F4A_7C15
@@ -16,8 +17,8 @@ package enum Numbering {
 
 /// The number of a document or directory in the arbiter.
 ///
-/// It follows the document through safe saves: the file that replaces the document takes its number over, and the
-/// replaced file gets a new number. A number is never used again in the same mount.
+/// A document has the same number after a safe save: the new file takes over the number of the document, and the
+/// replaced file gets a new number. Truce never uses a number again in the same mount.
 public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -26,9 +27,9 @@ public struct ItemID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public func _rawHashValue(seed: Int) -> Int { Numbering.hash(rawValue) }
 }
 
-/// The number of a claim for its whole life.
+/// The number of a claim, from its request to its end.
 ///
-/// Later claims have larger numbers.
+/// A later claim has a larger number.
 public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -38,19 +39,19 @@ public struct ClaimID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public func _rawHashValue(seed: Int) -> Int { Numbering.hash(rawValue) }
 }
 
-/// A moment of the monotonic clock, in nanoseconds; always a parameter, never read from the clock here.
+/// A moment of the monotonic clock, in nanoseconds. This module never reads the clock: each caller gives the moment.
 public struct Instant: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let nanoseconds: UInt64
     public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
 
     public static func < (one: Self, other: Self) -> Bool { one.nanoseconds < other.nanoseconds }
 
-    /// The moment that is later by a span.
+    /// The moment that is `span` later than `moment`.
     public static func + (moment: Self, span: TimeSpan) -> Self {
         Self(nanoseconds: moment.nanoseconds &+ span.nanoseconds)
     }
 
-    /// The span since an earlier moment; zero if `earlier` is later.
+    /// The time from an earlier moment to this one; zero if `earlier` is in fact later.
     public func since(_ earlier: Self) -> TimeSpan {
         TimeSpan(nanoseconds: nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0)
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A process for its whole life: a pid may be reused, a pair of pid and start time is not.
+/// One process from its start to its end: the kernel may use a pid again, but not with the same start time.
 public struct ProcessID: Hashable, Sendable, CustomStringConvertible {
-    /// The thread-group id.
+    /// The thread-group id, which is the pid of the process.
     public let number: Int32
     /// The start time in clock ticks since boot, field 22 of `/proc/PID/stat`.
     public let started: UInt64
@@ -15,23 +15,23 @@ public struct ProcessID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(number)" }
 }
 
-/// How a program is treated when its reads meet writes of another program.
+/// The class of a program, which decides how its reads are treated when other programs write.
 public enum ProgramClass: String, Hashable, Sendable, CaseIterable {
     case ordinary
-    /// Backup, sync and indexing programs; they yield to writers and ask no presenter to save.
+    /// Backup, sync and indexing programs: their reads yield to writers and do not ask presenters to save.
     case background
-    /// Compilers in watch mode, language servers, thumbnailers; they ask no presenter to save.
+    /// Compilers in watch mode, language servers and thumbnailers: their reads do not ask presenters to save.
     case watcher
 }
 
-/// A name for related accesses over the control socket: accesses of one purpose do not wait for each other, in any
-/// process.
+/// A name for related accesses over the control socket. Accesses with the same purpose do not wait for each other,
+/// even if different processes make them.
 public struct Purpose: Hashable, Sendable {
     public let rawValue: String
     public init(_ rawValue: String) { self.rawValue = rawValue }
 }
 
-/// The process that acts, with the ancestors that count as itself.
+/// The process that makes a claim, with the ancestors that count as the same program.
 public struct Party: Hashable, Sendable {
     /// The properties that all threads of a process share.
     private struct Common: Hashable, Sendable {
@@ -44,26 +44,27 @@ public struct Party: Hashable, Sendable {
         var terminals: [Int32]
     }
 
-    /// Shared storage: ten thousand claims of one process may wait, see ``shareStorage(with:)``.
+    /// The storage for `Common`, which many claims of one process share: ten thousand of them may wait. See
+    /// ``shareStorage(with:)``.
     private final class Box: Sendable {
         let common: Common
         init(_ common: Common) { self.common = common }
     }
 
     private var box: Box
-    /// The partner, as far as it is known.
+    /// The properties of the partner; nil if there is no partner, or it is not known.
     private var second: Box?
     private var common: Common {
         get { box.common }
         set { box = Box(newValue) }
     }
 
-    /// Nil for an unknown process: its thread is gone, it is the kernel, or it is in another pid namespace.
+    /// The process; nil if it is unknown: its thread has ended, it is the kernel, or it is in another pid namespace.
     public var process: ProcessID? { box.common.process }
-    /// From the parent upwards, without pid 1 and service managers.
+    /// The ancestors of the process, the parent first, without pid 1 and service managers.
     public var ancestors: [ProcessID] { box.common.ancestors }
     public var programClass: ProgramClass { box.common.programClass }
-    /// The contents of `/proc/PID/comm`; empty if it was not read.
+    /// The name of the program, from `/proc/PID/comm`; empty if Truce did not read it.
     public var program: [UInt8] {
         get { box.common.program }
         set { common.program = newValue }
@@ -72,27 +73,28 @@ public struct Party: Hashable, Sendable {
         get { box.common.user }
         set { common.user = newValue }
     }
-    /// The POSIX session id; the process's own id if its session is not visible, 0 if it was not read.
+    /// The POSIX session id of the process. If the session is not visible, it is the pid; 0 if Truce did not read it.
     public var session: Int32 {
         get { box.common.session }
         set { common.session = newValue }
     }
-    /// Controlling terminals as device numbers, 0 for none: the process's own, then each ancestor's.
+    /// The controlling terminals as device numbers, 0 for none: first that of the process, then that of each ancestor.
     public var terminals: [Int32] {
         get { box.common.terminals }
         set { common.terminals = newValue }
     }
-    /// The thread that acts, 0 if unknown. A claim of one thread does not depend on the wait of another thread.
+    /// The thread that makes the claim, 0 if unknown. A claim of one thread can end while another thread of the
+    /// process waits.
     public var thread: Int32 = 0
-    /// Set for accesses over the control socket only.
+    /// The purpose of an access over the control socket; nil for every other access.
     public var purpose: Purpose?
-    /// A second process with accesses that are this party's: the client that acts for this process, or the server
-    /// that saves for it.
+    /// A second process with accesses that count as those of this party. It is the client that acts for this process,
+    /// or the server that saves for it.
     public var partner: Party? {
         get { second.map { Party(box: $0) } }
         set { second = newValue?.box }
     }
-    /// The party changed a file out of band, so it had no claim.
+    /// Whether the party changed a file out of band, so that the party made no claim.
     public private(set) var isOutOfBand = false
 
     public init(
@@ -124,31 +126,32 @@ public struct Party: Hashable, Sendable {
         box === other.box || box.common == other.box.common
     }
 
-    /// Shares the storage of another party if both describe the same process.
+    /// Shares the storage of another party, if both parties have the same process and properties.
     public mutating func shareStorage(with other: Party) {
         if hasCommon(with: other) { box = other.box }
     }
 
-    /// An unknown party, exempt from no other party.
+    /// An unknown party, which is exempt from no other party.
     public static let nobody = Party(process: nil, ancestors: [])
 
-    /// A party that changed a file out of band and was detected by the change.
+    /// A party that changed a file out of band: Truce knows only the change, not the process.
     public static let outOfBand: Party = {
         var party = nobody
         party.isOutOfBand = true
         return party
     }()
 
-    /// Whether two parties never wait for each other: both are one process, or one is an ancestor of the other.
+    /// Whether the claims of two parties never wait for each other: both are one process, or one is an ancestor of the
+    /// other.
     ///
-    /// Between two accesses over the control socket only purposes count: threads of one program may need to exclude
-    /// each other.
+    /// If both parties access over the control socket with a purpose, only the purposes are compared. Threads of one
+    /// program may want to wait for each other.
     public func isExempt(from other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         return isRelated(to: other)
     }
 
-    /// Whether both are one process, or one is an ancestor of the other; a partner's processes count as its party's.
+    /// Whether the processes are the same, or one is an ancestor of the other; a partner is compared like its party.
     public func isRelated(to other: Party) -> Bool {
         if second == nil, other.second == nil { return isRelatedItself(to: other) }
         return anyIdentity { one in other.anyIdentity { one.isRelatedItself(to: $0) } }
@@ -160,7 +163,7 @@ public struct Party: Hashable, Sendable {
             || other.ancestors.contains(process)
     }
 
-    /// Whether both are one process, or their partners are.
+    /// Whether both parties, or their partners, are the same process.
     public func isSameProcess(as other: Party) -> Bool {
         if second == nil, other.second == nil { return process != nil && process == other.process }
         return anyIdentity { one in
@@ -168,7 +171,7 @@ public struct Party: Hashable, Sendable {
         }
     }
 
-    /// Whether another party is one of this party's processes, or a descendant of one.
+    /// Whether the other party is the process or the partner of this party, or a descendant of one of the two.
     public func includes(_ other: Party) -> Bool {
         anyIdentity { one in
             guard let process = one.process else { return false }
@@ -176,16 +179,17 @@ public struct Party: Hashable, Sendable {
         }
     }
 
-    /// Calls the body with the party as one process, then with its partner.
+    /// Calls the body with this party, and then with its partner if the first call returned false.
     public func anyIdentity(_ body: (Party) -> Bool) -> Bool {
         if body(self) { return true }
         return partner.map(body) ?? false
     }
 
-    /// Whether this is a presenter's own process, or works for it: a child of an editor counts as the editor.
+    /// Whether this party is the process of a presenter, or works for that process: a child of an editor counts as the
+    /// editor.
     ///
-    /// A process on the way with a controlling terminal other than the presenter's breaks the relation: a program in
-    /// an editor's terminal pane acts for itself.
+    /// If a process between the two has a terminal other than the presenter's, this party does not work for the
+    /// presenter. So a program that a user runs in the terminal pane of an editor acts for itself.
     public func works(for presenter: Party) -> Bool {
         if second == nil, presenter.second == nil { return worksItself(for: presenter) }
         return anyIdentity { one in presenter.anyIdentity { one.worksItself(for: $0) } }

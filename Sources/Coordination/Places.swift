@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of one name of an item with several names.
+/// The number of one of the names of an item with several names.
 public struct LinkID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -8,19 +8,20 @@ public struct LinkID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public var description: String { "l\(rawValue)" }
 }
 
-/// The name by which an item is reached: its directory, and which of its names.
+/// A name by which an item is reached: the directory of the name, and the number of the name.
 public struct Place: Hashable, Sendable {
-    // Numbers in place of optionals save memory: each of very many claims has a place.
+    // Numbers instead of optionals save memory: very many claims each have a place.
     private var directoryNumber: UInt64
     private var linkNumber: UInt64
     private static let none = UInt64.max
 
-    /// Nil for the root, for an item without a name, and where the directory is unknown.
+    /// The directory of the name. Nil for the root, for an item without a name, and if the directory is unknown.
     public var directory: ItemID? {
         get { directoryNumber == Self.none ? nil : ItemID(directoryNumber) }
         set { directoryNumber = newValue?.rawValue ?? Self.none }
     }
-    /// Nil for an item with one name. Contents belong to the item, but names are moved and deleted one by one.
+    /// The number of the name; nil if the item has only one name. All names of an item share the contents, but a
+    /// program moves or deletes one name at a time.
     public var link: LinkID? {
         get { linkNumber == Self.none ? nil : LinkID(linkNumber) }
         set { linkNumber = newValue?.rawValue ?? Self.none }
@@ -31,7 +32,7 @@ public struct Place: Hashable, Sendable {
         linkNumber = link?.rawValue ?? Self.none
     }
 
-    /// Whether both may be the same name.
+    /// Whether both places may be the same name; a place without a number may be any name.
     public func isSameName(as other: Place) -> Bool {
         linkNumber == Self.none || other.linkNumber == Self.none || linkNumber == other.linkNumber
     }
@@ -39,9 +40,9 @@ public struct Place: Hashable, Sendable {
 
 /// The properties of a directory that the arbiter needs.
 public struct DirectoryInfo: Hashable, Sendable {
-    /// Nil for the root.
+    /// The directory above; nil for the root of the mount.
     public var parent: ItemID?
-    /// A package: an access to an item in it is an access to all of it.
+    /// Whether the directory is a package: an access to an item in a package is an access to the whole package.
     public var isPackage: Bool
 
     public init(in parent: ItemID?, isPackage: Bool = false) {
@@ -50,15 +51,17 @@ public struct DirectoryInfo: Hashable, Sendable {
     }
 }
 
-/// A change of a name.
+/// The move of an item from one name to another.
 public struct Move: Hashable, Sendable {
     public var from: Place
     public var to: Place
-    /// The item that has the former name from now on; nil if no claim can wait for it.
+    /// The item that stands for the former name from now on; nil if no claim can wait for the name.
     public var placeholder: ItemID?
-    /// The document that goes on under the new name: a save has renamed a file over it.
+    /// The document that lives on as the moved file, because a save has renamed the file over the name of the
+    /// document.
     public var replacedDocument: ItemID?
-    /// The second half of an exchange: the item that had the new name already has the former name.
+    /// Whether this is the second half of an exchange of two names: the other item already has the former name of this
+    /// item.
     public var isSecondHalf: Bool
 
     public init(

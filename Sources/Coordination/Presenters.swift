@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of a presenter for its whole life.
+/// The number of a presenter, from its registration to its removal.
 public struct PresenterID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -8,7 +8,7 @@ public struct PresenterID: Hashable, Comparable, Sendable, CustomStringConvertib
     public var description: String { "p\(rawValue)" }
 }
 
-/// The number of a question, until it is answered or forfeited.
+/// The number of a question, until a presenter answers or forfeits the question.
 public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -16,11 +16,10 @@ public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertibl
     public var description: String { "?\(rawValue)" }
 }
 
-/// The number of an access session: all accesses of one program to a presented item, as its presenter is told of
-/// them.
+/// The number of an access session: all accesses of one program to a presented item without a longer pause.
 ///
-/// Accesses of one process without a longer pause are one session. So a save in several steps is one relinquishment,
-/// one change and one reacquisition.
+/// A presenter is told of an access session as a whole. So a save in several steps is one relinquishment, one change
+/// and one reacquire.
 public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -28,38 +27,38 @@ public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConve
     public var description: String { "t\(rawValue)" }
 }
 
-/// A question to a presenter, to be answered in time.
+/// The kind of a question, which a presenter has to answer in time.
 ///
-/// The names and their meaning are NSFilePresenter's.
+/// The names and their meanings are those of Apple's NSFilePresenter.
 public enum PresenterRequest: String, Hashable, Sendable, CaseIterable {
     case relinquishToReader
     case relinquishToWriter
     case save
     case accommodateDeletion
-    /// The same for an item in the presented directory.
+    /// A question to the presenter of a directory: to agree that an item in the directory is deleted.
     case accommodateSubitemDeletion
 
     public var isRelinquishment: Bool { self == .relinquishToReader || self == .relinquishToWriter }
     public var isDeletion: Bool { self == .accommodateDeletion || self == .accommodateSubitemDeletion }
 }
 
-/// A notice to a presenter, without an answer.
+/// The kind of a notice, which a presenter does not answer.
 public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
-    /// The access session for which it relinquished the item is over.
+    /// The access session for which the presenter relinquished the item is over.
     case reacquire
-    /// Contents or attributes were written.
+    /// A program has written contents or attributes of the presented item.
     case didChange
-    /// The item, or a directory above it, has a new name.
+    /// The presented item, or a directory above it, has a new name.
     case didMove
-    /// A new item is in the presented directory, at any depth.
+    /// A new item is in the presented directory or in a directory below.
     case subitemDidAppear
-    /// Contents or attributes of an item in the directory were written, or it was deleted; the cause tells which.
+    /// An item in the presented directory was written or deleted; the cause of the notice says which.
     case subitemDidChange
-    /// An item in the directory has a new name, which may be outside the directory.
+    /// An item in the presented directory has a new name; the new name may be outside the directory.
     case subitemDidMove
 }
 
-/// The messages that a presenter implements; others are not sent and count as consent.
+/// The messages that a presenter implements. Other messages are not sent, and count as answered with consent.
 public struct PresenterMessages: OptionSet, Hashable, Sendable {
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -99,17 +98,17 @@ public struct PresenterMessages: OptionSet, Hashable, Sendable {
     }
 }
 
-/// A registration of a connection for an item.
+/// The registration of a connection as the presenter of an item.
 public struct Presenter: Hashable, Sendable {
     public let id: PresenterID
-    /// Nil while the presented item does not exist.
+    /// The presented item; nil while the item does not exist.
     public let item: ItemID?
-    /// The name by which it presents the item.
+    /// The name by which the presenter shows the item.
     public let place: Place
-    /// The party of the presenter; its own accesses and its children's cause no questions to it.
+    /// The party of the presenter. Accesses of this party and of its children cause no questions to the presenter.
     public let party: Party
     public let messages: PresenterMessages
-    /// The guest that is charged for the presenter's events; nil if they are not counted.
+    /// The guest to which the events of this presenter are charged; nil if they are not counted.
     public let guest: UInt32?
 
     public init(
@@ -128,11 +127,12 @@ public struct Presenter: Hashable, Sendable {
 /// The answer of a presenter.
 public enum Answer: String, Hashable, Sendable {
     case done
-    /// The presenter could not do it: aware accesses fail, accesses of unmodified programs go ahead.
+    /// The presenter could not do what was asked. An aware access then fails; an access of an unmodified program is
+    /// granted.
     case failed
 }
 
-/// The party and the access that caused a question or notice.
+/// The party and the access because of which a question or a notice is sent.
 public struct Cause: Hashable, Sendable {
     public let party: Party
     public let access: Access
@@ -143,17 +143,17 @@ public struct Cause: Hashable, Sendable {
     }
 }
 
-/// A question to a presenter.
+/// A question to a presenter that is not answered yet.
 public struct Question: Hashable, Sendable {
     public let id: QuestionID
     public let presenter: PresenterID
     public let accessSession: AccessSessionID
     public let request: PresenterRequest
-    /// The item in the presented directory that is to be deleted.
+    /// For a question about an item in the presented directory: the item that is to be deleted.
     public let subitem: ItemID?
     public let cause: Cause
     public let asked: Instant
-    /// Later after each progress of the presenter.
+    /// The moment at which the presenter forfeits the question; a progress report of the presenter makes it later.
     public var deadline: Instant
 
     public init(
@@ -176,9 +176,9 @@ public struct Notice: Hashable, Sendable {
     /// The item in a presented directory that a notice is about.
     public struct Subitem: Hashable, Sendable {
         public let item: ItemID
-        /// Its present name, or its last one.
+        /// The present name of the item, or its last name if it has none now.
         public let place: Place
-        /// Its name before the move.
+        /// The name of the item before the move.
         public let former: Place?
 
         public init(_ item: ItemID, at place: Place, from former: Place? = nil) {

@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A table of programs that are treated the same; the raw value is its name in a configuration file.
+/// A table of programs that Truce treats in the same manner; the raw value is the table's name in a configuration
+/// file.
 public enum ProgramTable: String, Hashable, Sendable, CaseIterable {
     /// Backup, sync and indexing programs.
     case background
     /// Compilers in watch mode, language servers, thumbnailers.
     case watcher
-    /// Programs that replace a file by unlinking it and creating it again.
+    /// Programs that save a document by unlinking its file and creating a new file with the name.
     case savesByUnlink = "saves-by-unlink"
-    /// Programs that move a file from another file system and unlink the file that it replaces.
+    /// Programs that move a file from another file system to a name here: they unlink the file that has the name, and
+    /// then copy.
     case carriers
-    /// Programs that unlink files without a replacement.
+    /// Programs that unlink files and create no replacement.
     case removers
-    /// Programs that open files for the programs that they run.
+    /// Programs that open files for other programs, which they then run: shells.
     case shells
-    /// Service managers and container managers; they adopt unrelated processes.
+    /// Service managers and container managers: unrelated programs are their children.
     case adopters
 }
 
-/// A rule of a table: whether programs of a name belong to it.
+/// A rule of a table: whether programs with a certain name are in the table.
 public struct ProgramRule: Hashable, Sendable {
     public let table: ProgramTable
-    /// A program's name as in `/proc/PID/comm`, at most 15 bytes; `*` and `?` are wildcards.
+    /// The name of a program, as in `/proc/PID/comm`: at most 15 bytes. `*` and `?` are wildcards.
     public let name: [UInt8]
-    /// False for a program that does not belong to the table, though another rule's name matches it.
+    /// Whether the program is in the table. A rule with false excludes a program that the pattern of another rule
+    /// matches.
     public let belongs: Bool
 
     public init(_ table: ProgramTable, _ name: [UInt8], belongs: Bool = true) {

@@ -2,24 +2,25 @@
 
 /// Limits of the work that the arbiter does for one event.
 ///
-/// One user may have a hundred thousand claims. The time for an event must not grow with them, since each request
-/// waits for it.
+/// One user may have a hundred thousand claims. The time for one event must not grow with their number, because all
+/// requests wait until the arbiter has handled it.
 public struct WorkLimits: Hashable, Sendable {
-    /// If claims of more programs wait, deadlocks are searched at whole seconds only (D5).
+    /// D5: If claims of more programs than this wait, the arbiter searches for deadlocks only at whole seconds.
     public var programs = 64
-    /// If more claims wait in one lock queue, a claim goes before them only because of its own program's claims there
-    /// (Q5). This lasts until half as many wait.
+    /// Q5: If more claims than this wait in one lock queue, the queue is overlong until half as many wait. A claim
+    /// then goes before the waiting claims only because of claims that its own program holds there.
     public var queue = 256
-    /// How many preempted writers a grant lists (G5). Each of them is observed before it is preempted.
+    /// G5: How many preempted writers a grant lists. Each of them is observed before it is preempted.
     public var preempted = 16
-    /// If more claims hold one resource, similar ones are treated as one, and at most this many are in contention
-    /// (Y11).
+    /// Y11: If more claims than this hold one resource, similar holders are treated as one. At most this many of them
+    /// are in contention at the same time.
     public var holders = 64
-    /// How many timers one tick handles (T5).
+    /// T5: How many timers one `tick` event handles.
     public var timers = 512
-    /// How many search steps for deadlocks are allowed until the next whole second (D5).
+    /// D5: How many steps the search for deadlocks may take until the next whole second.
     public var steps = 20_000
-    /// How many of these steps each claim with dependents gets, before the search has visited all such claims (D5).
+    /// D5: How many of these steps the search spends on each waiting claim at first. Claims that need more steps come
+    /// after all other claims.
     public var stepsPerRoot = 512
 
     public init() {}

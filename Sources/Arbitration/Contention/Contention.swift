@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The state of a held claim while it blocks another claim or a presenter.
+/// The state of a holder while a claim or a presenter waits for the holder.
 struct Contention: Sendable {
-    /// The moment from which its time counts (Y6).
+    /// Y6: The moment from which the time limit of the holder counts.
     let since: Instant
-    /// The moment at which it is fully suspended (Y6, Y10).
+    /// Y6, Y10: The moment at which the holder is suspended for all claims.
     var end: Instant
-    /// The moment from which an unchanged writer lets readers pass even if it has read nothing (Y9).
+    /// Y9: The moment from which readers no longer wait for a writer that has changed nothing, even if the writer has
+    /// read nothing.
     let unchangedGrace: Instant
-    /// One waiting claim that it blocks; nil if only a presenter waits for its end.
+    /// One claim that waits for the holder; nil if only a presenter waits for the holder's end.
     var blockedClaim: ClaimID?
-    /// The moment of its next observation; nil if it is never observed (Y7).
+    /// Y7: The moment of the next observation; nil for a holder that is never observed.
     var nextObservation: Instant?
     var seen: Observation?
-    /// The beginning of the contention, or the last observation that differed from the one before (Y4, Y5).
+    /// Y4, Y5: The last moment at which an observation differed from the one before. Until then, the start of the
+    /// contention.
     var lastChange: Instant
     var timer: Instant?
 
-    /// Notes an observation, and whether it differs from the one before.
+    /// Stores an observation, and the moment if the observation differs from the one before.
     mutating func note(_ observation: Observation, at now: Instant) {
         if let seen, seen != observation { lastChange = now }
         seen = observation

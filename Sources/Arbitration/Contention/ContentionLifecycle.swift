@@ -16,7 +16,7 @@ extension Arbiter {
         regroup(holder.id)
     }
 
-    /// Notes a holder that blocks no waiting claim.
+    /// Notes at its resources that a holder blocks no waiting claim at present.
     mutating func markNonblocking(_ holder: Claim) {
         holder.forEachRequiredLock { lock in
             guard let lockQueue = locks[lock.resource], !lockQueue.waiting.isEmpty,
@@ -26,25 +26,26 @@ extension Arbiter {
         }
     }
 
-    /// Y11: Notes that a slot is free, because a contention ended.
+    /// Y11: Notes that one more holder of a resource may begin a contention, because one contention has ended.
     private mutating func noteRoom(at resource: Resource) {
         if locks.isGrouped(resource) || contentions.fullSince(at: resource) != nil {
             agenda.addContentionSlot(at: resource)
         }
     }
 
-    /// Y11: whether there is a slot for one more contention.
+    /// Y11: Whether the number of contentions at a resource is below its limit.
     func hasRoom(at resource: Resource) -> Bool {
         contentions.hasRoom(at: resource, of: limits.holders)
     }
 
-    /// Y11: Ends the common beginning of all contentions once there are free slots again.
+    /// Y11: While the number of contentions was at its limit, all contentions had a common start. Ends this if the
+    /// number is below the limit again.
     mutating func endFullness(at resource: Resource) {
         guard hasRoom(at: resource), contentions.fullSince(at: resource) != nil else { return }
         contentions.endFullness(at: resource)
     }
 
-    /// Removes a holder that has ended or is fully suspended.
+    /// Removes a holder that has ended, or is suspended for all claims, from the contentions of its resources.
     mutating func leaveResourceContentions(_ holder: Claim) {
         if contentions.hasNoResources { return }
         holder.forEachRequiredLock { leaveResourceContention(holder.id, at: $0.resource) }
@@ -56,7 +57,7 @@ extension Arbiter {
         noteRoom(at: resource)
     }
 
-    /// Forgets the nonblocking holders, because no claim waits any more.
+    /// Forgets which holders block no waiting claim, because no claim waits for the resource any more.
     mutating func resetNonblocking(at resource: Resource) {
         contentions.resetNonblocking(at: resource)
         locks.clearNonblocking(at: resource)

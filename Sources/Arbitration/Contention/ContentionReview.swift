@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How the contention of holders begins, and how they are suspended.
+/// How the contention of a holder begins, and how a holder is suspended.
 extension Arbiter {
-    /// Notes the holders that block a claim that begins to wait.
+    /// Adds the holders that block a claim to the agenda; the claim has just begun to wait.
     mutating func addHoldersToReview(blocking claim: Claim) {
         claim.forEachRequiredLock { lock in
             guard let lockQueue = locks[lock.resource], !lockQueue.held.isEmpty else { return }
@@ -11,8 +11,9 @@ extension Arbiter {
                 return addGroupsToReview(at: lock, by: claim)
             }
             let (held, waiting) = (lockQueue.held, lockQueue.waiting)
-            // If other claims wait already, only the nonblocking holders must be reviewed: all other holders are contended
-            // or fully suspended. Held readers are skipped for a waiting reader, because they may be very many.
+            // If other claims wait already, only the holders that blocked none of them must be reviewed. All other
+            // holders are contended or fully suspended. A waiting reader does not wait for held readers, of which
+            // there may be very many.
             if waiting.count > 1 {
                 noteNewWaiter(contentions.nonblocking(at: lock.resource), claim)
             }
@@ -24,7 +25,8 @@ extension Arbiter {
         }
     }
 
-    /// Notes all holders of a resource; of very many, only contended ones and candidates.
+    /// Adds all holders of a resource to the agenda. If they are very many, adds only those that have a contention,
+    /// and those that may get one.
     mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
         guard locks.isGrouped(resource) else {
             agenda.addHolders(Array(held.readers) + Array(held.writers))
@@ -37,19 +39,19 @@ extension Arbiter {
         agenda.addContentionSlot(at: resource)
     }
 
-    /// Y11: Notes the groups of holders that block a claim.
+    /// Y11: Adds the groups of holders that block a claim to the agenda.
     private mutating func addGroupsToReview(at lock: RequiredLock, by claim: Claim) {
         guard var grouping = locks.takeGroups(at: lock.resource) else { return }
         grouping.clearNonblocking { group in
             isBlocker(holder: group.first, asWriter: group.kind.isWrite, of: claim, asWriter: lock.isWrite)
         }
-        // X2: Holders that change names must be identified, though they have no contention.
+        // X2: Holders that change names must be identified although they never have a contention.
         agenda.addHolders(grouping.unbounded)
         locks.setGroups(grouping, at: lock.resource)
         agenda.addContentionSlot(at: lock.resource)
     }
 
-    /// Notes those of some holders that block a claim.
+    /// Adds those of the given holders that block a claim to the agenda.
     private mutating func noteNewWaiter(_ holders: Set<ClaimID>, _ claim: Claim) {
         for id in holders {
             guard let holder = claims[id], isBlocker(holder, of: claim) else { continue }
@@ -57,12 +59,13 @@ extension Arbiter {
         }
     }
 
-    /// Notes the holders that need another blocked claim, because this claim no longer waits.
+    /// Adds the holders that have this claim as their example of a blocked claim. The claim no longer waits, so they
+    /// need another.
     mutating func addContendedToReview(by claim: Claim) {
         agenda.addHolders(contentions.holders(blocking: claim.id))
     }
 
-    /// Begins, continues or ends the contentions that may have changed.
+    /// Reviews the holders in the agenda: begins, updates or ends their contentions.
     mutating func reviewContentions(_ effects: inout [Effect]) {
         let round = agenda.takeHolders()
         workCounter.add(round.count)
@@ -83,14 +86,15 @@ extension Arbiter {
         agenda.clearNewWaiters()
     }
 
-    /// Y11: Lets holders become contended, the lowest numbers first, as long as there are slots.
+    /// Y11: Begins contentions, for holders with the lowest numbers first, until the limit of each resource is
+    /// reached.
     private mutating func admitContentions(_ newcomers: [ClaimID], _ effects: inout [Effect]) {
         var left = newcomers[...]
         var withoutCandidate: Set<Resource> = []
         while let (next, resource) = firstOfCandidates(left.first, &withoutCandidate) {
             if next == left.first { left.removeFirst() }
             if let holder = claims[next], holder.isHeld { review(holder, &effects) }
-            // A candidate is reviewed only once.
+            // A holder is reviewed only once, even if it did not become contended.
             if let resource, locks.nextUncontended(at: resource) == next {
                 locks.markNonblocking(next, at: resource)
             }
@@ -98,7 +102,8 @@ extension Arbiter {
         for resource in withoutCandidate { endFullness(at: resource) }
     }
 
-    /// Returns the lowest candidate for a contention, with the resource that has a slot for it.
+    /// Returns the holder with the lowest number that may begin a contention. Also returns the resource at which there
+    /// is room for it.
     private mutating func firstOfCandidates(
         _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
     ) -> (ClaimID, Resource?)? {
@@ -114,7 +119,8 @@ extension Arbiter {
         return first
     }
 
-    /// Returns the lowest of very many holders that blocks a waiting claim, if there is a slot for it.
+    /// Returns the lowest of very many holders that blocks a waiting claim; nil if the resource has no room for a
+    /// contention.
     private mutating func candidate(at resource: Resource) -> ClaimID? {
         guard let lockQueue = locks[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
             return nil
@@ -128,11 +134,13 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        // A fully suspended holder blocks no claim, except by X4, so no blocked claim is looked for.
+        // X4: A holder that is suspended for all claims blocks only writers, until both are identified. So no blocked
+        // claim is searched for.
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
         guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
-            // If one holder blocks no claim, all holders of the same kind block none.
+            // All holders of one kind block the same claims. So if this holder blocks none, no holder of its kind
+            // does.
             if locks.hasGroups, !isPassed, contentions[holder.id] != nil {
                 holder.forEachRequiredLock { locks.markNonblocking(holder.id, at: $0.resource) }
             }
@@ -141,14 +149,15 @@ extension Arbiter {
             return
         }
         requestIdentity(holder.id, &effects)
-        // Y1, Y7: these have no contention; nor has a fully suspended holder, which blocks by X4 only.
+        // Y1, Y7: Name changes and pending saves have no contention. A fully suspended holder has none either; it
+        // blocks only until both claims are identified (X4).
         guard holder.isBounded, !holder.isFullySuspended else { return markNonblocking(holder) }
         if contentions[holder.id] != nil {
             contentions.update(holder.id) { $0.blockedClaim = blockedClaim }
         } else {
             begin(contention: holder, by: blockedClaim)
         }
-        // Y3.
+        // Y3: A reader of a background program yields at once.
         if holder.onlyReads, holder.nature == .handle,
             families.party(of: holder.id)?.programClass == .background
         {
@@ -157,10 +166,11 @@ extension Arbiter {
     }
 
     private mutating func begin(contention holder: Claim, by blockedClaim: ClaimID?) {
-        // Y2, Y7.
+        // Y2, Y7: Only handles are observed.
         let firstObservation = holder.nature == .handle ? now + bounds.firstObservationDelay : nil
         var since = beginning(of: holder)
-        // Y11.
+        // Y11: While the number of contentions at a resource is at its limit, new contentions there start when the
+        // first one did.
         holder.forEachRequiredLock { lock in
             if let full = contentions.fullSince(at: lock.resource) { since = min(since, full) }
         }
@@ -173,14 +183,15 @@ extension Arbiter {
     }
 
     private func longestHold(of holder: Claim) -> TimeSpan {
-        // Y10.
+        // Y10: Claims wait only for `idle` for a handle that locks its file.
         if holder.accessPattern.contains(.locks) { return min(bounds.idle, bounds.hold) }
         return holder.isAware ? bounds.holdAware : bounds.hold
     }
 
     /// X6, Y10: Notes that the program of a handle locks the file.
     ///
-    /// Claims that waited because of its accesses may not have to any more. Others wait for a shorter time.
+    /// Other handles that lock the file need not wait for this handle any more. All other claims wait for a shorter
+    /// time.
     mutating func noteLock(of id: ClaimID) {
         guard let claim = claims[id], claim.nature == .handle, !claim.accessPattern.contains(.locks) else {
             return
@@ -200,7 +211,7 @@ extension Arbiter {
             agenda.addGrantCandidate(id)
             addContendedToReview(by: claim)
         }
-        // D2: the claims that it holds or waits for may hold up fewer claims than before.
+        // D2: The claims of its program may now block fewer claims, which changes where cycles can be.
         if claim.isHeld, isLast || !claim.isCountedHold, let party = families.party(of: id) {
             addRelativesToCandidates(of: party)
         }
@@ -208,15 +219,17 @@ extension Arbiter {
         releaseWatchers(of: id)
     }
 
-    /// The number of contended claims that are checked for an earlier beginning.
+    /// How many contended claims are checked for an earlier start of their contention.
     ///
-    /// All claims that a program made while others waited already have the beginning of the first.
+    /// All claims that a program made while other claims waited have the start of the first of them. So a few are
+    /// enough.
     private static let lookedAtForBeginning = 64
 
-    /// Y6: when a holder's contention begins.
+    /// Y6: Returns the moment at which a holder's contention begins.
     ///
-    /// A holder that overtook a waiter for its own program has only the time left to that program's earlier holder.
-    /// Otherwise a program could keep others out for good: it opens each handle before it closes the last.
+    /// A holder may have been granted before an earlier claim, because its program holds the item already. Then its
+    /// time counts from the start of that other holder's contention. Without this rule a program could block others
+    /// for good, by opening each handle before it closes the last.
     private func beginning(of holder: Claim) -> Instant {
         let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
         guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
@@ -237,7 +250,7 @@ extension Arbiter {
         return since
     }
 
-    /// One waiting claim that this holder blocks; the present one as long as it is still blocked.
+    /// One waiting claim that this holder blocks. The previous one is returned as long as the holder still blocks it.
     private func blockedClaim(of holder: Claim) -> ClaimID? {
         if let present = contentions[holder.id]?.blockedClaim, let claim = claims[present], !claim.isHeld,
             isBlocker(holder, of: claim)
@@ -250,7 +263,7 @@ extension Arbiter {
             return newcomer
         }
         return holder.firstOfRequiredLocks { lock in
-            // Y11.
+            // Y11: At the limit of contentions, no blocked claim is searched for.
             if locks.hasGroups, locks.isGrouped(lock.resource), holder.isBounded,
                 contentions[holder.id] == nil,
                 !hasRoom(at: lock.resource)
@@ -271,8 +284,8 @@ extension Arbiter {
                 isBlocker(holder: holder.id, asWriter: lock.isWrite, of: $0, asWriter: isWrite)
             } ?? false
         }
-        // The seed gives each of very many holders another waiting claim. So few holders must be reviewed when that claim
-        // ends.
+        // The seed makes each of very many holders choose another waiting claim. So only few holders must be reviewed
+        // when one of these claims ends.
         return waiting.writers.someStranger(of: holder.partyNumber, seed: holder.id) { isKeptOut($0, true) }
             ?? (lock.isWrite
                 ? waiting.readers.someStranger(of: holder.partyNumber, seed: holder.id) {
@@ -281,7 +294,7 @@ extension Arbiter {
                 : nil)
     }
 
-    /// Whether a holder blocks a waiting claim on any resource.
+    /// Whether a holder blocks a waiting claim at any resource.
     func isBlocker(_ holder: Claim, of claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let isWriting = holder.isWriting(lock.resource), isWriting || lock.isWrite,
@@ -295,18 +308,18 @@ extension Arbiter {
 /// Observations of contended holders, and their consequences.
 extension Arbiter {
     mutating func observe(_ id: ClaimID, _ observation: Observation, _ effects: inout [Effect]) {
-        // Q4: without a contention no claim waits for the holder.
+        // Q4: An observation without a contention has no effect, because no claim waits for the holder.
         let now = now
         contentions.update(id) { $0.note(observation, at: now) }
         guard let contention = contentions[id], let claim = claims[id] else { return }
         let still = now.since(contention.lastChange)
         switch observation {
-        // Y3.
+        // Y3: A holder that has nothing to lose yields at once.
         case .clean:
             claims.update(id) { $0.isClean = true }
             suspend(id, .yielded, &effects)
         case .atEnd: suspend(id, .yielded, &effects)
-        // Y9.
+        // Y9: A writer without changes yields to readers first, and to all claims after `idle`.
         case .unchanged(let position):
             if still >= bounds.idle {
                 claims.update(id) { $0.isClean = true }
@@ -314,16 +327,18 @@ extension Arbiter {
             } else if claim.suspension == nil {
                 suspendForReaders(id, hasRead: position > 0, &effects)
             }
-        // Y4.
+        // Y4: A reader yields when its position has not changed for `readerIdle`.
         case .atEndUnconfirmed: if still >= bounds.readerIdle { suspend(id, .yielded, &effects) }
         case .reading: if still >= bounds.readerIdle { suspend(id, .readerStalled, &effects) }
-        // Y5.
+        // Y5: A writer with changes yields to readers when it has changed nothing for `idle`. A writer that has only
+        // emptied its file does not yield.
         case .emptied: break
         case .dirty: if still >= bounds.idle, claim.suspension == nil { suspend(id, .idle, &effects) }
         }
     }
 
-    /// Y9: Suspends a writer for readers now, or at an additional observation (Y2).
+    /// Y9: Suspends a writer for readers now if it has read, or if the time `unchangedGrace` is over. If not, plans an
+    /// additional observation for the end of that time (Y2).
     private mutating func suspendForReaders(_ id: ClaimID, hasRead: Bool, _ effects: inout [Effect]) {
         guard let contention = contentions[id] else { return }
         if hasRead || now >= contention.unchangedGrace { return suspend(id, .unchanged, &effects) }
@@ -332,9 +347,9 @@ extension Arbiter {
         rearm(id)
     }
 
-    /// Suspends a claim, and reviews its watchers and its contention.
+    /// Suspends a claim, and reviews its contention and the claims that watched it.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
-        // Y8.
+        // Y8: A suspension for readers may grow to one for all claims; no suspension is taken back.
         guard let former = claims[id],
             former.suspension.map({ $0.isForReaders && !suspension.isForReaders }) ?? true
         else { return }

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// All contentions, by the holder, by the claim that it blocks, and by the resources that it holds.
+/// All contentions, indexed by the holder, by the blocked claim, and by the resources that the holder holds.
 ///
 /// Invariants (I3):
 ///
 /// - Only a held claim has a contention, and 0 ≤ contentions ≤ held claims.
-/// - `holders` lists each holder at the `blockedClaim` of its contention, and nowhere else.
-/// - Each holder with a contention is `contended` at every resource that it holds. A holder that is `nonblocking`
-///   there has none.
-/// - `fullSince` of a resource is set from the moment at which all slots are taken until ``endFullness(at:)`` (Y11).
+/// - `holders` lists each holder under the `blockedClaim` of its contention, and nowhere else.
+/// - Each holder with a contention is in `contended` at every resource that it holds. A holder in `nonblocking` at any
+///   resource has no contention.
+/// - `fullSince` of a resource is set when the number of contentions reaches its limit, and cleared by
+///   ``endFullness(at:)`` (Y11).
 struct ContentionTable: Sendable {
     private var byHolder: [ClaimID: Contention] = [:]
     private var holders: [ClaimID: Set<ClaimID>] = [:]
-    /// The holders of each resource for which claims wait.
+    /// The holders of each resource for which claims wait, if they are known to be contended or nonblocking.
     private var resources: [Resource: ResourceContention] = [:]
 
     var count: Int { byHolder.count + holders.count }
     var isEmpty: Bool { byHolder.isEmpty }
     var blockedClaims: [ClaimID] { byHolder.values.compactMap(\.blockedClaim) }
 
-    /// The contention of a holder; nil if no claim and no presenter waits for it.
+    /// The contention of a holder; nil if no claim and no presenter waits for the holder.
     subscript(holder: ClaimID) -> Contention? { byHolder[holder] }
 
-    /// The holders that have a waiting claim as `blockedClaim`, in no order.
+    /// The holders that have this waiting claim as their `blockedClaim`, in no order.
     func holders(blocking claim: ClaimID) -> Set<ClaimID> { holders[claim] ?? [] }
 
-    /// Sets, replaces or ends the contention of a holder; returns whether it began or ended.
+    /// Sets, replaces or removes the contention of a holder. Returns whether a contention began or ended.
     mutating func set(_ contention: Contention?, of holder: ClaimID) -> Bool {
         let former = byHolder.removeValue(forKey: holder)
         if let contention { byHolder[holder] = contention }
@@ -34,7 +35,7 @@ struct ContentionTable: Sendable {
         return (former == nil) != (contention == nil)
     }
 
-    /// Changes the contention of a holder in place, if there is one.
+    /// Changes the contention of a holder in place; does nothing if the holder has none.
     mutating func update(_ holder: ClaimID, _ body: (inout Contention) -> Void) {
         guard let entry = byHolder.index(forKey: holder) else { return }
         let former = byHolder.values[entry].blockedClaim
@@ -54,11 +55,13 @@ struct ContentionTable: Sendable {
 
 /// The holders of one resource for which claims wait.
 private struct ResourceContention: Sendable {
-    /// The contended holders.
+    /// The holders with a contention.
     var contended = ClaimQueue()
-    /// Holders without a contention that block no waiting claim now, but may do so later.
+    /// Holders that block no waiting claim now, and so have no contention. They may block a claim that begins to wait
+    /// later.
     var nonblocking: Set<ClaimID> = []
-    /// If all slots were taken: the beginning of the earliest contention (Y11).
+    /// Y11: The start of the earliest contention, since the number of contentions reached its limit. Nil if it is
+    /// below the limit.
     var fullSince: Instant?
 
     var isEmpty: Bool { contended.isEmpty && nonblocking.isEmpty && fullSince == nil }
@@ -73,12 +76,12 @@ extension ContentionTable {
     func nonblocking(at resource: Resource) -> Set<ClaimID> { resources[resource]?.nonblocking ?? [] }
     func fullSince(at resource: Resource) -> Instant? { resources[resource]?.fullSince }
 
-    /// Y11: whether fewer than `slots` holders are contended.
+    /// Y11: Whether fewer than `slots` holders of a resource have a contention.
     func hasRoom(at resource: Resource, of slots: Int) -> Bool {
         (resources[resource]?.contended.count ?? 0) < slots
     }
 
-    /// Notes that a contended holder holds a resource; there are `slots` for such holders.
+    /// Y11: Notes at a resource that a holder has a contention. `slots` is the limit of their number.
     mutating func join(_ holder: Claim, at resource: Resource, of slots: Int) {
         change(at: resource) { resourceContention in
             resourceContention.contended.insert(holder.id, holder.partyNumber)
@@ -90,12 +93,12 @@ extension ContentionTable {
         change(at: resource) { $0.fullSince = since }
     }
 
-    /// Notes that the contention of a holder has ended.
+    /// Notes at a resource that the contention of a holder has ended.
     mutating func endContention(of holder: ClaimID, at resource: Resource) {
         change(at: resource) { $0.contended.remove(holder) }
     }
 
-    /// Removes a holder that has ended or is fully suspended.
+    /// Removes a holder from a resource, because it has ended or is suspended for all claims.
     mutating func leave(_ holder: ClaimID, at resource: Resource) {
         change(at: resource) { resourceContention in
             resourceContention.contended.remove(holder)
@@ -103,21 +106,21 @@ extension ContentionTable {
         }
     }
 
-    /// Notes a holder that blocks no waiting claim.
+    /// Notes at a resource that a holder blocks no waiting claim at present.
     mutating func markNonblocking(_ holder: ClaimID, at resource: Resource) {
         change(at: resource) { $0.nonblocking.insert(holder) }
     }
 
-    /// Forgets the nonblocking holders, because no claim waits any more.
+    /// Forgets which holders block no waiting claim, because no claim waits for the resource any more.
     mutating func resetNonblocking(at resource: Resource) { change(at: resource) { $0.nonblocking = [] } }
 
-    /// Forgets the nonblocking holders, because the groups of the holders know them from now on.
+    /// Forgets which holders block no waiting claim, because the holder groups of the resource store this from now on.
     mutating func handOverNonblocking(at resource: Resource) { resources[resource]?.nonblocking = [] }
 
-    /// Y11: Ends the common beginning of all contentions.
+    /// Y11: Ends the common start of all contentions at a resource.
     mutating func endFullness(at resource: Resource) { change(at: resource) { $0.fullSince = nil } }
 
-    /// Removes the records of a resource that is locked no more.
+    /// Removes the records of a resource that no claim requires any more.
     mutating func remove(_ resource: Resource) { resources[resource] = nil }
 
     private mutating func change(at resource: Resource, _ body: (inout ResourceContention) -> Void) {

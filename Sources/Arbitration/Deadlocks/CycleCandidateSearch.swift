@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Finds sets of claims that may be in a cycle, as a fast first step.
+/// Finds sets of claims that may be in a cycle. This is the fast first step of a search.
 ///
-/// It assumes that a claim waits for every earlier claim in its queues, and for all holders there. It does not check which
-/// claims a program holds up (Q3). So it may report a cycle that does not exist, but it never misses one. It visits each
-/// claim once, and each program's hold on a resource once.
+/// The search assumes that a claim waits for every earlier claim in its queues, and for all holders there. It does not
+/// apply rule Q3, by which a claim goes before claims that wait for its own program. So it may report a cycle that
+/// does not exist, but it never misses a cycle. It visits each claim once, and each program's hold on a resource once.
 struct CycleCandidateSearch {
     private enum GraphNode: Hashable {
         case claim(ClaimID)
-        /// The hold on a resource of the program at this index among its holders.
+        /// The hold of one program on a resource; the number is the index of the program among the holders.
         case holding(Resource, Int)
-        /// All holds before an index, or from it on. So a claim reaches the holds of all other programs in two steps.
+        /// The holds of all programs before an index, or from an index on. With these two nodes a claim needs only two
+        /// edges to the holds of all other programs.
         case before(Resource, Int)
         case from(Resource, Int)
-        /// Waiting claims on which every claim of a program depends.
+        /// The waiting claims on which every claim of a program depends.
         case dependencyTargets(HolderGroups.PartyKey)
-        /// Waiting claims that were made within holders of a resource.
+        /// The waiting claims that were made within a holder of the resource.
         case within(Resource)
     }
 
@@ -25,9 +26,10 @@ struct CycleCandidateSearch {
 
     init(on graph: WaitForGraphView) { self.graph = graph }
 
-    /// Returns sets of claims that may be in a cycle with each other, smallest first.
+    /// Returns sets of claims that may be in a cycle with each other, the smallest set first.
     ///
-    /// They are reached from the root and were not visited before. The second result tells whether all were visited.
+    /// Only claims that the root leads to, and that no earlier call has visited, are visited. `isComplete` is false if
+    /// the steps ran out before all were visited.
     mutating func candidates(from root: ClaimID) -> (claims: [Set<ClaimID>], isComplete: Bool) {
         let graph = graph
         let isComplete = components.explore(.claim(root), while: { !graph.isSpent }) {
@@ -68,7 +70,7 @@ struct CycleCandidateSearch {
         var found: [GraphNode] = answering.map { .claim($0.waiting) }
         for lock in claim.requiredLocks {
             let resource = lock.resource
-            // Still earlier claims are reached through this one.
+            // Only the last earlier claim is added: it leads to the claims before it.
             let waiters = graph.waiters(at: resource)
             for queue in [waiters.writers, waiters.readers] {
                 if let last = queue.last(before: claim.id) { found.append(.claim(last)) }
@@ -89,7 +91,7 @@ struct CycleCandidateSearch {
 }
 
 extension [ClaimID] {
-    /// The last claim of a sorted list with a smaller number.
+    /// The last claim of a sorted list with a smaller number than `claim`.
     fileprivate func last(before claim: ClaimID) -> ClaimID? {
         var (low, high) = (0, count)
         while low < high {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Finds the edges and cycles among a set of claims that may be in a cycle (D1, D2).
+/// D1, D2: Finds the edges and the cycles in a set of claims that may be in a cycle.
 final class CycleFinder {
-    /// A waiting claim, and the holder that connects it with the next; nil if the next claim itself is the blocker.
+    /// A waiting claim in a cycle. `holder` is the claim that it waits for, if that claim is held and depends on the
+    /// next waiting claim. Nil if it waits for the next claim itself.
     struct CycleEdge {
         let waiting: ClaimID
         var holder: ClaimID?
@@ -19,9 +20,9 @@ final class CycleFinder {
     let claims: Set<ClaimID>
     private let graph: WaitForGraphView
     private var arbiter: Arbiter { graph.arbiter }
-    /// The claims of the set that wait for a resource, in the order of their numbers.
+    /// For each resource: the claims of the set that wait for the resource, in the order of their numbers.
     private var waiting: [Resource: (writers: [ClaimID], readers: [ClaimID])] = [:]
-    /// The claims of the set on which all claims of one program depend.
+    /// For each program: the claims of the set on which all claims of the program depend.
     private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
 
     init(among claims: Set<ClaimID>, on graph: WaitForGraphView) {
@@ -29,7 +30,7 @@ final class CycleFinder {
         self.graph = graph
     }
 
-    /// D2: the cycle through the lowest claim that is in a cycle.
+    /// D2: Returns the cycle through the lowest of all claims that are in a cycle.
     func first() -> Cycle? {
         var components = StronglyConnectedComponents<ClaimID>()
         for id in claims {
@@ -41,7 +42,7 @@ final class CycleFinder {
         return components.cyclicNodes.min().flatMap { cycle(through: $0) }
     }
 
-    /// Searches depth first, lower numbers first.
+    /// Returns a cycle through a claim, found by a depth-first search that tries lower numbers first.
     func cycle(through start: ClaimID) -> Cycle? {
         var path: Cycle = [CycleEdge(waiting: start)]
         var unexplored = [successors(of: start)]
@@ -61,18 +62,19 @@ final class CycleFinder {
         return nil
     }
 
-    /// The claims for which a claim waits, each with the connecting holder, if there is one.
+    /// The claims for which a claim waits, each with the holder that connects the two, if there is one.
     private struct Found {
         var holders: [ClaimID: ClaimID?] = [:]
 
-        /// Prefers a claim that is the blocker itself to one on which a holder depends, and then the lowest holder.
+        /// Stores a claim that is waited for. If it is stored already, a direct wait is preferred to one through a
+        /// holder, and a lower holder to a higher one.
         mutating func note(_ next: ClaimID, _ holder: ClaimID?) {
             guard let present = holders[next] else { return holders[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { holders[next] = .some(holder) }
         }
     }
 
-    /// The claims for which a claim waits, the lowest number last.
+    /// Returns the claims for which a claim waits, the lowest number last.
     func successors(of id: ClaimID) -> [Successor] {
         guard let claim = arbiter.claims[id], graph.take(1) else { return [] }
         var found = Found()
@@ -89,7 +91,7 @@ final class CycleFinder {
         return found.holders.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    /// Notes waiting claims on which the blocking holders of a claim depend (D1, G4, X4).
+    /// D1, G4, X4: Stores the waiting claims on which a holder depends that blocks the claim.
     private func noteHeld(by claim: Claim, at lock: RequiredLock, _ found: inout Found) {
         for holding in graph.holdings(of: lock.resource).all
         where (holding.partyKey.partyNumber == 0 || holding.partyKey.partyNumber != claim.partyNumber)
@@ -122,7 +124,7 @@ final class CycleFinder {
         }
     }
 
-    /// Notes the identified waiting claims that block a claim (Q1, Q3, D3).
+    /// Q1, Q3, D3: Stores the identified waiting claims that block the claim.
     private func noteWaiting(
         before claim: Claim, at lock: RequiredLock, _ blockingAnalysis: inout BlockingAnalysis,
         _ found: inout Found

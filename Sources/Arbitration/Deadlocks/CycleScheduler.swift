@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The work that a search for cycles leaves to the next one, if its steps did not suffice (D5).
+/// D5: The part of a search for cycles that is left to the next search, because the steps did not suffice.
 struct CycleSearchBacklog: Sendable {
     /// The start of the next search: the first user, and the first claim of each user.
     struct StartingPoint: Sendable {
@@ -11,17 +11,17 @@ struct CycleSearchBacklog: Sendable {
 
     fileprivate(set) var small = StartingPoint()
     fileprivate(set) var large = StartingPoint()
-    /// The claims that need more steps than each claim gets at first.
+    /// The claims for which a search needs more steps than each claim gets at first.
     fileprivate(set) var unfinished: Set<ClaimID> = []
 }
 
-/// Searches for cycles from one claim after the other (D5).
+/// D5: Searches for cycles from one claim after another.
 ///
-/// Each claim gets a limited number of steps at first. A quarter of all steps is reserved for claims that need more. Users
-/// alternate in both, so the claims of one user cannot delay those of another. Cycles that were found are returned even if
-/// the search is not complete.
+/// Each claim gets a limited number of steps at first. A quarter of all steps is reserved for claims that need more.
+/// In both parts the users take turns, so that the claims of one user do not delay the search for another user. Cycles
+/// that were found are returned even if the search is not complete.
 struct CycleScheduler {
-    /// The user id, or -1 if it is not known.
+    /// A user id, or -1 if the user is not known.
     typealias User = Int64
 
     private struct SearchTask {
@@ -29,12 +29,13 @@ struct CycleScheduler {
         let claim: ClaimID
     }
 
-    /// The searches that remember which claims were visited.
+    /// The searches of one run; each remembers which claims it has visited.
     private struct Surveys {
         var common: CycleCandidateSearch
-        /// The searches of users with claims that need more steps.
+        /// A separate search for each user with a claim that needs more steps.
         ///
-        /// An interrupted search counts its claims as visited, which must not affect other users.
+        /// An interrupted search has marked claims as visited without visiting all that they lead to. This must not
+        /// affect other users.
         var own: [User: CycleCandidateSearch] = [:]
     }
 
@@ -48,7 +49,7 @@ struct CycleScheduler {
         self.backlog = backlog
     }
 
-    /// D2: The cycles that were found; the cycle through the lowest claim is first.
+    /// D2: The cycles that were found, in the order of the lowest claims in them.
     var cycles: [CycleFinder.Cycle] { found.sorted { $0[0].waiting < $1[0].waiting } }
 
     mutating func search(from roots: Set<ClaimID>) {
@@ -64,7 +65,7 @@ struct CycleScheduler {
         if isComplete { backlog = CycleSearchBacklog() }
     }
 
-    /// Searches from one task after the other until only `reserve` steps are left.
+    /// Searches from one claim after another until only `reserve` steps are left.
     private mutating func searchSmall(
         _ tasks: inout ArraySlice<SearchTask>, _ surveys: inout Surveys, leaving reserve: Int
     ) {
@@ -73,7 +74,7 @@ struct CycleScheduler {
             let before = graph.steps
             graph.allow(most)
             if !explore(in: task, &surveys) {
-                // A claim that did not get all its steps is the first in the next search.
+                // If the claim did not get its full number of steps, the next search begins with this claim.
                 if graph.steps - before < most { return }
                 backlog.unfinished.insert(task.claim)
             }
@@ -92,7 +93,8 @@ struct CycleScheduler {
         return explore(from: task.claim, &candidateSearch)
     }
 
-    /// Gives each user half of the remaining steps, and the last user all of them.
+    /// Searches from the claims that need more steps. Each user gets half of the remaining steps, and the last user
+    /// all of them.
     ///
     /// The next search begins with another user.
     private mutating func searchLarge() {
@@ -106,7 +108,7 @@ struct CycleScheduler {
         backlog.large = place
     }
 
-    /// Returns the claim with which the next search of this user begins.
+    /// Searches from the claims of one user. Returns the claim with which this user's next search begins.
     private mutating func searchLarge(_ claims: [ClaimID], taking share: Int) -> ClaimID? {
         graph.allow(share)
         var candidateSearch = CycleCandidateSearch(on: graph)
@@ -115,14 +117,15 @@ struct CycleScheduler {
                 backlog.unfinished.remove(claim)
                 continue
             }
-            // A first claim that had a large share comes after the others in the next search.
+            // If the first claim of the list used a large share and did not finish, the next search begins with the
+            // claim after it.
             let isOver = index == 0 && share > graph.arbiter.limits.stepsPerRoot
             return isOver ? claims.dropFirst().first : claim
         }
         return nil
     }
 
-    /// Returns whether all claims that are reached from a claim were visited.
+    /// Searches from one claim. Returns whether all claims that it leads to were visited.
     private mutating func explore(from root: ClaimID, _ candidateSearch: inout CycleCandidateSearch) -> Bool {
         let (sets, isComplete) = candidateSearch.candidates(from: root)
         for claims in sets {
@@ -131,7 +134,8 @@ struct CycleScheduler {
         return isComplete && !graph.isSpent
     }
 
-    /// The first claim of each user, then the second of each, and so on.
+    /// Orders the claims so that users take turns: the first claim of each user, then the second of each user, and so
+    /// on.
     private func inTurn(_ claims: Set<ClaimID>, from place: CycleSearchBacklog.StartingPoint) -> [SearchTask]
     {
         var tasks: [SearchTask] = []
@@ -164,7 +168,7 @@ struct CycleScheduler {
 }
 
 extension Array where Element: Comparable {
-    /// Rotates a sorted array: the elements from `start` on, then those before it.
+    /// Rotates a sorted array: the elements from `start` on, followed by the elements before `start`.
     fileprivate func beginning(with start: Element?) -> Self {
         let first = start.flatMap { start in firstIndex { $0 >= start } } ?? 0
         return Array(self[first...] + self[..<first])

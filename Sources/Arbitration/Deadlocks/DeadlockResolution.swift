@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// How cycles of claims are found and ended.
+/// How cycles of waiting claims are found and ended.
 extension Arbiter {
-    /// D2: Searches for cycles through the candidates, and resolves those that are found.
+    /// D2: Searches for cycles through the claims in the agenda, and ends each cycle that is found.
     mutating func searchForCycles(_ effects: inout [Effect]) {
         if canRunDeferredSearch { waitForGraph.schedule.beginDeferredSearch() }
         let (round, added) = agenda.takeCycleCandidates()
@@ -26,7 +26,7 @@ extension Arbiter {
             waitForGraph.schedule.end()
             return isComplete ? () : deferSearch()
         }
-        // There may be another cycle, or this resolution may end one. So the candidates are searched again.
+        // There may be more cycles, and ending this cycle may end them, too. So the same claims are searched again.
         agenda.addCycleCandidates(isAll ? cycle.map(\.waiting) : Array(round))
         resolve(cycle, &effects)
         if !isComplete { resolve(cycles.dropFirst(), apartFrom: cycle, &effects) }
@@ -35,7 +35,7 @@ extension Arbiter {
     /// Returns the cycles that were found, and whether the search was complete.
     private mutating func findCycles(from roots: Set<ClaimID>, isAll: Bool) -> ([CycleFinder.Cycle], Bool) {
         let graph = WaitForGraphView(self, most: limits.steps - waitForGraph.schedule.steps)
-        // D5: a search from a few claims does not change where the search from all continues.
+        // D5: A search from a few claims must not change where the next search from all claims begins.
         var scheduler = CycleScheduler(
             on: graph, after: isAll ? waitForGraph.schedule.backlog : CycleSearchBacklog())
         scheduler.search(from: roots)
@@ -45,9 +45,9 @@ extension Arbiter {
         return (scheduler.cycles, scheduler.isComplete)
     }
 
-    /// D5: Resolves the other cycles of an incomplete search now.
+    /// D5: Ends the other cycles of an incomplete search now.
     ///
-    /// Otherwise the next search might find them late, and another cycle with a lower number by then.
+    /// Without this, the next search might find these cycles late, or find another cycle with a lower number first.
     private mutating func resolve(
         _ cycles: ArraySlice<CycleFinder.Cycle>, apartFrom first: CycleFinder.Cycle, _ effects: inout [Effect]
     ) {
@@ -61,18 +61,18 @@ extension Arbiter {
         }
     }
 
-    /// The cycle among the same claims that is left; earlier resolutions may have ended it.
+    /// Returns the cycle that is left among the claims of `cycle`; the end of another cycle may have ended it.
     private func present(_ cycle: CycleFinder.Cycle, _ left: inout Int) -> CycleFinder.Cycle? {
         let graph = WaitForGraphView(self, most: left)
         defer { left -= graph.steps }
         return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
     }
 
-    /// The claims at which a search through the candidates must begin.
+    /// The claims from which a search must start to find each new cycle.
     ///
-    /// Every cycle contains a claim on which a holder depends. A candidate without dependent holders and without identified
-    /// waiters behind it is in no cycle. Through another candidate, a cycle may lead to any dependency target. A claim that
-    /// has ended may also have let others be held up through it.
+    /// Every cycle contains a dependency target: a waiting claim on which a holder depends. A claim is in no cycle if
+    /// no holder depends on it and no identified claim waits behind it. Any other claim of the round may lead to each
+    /// dependency target. So may a claim that has ended, because other claims waited through it.
     private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
         let isElsewhere = round.contains { id in
             !waitForGraph.dependencyTargets.contains(id)
@@ -90,31 +90,32 @@ extension Arbiter {
         } ?? false
     }
 
-    /// D2: Adds the waiting claims on which a claim depends that has just been granted or identified.
+    /// D2: Adds the waiting claims on which this holder depends; the holder was just granted or identified.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfCounterparts(of: party)) else { return }
         families.waiters.forEachCounterpart(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds claims related to a program that blocks more or fewer claims now.
+    /// D2: Adds the waiting claims of a program that blocks more or fewer claims than before.
     mutating func addRelativesToCandidates(of party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfRelatives(of: party)) else { return }
         families.waiters.forEachRelative(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds all dependency targets, because which claims are held up may have changed anywhere.
+    /// D2: Adds all dependency targets, because claims anywhere may wait for another claim than before.
     mutating func addAllDependencyTargets() {
         let targets = waitForGraph.dependencyTargets
         if mayAddCandidates(upTo: targets.count) { agenda.addCycleCandidates(targets) }
     }
 
-    /// D2, Q3: Adds a claim that stops waiting; claims that were held up through it may block others now.
+    /// D2, Q3: Adds a claim that stops waiting. Claims that waited through it for a program may now block that
+    /// program.
     mutating func addOvertakersToCandidates(of claim: Claim) {
-        // It no longer waits, so as a candidate it causes a search from all dependency targets.
+        // The claim no longer waits. So as a candidate it causes a search from all dependency targets.
         if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 
-    /// D5: Returns whether so many candidates may be added singly.
+    /// D5: Returns whether `count` claims may be added one by one.
     ///
     /// If not, the deferred search starts from all dependency targets.
     private mutating func mayAddCandidates(upTo count: Int) -> Bool {
@@ -132,26 +133,26 @@ extension Arbiter {
         deferSearch()
     }
 
-    /// Finds all dependency targets anew.
+    /// Finds anew all dependency targets: the waiting claims on which a holder depends.
     private mutating func rebuildDependencyTargets() {
         waitForGraph.schedule.addSteps(min(waits.count, 8 * limits.steps) / 16)
         let targets = waits.ids.filter { id in claims[id].map(isDependencyTarget) ?? false }
         waitForGraph.setDependencyTargets(Set(targets))
     }
 
-    /// Whether a holder or an answer depends on a waiting claim; otherwise no cycle leads through it.
+    /// Whether a holder, or the answer to a question, depends on a waiting claim. Every cycle contains such a claim.
     private func isDependencyTarget(_ claim: Claim) -> Bool {
         if claim.isHeld { return false }
         if !claim.within.isEmpty || claim.answering != nil { return true }
         return families.party(of: claim.id).map { families.holders.hasCounterpart(of: $0) } ?? false
     }
 
-    /// D2: the cycle through the lowest claim that is in a cycle.
+    /// D2: Returns the cycle through the lowest of all claims that are in a cycle.
     func firstCycle() -> CycleFinder.Cycle? {
         CycleFinder(among: Set(waits.ids), on: WaitForGraphView(self, most: .max)).first()
     }
 
-    /// D3, D4.
+    /// D3, D4: Reports a cycle, and takes the first possible of four steps to end the cycle.
     private mutating func resolve(_ cycle: CycleFinder.Cycle, _ effects: inout [Effect]) {
         let waiting = cycle.compactMap { claims[$0.waiting] }
         let tell = { (resolution: Deadlock.Resolution, claim: ClaimID) in
@@ -188,7 +189,7 @@ extension Arbiter {
         one.onlyReads == other.onlyReads ? one.id < other.id : one.onlyReads
     }
 
-    /// D1: whether a held claim cannot end before a waiting claim has ended.
+    /// D1: Whether a held claim cannot end before a waiting claim has ended, because the program of the holder waits.
     func depends(_ holder: Claim, on claim: Claim) -> Bool {
         guard holder.nature == .handle || holder.nature == .aware, holder.isIdentified, claim.isIdentified
         else {
@@ -205,14 +206,15 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
-    /// D1: waiting claims that were made to answer a claim's open questions, or made within such a claim.
+    /// D1: Returns waiting claims that were made to answer the questions of a claim. Adds those made within such a
+    /// claim that is held.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
         if !waitForGraph.hasAnswering || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []
         for id in openQuestions(for: claim.id).flatMap({ waitForGraph.claims(answering: $0.id) }) {
             guard let answerer = claims[id], answerer.isIdentified else { continue }
             if !answerer.isHeld { found.append((id, nil)) }
-            // Its program may do other work meanwhile, so nothing else depends on the answer.
+            // Nothing else depends on the answer: the program of the presenter may do other work meanwhile.
             for inner in waitForGraph.nested(in: id) where claims[inner]?.isIdentified ?? false {
                 found.append((inner, id))
             }

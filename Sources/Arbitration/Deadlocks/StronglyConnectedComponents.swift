@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the nodes of a graph that can reach each other, visiting each once (Tarjan's algorithm).
+/// Finds the nodes of a graph that can reach each other, and visits each node once (Tarjan's algorithm).
 ///
-/// Without recursion, because a chain of waiting claims may be very long.
+/// The search uses no recursion, because a chain of waiting claims may be very long.
 struct StronglyConnectedComponents<Node: Hashable> {
-    /// The order in which a node was found, and the first that it leads back to.
+    /// The state of a node: the number in the order of discovery, and the lowest such number that the node leads back
+    /// to.
     private struct Mark {
         let number: Int
         var least: Int
@@ -14,19 +15,20 @@ struct StronglyConnectedComponents<Node: Hashable> {
 
     private var marks: [Node: Mark] = [:]
     private var pending: [Node] = []
-    /// The components that contain a cycle, without nodes that were not explored completely.
+    /// The components that contain a cycle. Nodes that were not explored completely are in no component.
     private(set) var cyclic: [[Node]] = []
     var cyclicNodes: [Node] { cyclic.flatMap { $0 } }
 
-    /// Returns and removes the components found since the last call.
+    /// Returns the components with a cycle that were found since the last call, and removes them.
     mutating func takeCyclic() -> [[Node]] {
         defer { cyclic = [] }
         return cyclic
     }
 
-    /// Explores the graph from a node, depth first, and returns whether it finished.
+    /// Explores the graph from a node, depth first. Returns false if `mayGoOn` returned false before all nodes were
+    /// explored.
     ///
-    /// If not, the nodes on the current path are not explored again.
+    /// In this case later calls do not explore the nodes on the current path again.
     mutating func explore(_ root: Node, while mayGoOn: () -> Bool, _ successors: (Node) -> [Node]) -> Bool {
         if marks[root] != nil { return true }
         var path = [(node: root, next: open(root, successors))]
@@ -65,7 +67,8 @@ struct StronglyConnectedComponents<Node: Hashable> {
         marks.values[entry].least = min(marks.values[entry].least, number)
     }
 
-    /// Closes a node; if it leads back to no earlier node, the pending nodes since then are one component.
+    /// Finishes a node. If the node leads back to no earlier node, all pending nodes since this node are one
+    /// component.
     private mutating func close(_ node: Node) {
         guard let mark = marks[node], mark.least == mark.number else { return }
         var members: [Node] = []

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The edges of the wait-for graph that lock queues do not have, and when cycles are searched for.
+/// The edges of the wait-for graph that are not in the lock queues, and the schedule of the searches for cycles.
 ///
-/// Queues lead only to earlier claims, so every cycle has one of these edges (D2).
+/// A lock queue makes a claim wait only for earlier claims. So every cycle contains an edge that is stored here (D2).
 ///
 /// Invariants (I4, I6):
 ///
-/// - `nested` lists each waiting claim at every claim within which it was made (D1).
-/// - `answering` lists each live claim at the question that it was made to answer (D1).
-/// - `dependencyTargets` has waiting claims only. It has each on which a holder depends, unless `isBehind`.
+/// - `nested` lists each waiting claim under every claim within which it was made (D1).
+/// - `answering` lists each claim under the question that it was made to answer (D1).
+/// - `dependencyTargets` has only waiting claims. It has each waiting claim on which a holder depends, unless
+///   `isBehind`.
 /// - If no search is deferred, there is no cycle.
 struct WaitForGraph: Sendable {
     private var nested: [ClaimID: [ClaimID]] = [:]
     private var answering: [QuestionID: [ClaimID]] = [:]
-    /// Waiting claims on which holders depend or have depended (D2).
+    /// D2: Waiting claims on which holders depend or have depended.
     private(set) var dependencyTargets: Set<ClaimID> = []
-    /// Whether `dependencyTargets` may lack claims.
+    /// Whether some claims may be missing in `dependencyTargets`.
     private(set) var isBehind = false
     var schedule = CycleSearchSchedule()
 
-    /// Whether no live claim is nested or answers a question.
+    /// Whether no claim was made within another claim or to answer a question.
     var isEmpty: Bool { nested.isEmpty && answering.isEmpty }
-    /// D2: Whether claims wait for anything but queues.
+    /// D2: Whether any edge is stored here; without one there is no cycle.
     var mayHaveCycles: Bool { !answering.isEmpty || !nested.isEmpty || !dependencyTargets.isEmpty }
-    /// The number of claims within which others wait.
+    /// The number of claims within which other waiting claims were made.
     var countOfOuter: Int { nested.count }
     /// The number of entries of all indexes.
     var count: Int { nested.count + answering.count + dependencyTargets.count }
 }
 
-/// Claims that were made within others, or to answer a question (D1).
+/// D1: Claims that were made within other claims, or to answer a question.
 extension WaitForGraph {
-    /// Whether a claim was made to answer any question.
+    /// Whether any claim was made to answer a question.
     var hasAnswering: Bool { !answering.isEmpty }
 
     /// The waiting claims that were made within a claim.
     func nested(in outer: ClaimID) -> [ClaimID] { nested[outer] ?? [] }
 
-    /// The claims within which others wait, in the order of their numbers.
+    /// The claims within which waiting claims were made, in the order of their numbers.
     var outerClaims: [ClaimID] { nested.keys.sorted() }
 
-    /// The number of nested claims; each counts once for every claim within which it was made.
+    /// The number of pairs of a waiting claim and a claim within which it was made.
     var countOfNested: Int { nested.values.reduce(0) { $0 + $1.count } }
 
-    /// The live claims that were made to answer a question.
+    /// The claims that were made to answer a question, held and waiting.
     func claims(answering question: QuestionID) -> [ClaimID] { answering[question] ?? [] }
 
     @inline(__always)
@@ -58,12 +59,12 @@ extension WaitForGraph {
         if answering[question]?.isEmpty ?? false { answering[question] = nil }
     }
 
-    /// Adds the edges to a claim that begins to wait.
+    /// Adds a claim that begins to wait to the lists of the claims within which it was made.
     mutating func addWaiter(_ claim: Claim) {
         for outer in claim.within { nested[outer, default: []].append(claim.id) }
     }
 
-    /// Removes the edges to a claim that no longer waits.
+    /// Removes a claim that no longer waits from the lists of this graph.
     mutating func removeWaiter(_ claim: Claim) {
         dependencyTargets.remove(claim.id)
         for outer in claim.within {
@@ -73,15 +74,15 @@ extension WaitForGraph {
     }
 }
 
-/// Waiting claims on which holders depend (D2).
+/// D2: Waiting claims on which holders depend.
 extension WaitForGraph {
     mutating func addDependencyTarget(_ claim: ClaimID) { dependencyTargets.insert(claim) }
 
-    /// Replaces the dependency targets by those found anew.
+    /// Replaces the dependency targets by a newly found set.
     mutating func setDependencyTargets(_ targets: Set<ClaimID>) {
         (dependencyTargets, isBehind) = (targets, false)
     }
 
-    /// D5: Notes that candidates were not checked for being dependency targets.
+    /// D5: Notes that some claims were not checked whether they are dependency targets.
     mutating func fallBehind() { isBehind = true }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The part of the wait-for graph that one search visits, within its limit of steps.
+/// The part of the wait-for graph that one search visits within its limit of steps.
 ///
-/// Of very many waiters for a resource, the threads of one program are alike: each waits for the holders and for all before
-/// it. So one waiter stands for all on which no holder depends. It is the first, because a cycle is reported by its lowest
-/// claim (D2). Of the handles that a program holds on a resource, alike handles of one thread count as one, too.
+/// Waiters for one resource may be very many. The waiting threads of one program are alike: each waits for the holders
+/// and for all earlier claims. So the first of them represents all on which no holder depends. It must be the first,
+/// because a cycle is reported by its lowest claim (D2). Handles by which one thread holds a resource count as one,
+/// too.
 final class WaitForGraphView {
     /// The claims of one program that hold a resource and may depend on waiting claims.
     struct ProgramHold {
@@ -33,7 +34,7 @@ final class WaitForGraphView {
     private var holdings: [Resource: ProgramHolds] = [:]
     private var parties: [HolderGroups.PartyKey: Party] = [:]
     private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
-    /// Holders within which other claims wait, by resource; nil until first used.
+    /// For each resource, the holders within which waiting claims were made. Nil until the first use.
     private var outer: [Resource: [ClaimID]]?
 
     init(_ arbiter: Arbiter, most: Int) {
@@ -42,31 +43,31 @@ final class WaitForGraphView {
         limit = most
     }
 
-    /// Whether all steps of the search are used up.
+    /// Whether the search has used up all its steps.
     var isExhausted: Bool { steps > most }
-    /// Whether the steps of the present share are used up.
+    /// Whether the steps that ``allow(_:)`` has set are used up.
     var isSpent: Bool { steps > limit }
 
-    /// Limits the steps to `count` until the next call.
+    /// Allows `count` more steps from now on, but not more than the whole search has left.
     func allow(_ count: Int) { limit = count < most - steps ? steps + count : most }
 
-    /// The steps that are left for the whole search.
+    /// The number of steps that the whole search has left.
     var left: Int { most - steps }
 
-    /// Counts steps that were taken; returns whether more may be taken.
+    /// Counts steps that were taken. Returns whether more steps may be taken.
     func take(_ count: Int) -> Bool {
         steps += count
         return !isSpent
     }
 
-    /// Counts steps only if they may be taken, and returns whether they may.
+    /// Counts steps only if there are enough of them. Returns whether there were enough.
     func mayTake(_ count: Int) -> Bool {
-        // A claim that needs too many steps must not use up those of the others.
+        // A claim that needs too many steps must not use up the steps of other claims.
         if count > limit - steps { steps = max(steps, limit + 1) } else { steps += count }
         return !isSpent
     }
 
-    /// The waiters for a resource that are visited, in the order of their numbers.
+    /// The waiters for a resource that the search visits, in the order of their numbers.
     func waiters(at resource: Resource) -> (writers: [ClaimID], readers: [ClaimID]) {
         if let known = waiters[resource] { return known }
         guard let waiting = arbiter.locks[resource]?.waiting, mayTake(waiting.count / 8) else {
@@ -120,7 +121,7 @@ final class WaitForGraphView {
         return found
     }
 
-    /// The holders of a resource within which other claims wait (D1).
+    /// D1: The holders of a resource within which waiting claims were made.
     func outer(at resource: Resource) -> [ClaimID] {
         if let outer { return outer[resource] ?? [] }
         guard mayTake(arbiter.waitForGraph.countOfOuter) else { return [] }
@@ -133,14 +134,15 @@ final class WaitForGraphView {
         return found[resource] ?? []
     }
 
-    /// Waiting claims of other processes on which all claims of a program depend, whichever thread made them.
+    /// The waiting claims of other processes on which all claims of a program depend, for each of the program's
+    /// threads.
     func dependencyTargetsOfAllThreads(of partyKey: HolderGroups.PartyKey) -> [ClaimID] {
         if let known = targetsOfAllThreads[partyKey] { return known }
         let families = arbiter.families.waiters
         guard let party = parties[partyKey], mayTake(families.countOfOthers(than: party)) else { return [] }
         var found: Set<ClaimID> = []
         families.forEachOther(than: party) { id in
-            // Within one process, dependence is a matter of threads.
+            // For a claim of the same process, dependence is decided by the threads of both claims.
             guard let other = arbiter.families.party(of: id), other.isExempt(from: party),
                 party.process == nil || party.process != other.process
             else { return }
@@ -151,7 +153,8 @@ final class WaitForGraphView {
         return sorted
     }
 
-    /// Waiting claims of a hold's own process on which one of its claims depends, each with the lowest such claim.
+    /// Waiting claims of the same process on which a claim of this hold depends. Each comes with the lowest claim of
+    /// the hold that depends on it.
     func waitersOfProcess(of holding: ProgramHold) -> [(waiting: ClaimID, holder: ClaimID)] {
         guard let process = holding.party.process else { return [] }
         let families = arbiter.families.waiters
@@ -169,7 +172,7 @@ final class WaitForGraphView {
         if waiting <= threads {
             families.forEachClaim(of: process) { id in
                 guard let other = arbiter.families.party(of: id) else { return }
-                // If the process is its partner, the thread is not known.
+                // If the process is the partner of the party, the thread is not known.
                 let thread = other.process == process ? other.thread : 0
                 for group in groups { if let holder = group.first(dependingOn: thread) { note(id, holder) } }
             }
@@ -193,7 +196,7 @@ final class WaitForGraphView {
 }
 
 extension HolderGroups.HolderGroup {
-    /// The lowest claim that depends on a waiting claim of a thread of the same process.
+    /// The lowest claim of the group that depends on a waiting claim of a thread of the same process.
     func first(dependingOn thread: Int32) -> ClaimID? {
         if thread == 0 { return first }
         switch (threads[thread]?.first, threads[0]?.first) {

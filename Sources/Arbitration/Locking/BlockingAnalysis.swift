@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Finds the waiting claims that a party holds up, directly or through other waiting claims (Q3, P6).
+/// Q3, P6: Finds the waiting claims that wait for a party, directly or through other waiting claims.
 ///
-/// A party holds up a claim if it holds what the claim waits for, or owes an answer for it. Results are remembered as long
-/// as nothing changes. Otherwise each claim of a long queue would be analysed again for each claim behind it.
+/// A claim waits for the party in two cases: the party holds a resource that the claim needs, or the party has not
+/// answered a question for the claim. Results are stored as long as nothing changes. Without this, each claim of a
+/// long queue would be analysed once for each claim behind it.
 struct BlockingAnalysis {
-    /// Claims of one resource, by the mode of their required locks.
+    /// Claims of one resource: those that require it to write, and those that require it to read.
     private struct Sides {
         var writers: [ClaimID] = []
         var readers: [ClaimID] = []
 
-        /// Whether a matching claim meets a lock to write or to read.
+        /// Whether any matching claim is incompatible with a lock to write or to read.
         func contains(metBy isWrite: Bool, where matches: (ClaimID) -> Bool) -> Bool {
             writers.contains(where: matches) || (isWrite && readers.contains(where: matches))
         }
@@ -19,9 +20,9 @@ struct BlockingAnalysis {
 
     private let party: Party?
     private var known: [ClaimID: Bool] = [:]
-    /// The claims that the party and its relatives hold.
+    /// For each resource: the claims on it that are held by the party or by related processes.
     private var theirs: [Resource: Sides] = [:]
-    /// The claims found to be held up.
+    /// For each resource: the waiting claims that were found to wait for the party.
     private var heldUp: [Resource: Sides] = [:]
     private var queues = EarlierWaiters()
 
@@ -29,7 +30,8 @@ struct BlockingAnalysis {
 
     init(by party: Party?) { self.party = party }
 
-    /// Returns whether the party holds any claim, or owes an answer.
+    /// Returns whether the party holds any claim, or has not answered a question. If not, no claim waits for the
+    /// party.
     mutating func arePossible(in arbiter: Arbiter) -> Bool {
         if let isPossible { return isPossible }
         let found =
@@ -44,7 +46,8 @@ struct BlockingAnalysis {
         if let known = known[waiter.id] { return known }
         if holds(party, up: waiter, arbiter) { return note(waiter, true) }
         var answer = false
-        // Each claim waits only for earlier ones, so in this order the results that it needs are known.
+        // Each claim waits only for earlier claims. So in the order of their numbers, the results that a claim needs
+        // are known.
         for claim in chain(behind: waiter, arbiter).sorted(by: { $0.id < $1.id }) where known[claim.id] == nil
         {
             answer = note(claim, holds(party, up: claim, arbiter) || waitsForOneHeldUp(claim, arbiter))
@@ -65,7 +68,8 @@ struct BlockingAnalysis {
         return true
     }
 
-    /// A waiting claim and all claims for which it waits in turn, without claims with known results.
+    /// A waiting claim, the claims for which it waits, the claims for which those wait, and so on. Claims with a known
+    /// result are left out.
     private mutating func chain(behind waiter: Claim, _ arbiter: Arbiter) -> [Claim] {
         var chain: [Claim] = []
         var unexplored = [waiter]
@@ -85,7 +89,7 @@ struct BlockingAnalysis {
     private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
         if heldUp.isEmpty { return false }
         let found = claim.firstOfRequiredLocks { lock -> Bool? in
-            // Q5.
+            // Q5: A chain of claims does not lead through an overlong queue.
             if arbiter.isOverlong(lock.resource) { return nil }
             let isOne = { (id: ClaimID) in
                 id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
@@ -95,7 +99,7 @@ struct BlockingAnalysis {
         return found != nil
     }
 
-    /// Returns whether the party holds what a claim itself waits for, or owes an answer for it.
+    /// Returns whether a claim itself waits for a claim, or for an answer, of the party.
     private mutating func holds(_ party: Party, up claim: Claim, _ arbiter: Arbiter) -> Bool {
         let found = claim.firstOfRequiredLocks { lock in
             let isBlockingHolder = { (id: ClaimID) in
@@ -113,7 +117,8 @@ struct BlockingAnalysis {
         if let held = arbiter.locks[resource]?.held {
             let isTheirs = { (id: ClaimID) in arbiter.families.party(of: id)?.isExempt(from: party) ?? false }
             if let grouping = arbiter.locks.groups(at: resource) {
-                // Fully suspended holders block no claim, and one claim stands for all of its group.
+                // Fully suspended holders block no claim. All claims of a group block the same claims, so the first
+                // claim is enough.
                 for group in grouping.active where isTheirs(group.first) {
                     if group.kind.isWrite {
                         found.writers.append(group.first)
@@ -130,22 +135,22 @@ struct BlockingAnalysis {
     }
 }
 
-/// The earlier claims in the queues that a search visits; each is taken only once.
+/// The earlier claims in the queues that a search visits; each claim is returned only once.
 ///
-/// Without this, a long queue would be traversed once for each claim in it.
+/// Without this, a search would go through a long queue once for each claim in the queue.
 struct EarlierWaiters {
     private var taken: Set<ClaimID> = []
-    /// The claims of each queue that were not taken yet, in the order of their numbers.
+    /// For each resource, the claims of the queue that were not returned yet, in the order of their numbers.
     private var writers: [Resource: [ClaimID]] = [:]
     private var readers: [Resource: [ClaimID]] = [:]
 
-    /// Calls the body with the earlier waiting claims that meet a claim on a required lock.
+    /// Calls the body with the earlier waiting claims that are incompatible with a required lock of a claim.
     ///
-    /// Claims for which it returns true are not offered again.
+    /// A claim for which the body returns true is not returned again.
     mutating func takeNew(
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
-        // Q5.
+        // Q5: A search does not lead through an overlong queue.
         guard let waiting = arbiter.locks[lock.resource]?.waiting, !waiting.isEmpty,
             !arbiter.isOverlong(lock.resource)
         else { return }
@@ -156,7 +161,7 @@ struct EarlierWaiters {
             from: readers[lock.resource] ?? Array(waiting.readers), before: claim.id, arbiter.claims, body)
     }
 
-    /// Returns the claims that were not taken.
+    /// Returns the claims of the queue that are left for later calls.
     private mutating func take(
         from queue: [ClaimID], before id: ClaimID, _ claims: ClaimTable, _ body: (Claim) -> Bool
     ) -> [ClaimID] {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A number for claims that are exempt from each other without further checks: those with equal process, ancestors and
-/// purpose.
+/// A number for the claims of all parties with the same process, ancestors and purpose. These claims are exempt from
+/// each other.
 ///
-/// Zero stands for an unknown party.
+/// Zero is the number of an unknown party, which is exempt from no party.
 typealias PartyNumber = UInt32
 
-/// Claims in the order of their numbers.
+/// A list of claims in the order of their numbers.
 ///
-/// The first claim is stored inline, so that a single claim allocates no memory. The others are in chunks of bounded length,
-/// so a removal from a long queue moves only one chunk. A chunk with claims of one party is skipped in one step.
+/// The first claim is stored inline, so that a single claim allocates no memory. The other claims are in chunks of
+/// bounded length, so that a removal from a long queue moves only one chunk. A search for claims of other parties
+/// skips a chunk with claims of one party in one step.
 struct ClaimQueue: Sequence, Sendable {
     fileprivate struct Member: Sendable {
         let id: ClaimID
@@ -21,7 +22,7 @@ struct ClaimQueue: Sequence, Sendable {
         static let most = 64
 
         var members: [Member]
-        /// The party number of all members, if they have the same.
+        /// The party number of all members, or nil if they have different numbers.
         private(set) var partyNumber: PartyNumber?
 
         init(_ members: [Member]) {
@@ -46,10 +47,10 @@ struct ClaimQueue: Sequence, Sendable {
             members.append(member)
         }
 
-        /// Whether all members are of one known party.
+        /// Whether all members are claims of this one party, and the party is known.
         func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
 
-        /// The number of earlier members.
+        /// The number of members of the chunk with a smaller number than a claim.
         func place(of claim: ClaimID) -> Int {
             var (low, high) = (0, members.count)
             while low < high {
@@ -60,14 +61,14 @@ struct ClaimQueue: Sequence, Sendable {
         }
     }
 
-    /// A chunk, and a number of members in it.
+    /// The index of a chunk, and the index of a member in the chunk.
     private struct Position {
         var piece: Int
         var offset: Int
     }
 
     private var head: Member?
-    /// The other claims; no chunk is empty.
+    /// All claims but the first; no chunk is empty.
     private var rest: [Chunk] = []
     private(set) var count = 0
 
@@ -98,10 +99,10 @@ struct ClaimQueue: Sequence, Sendable {
 
     func makeIterator() -> Iterator { Iterator(self) }
 
-    /// Whether an earlier claim is here.
+    /// Whether the queue has a claim with a smaller number than this claim.
     func hasAny(before claim: ClaimID) -> Bool { head.map { $0.id < claim } ?? false }
 
-    /// The claims with smaller numbers than a claim.
+    /// The claims of the queue with a smaller number than this claim.
     func before(_ claim: ClaimID) -> [ClaimID] {
         var found: [ClaimID] = []
         for id in self {
@@ -111,7 +112,7 @@ struct ClaimQueue: Sequence, Sendable {
         return found
     }
 
-    /// The last claim with a smaller number.
+    /// The last claim of the queue with a smaller number than this claim.
     func last(before claim: ClaimID) -> ClaimID? {
         let position = position(of: claim)
         if position.offset > 0 { return rest[position.piece].members[position.offset - 1].id }
@@ -119,7 +120,7 @@ struct ClaimQueue: Sequence, Sendable {
         return head.flatMap { $0.id < claim ? $0.id : nil }
     }
 
-    /// Calls the body with the last `most` claims, the last of all first.
+    /// Calls the body with the last `most` claims, the one with the greatest number first.
     func forEachOfLast(_ most: Int, _ body: (ClaimID) -> Void) {
         var left = most
         for piece in rest.reversed() {
@@ -132,7 +133,7 @@ struct ClaimQueue: Sequence, Sendable {
         if left > 0, let head { body(head.id) }
     }
 
-    /// Whether a claim with a greater number has a known party.
+    /// Whether the queue has an identified claim with a greater number than this claim.
     func hasKnown(after claim: ClaimID) -> Bool {
         let position = position(of: claim)
         for piece in rest.indices.reversed() where piece >= position.piece {
@@ -145,9 +146,10 @@ struct ClaimQueue: Sequence, Sendable {
         return head.map { $0.id > claim && $0.partyNumber != 0 } ?? false
     }
 
-    /// The last matching claim of other parties that is earlier than a claim, if one is given.
+    /// The last matching claim of other parties; if a claim is given, only claims before that claim are searched.
     ///
-    /// Threads of one program may be very many: they are skipped without a lookup.
+    /// The threads of one program may have very many claims: the search skips the claims of the given party without a
+    /// look-up.
     func lastStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, where matches: (ClaimID) -> Bool
     ) -> ClaimID? {
@@ -156,10 +158,10 @@ struct ClaimQueue: Sequence, Sendable {
             ?? stranger(inHead: partyNumber, claim, ()) { _, id in matches(id) }
     }
 
-    /// Some matching claim of other parties that is earlier than a claim, if one is given.
+    /// Some matching claim of other parties; if a claim is given, only claims before that claim are searched.
     ///
-    /// The seed determines where the search begins. So callers with different seeds get different claims out of very many,
-    /// and few of them have to search again when their claim ends.
+    /// The seed decides where the search begins. So callers with different seeds find different claims out of very
+    /// many. When one of these claims ends, only few callers have to search again.
     func someStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         where matches: (ClaimID) -> Bool
@@ -167,9 +169,9 @@ struct ClaimQueue: Sequence, Sendable {
         someStranger(of: partyNumber, before: claim, seed: seed, in: ()) { _, id in matches(id) }
     }
 
-    /// The same claim, found by a condition that gets its context as an argument.
+    /// Some matching claim of other parties, found by a closure that gets its context as an argument.
     ///
-    /// A closure that captures a large value copies it.
+    /// A closure that captures a large value would copy the value.
     func someStranger<Context>(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         in context: borrowing Context, where matches: (borrowing Context, ClaimID) -> Bool
@@ -218,7 +220,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// The first matching claim of other parties.
+    /// The first matching claim of other parties than this one.
     func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
         if let head, head.partyNumber != partyNumber || partyNumber == 0, matches(head.id) { return head.id }
         for piece in rest where !piece.isAll(of: partyNumber) {
@@ -229,7 +231,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// All claims of other parties.
+    /// All claims of other parties than this one.
     func strangers(of partyNumber: PartyNumber) -> [ClaimID] {
         var found: [ClaimID] = []
         _ = firstStranger(of: partyNumber) { id in
@@ -253,7 +255,7 @@ struct ClaimQueue: Sequence, Sendable {
         insertBehindHead(new)
     }
 
-    /// Sets the party number of a claim.
+    /// Sets the party number of a claim, because its party is now known.
     mutating func name(_ claim: ClaimID, _ partyNumber: PartyNumber) {
         if head?.id == claim {
             head?.partyNumber = partyNumber
@@ -317,15 +319,16 @@ struct ClaimQueue: Sequence, Sendable {
         return place
     }
 
-    /// The position of a claim in the chunks, or where it would be inserted.
+    /// The position of a claim in the chunks; if the claim is not in the queue, the position at which it would be
+    /// inserted.
     ///
-    /// The start of a chunk is in that chunk; the end of all is in no chunk.
+    /// A position before the first member of a chunk is in that chunk. A position behind all claims is in no chunk.
     private func position(of claim: ClaimID) -> Position {
-        // Most lookups are of late claims.
+        // Most look-ups are for claims near the end of the queue.
         guard let last = last, last >= claim, !rest.isEmpty else {
             return Position(piece: rest.count, offset: 0)
         }
-        // Finds the first chunk that ends with this claim or a later one.
+        // Finds the first chunk with a last member that is not before this claim.
         var (low, high) = (0, rest.count - 1)
         while low < high {
             let middle = (low + high) / 2

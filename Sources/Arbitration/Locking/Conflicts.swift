@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Which claims block which.
+/// Decides which claim blocks which other claim.
 extension Arbiter {
-    /// Some blocker of a claim that waits or is about to wait; nil if the claim can be granted (G2).
+    /// Some claim that blocks a claim which waits, or is about to wait; nil if the claim can be granted (G2).
     ///
-    /// The search goes from the claim's own place to the front, and then to the holders. In a long queue the nearest claim
-    /// is nearly always a blocker, and the last one to stop being one.
+    /// The search goes from the claim's own place in the queue to the front, and then to the holders. In a long queue
+    /// the nearest earlier claim nearly always blocks the claim, and does so until the end.
     func findBlocker(of claim: Claim) -> ClaimID? {
-        // G4.
+        // G4: A pending save is blocked by no claim; a name change only by a held aware claim.
         if claim.nature == .pendingSave { return nil }
         if claim.nature == .nameChange { return claims.aware.isEmpty ? nil : awareHolder(keepingOut: claim) }
-        // G1: a blocker on one required lock holds back the whole claim.
+        // G1: A claim is granted for all its required locks or for none.
         return claim.firstOfRequiredLocks { lock in
             guard let lockQueue = locks[lock.resource] else { return nil }
             return waiter(in: lockQueue, at: lock, blocking: claim)
@@ -19,7 +19,7 @@ extension Arbiter {
         }
     }
 
-    /// G4.
+    /// G4: A held aware claim that makes this name change wait.
     private func awareHolder(keepingOut claim: Claim) -> ClaimID? {
         claim.firstOfRequiredLocks { lock in
             guard let held = locks[lock.resource]?.held else { return nil }
@@ -39,65 +39,67 @@ extension Arbiter {
         }
     }
 
-    /// Q1, Q2: a waiting blocker: an earlier claim, also for a reader if that claim writes.
+    /// Q1, Q2: Some earlier waiting claim that blocks a claim. An earlier writer also blocks a reader.
     private func waiter(in lockQueue: LockQueue, at lock: RequiredLock, blocking claim: Claim) -> ClaimID? {
-        // D3.
+        // D3: A claim that was chosen to overtake is blocked by no waiting claim.
         if lockQueue.waiting.isEmpty || claim.overtakes { return nil }
         var blockingAnalysis = BlockingAnalysis(by: families.party(of: claim.id))
         let isBlocker = { (id: ClaimID) in
             self.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis)
         }
         if locks.programHoldsExclusively(claim, of: lock.resource) {
-            // Its program keeps out all other waiters.
+            // A held claim of its own program makes all other waiters wait. So only waiting name changes can block
+            // this claim.
             return waits.nameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
         }
-        // G3.
+        // G3: Readers do not block readers.
         return blocker(in: lockQueue.waiting.writers, of: claim, lock, isBlocker)
             ?? (lock.isWrite ? blocker(in: lockQueue.waiting.readers, of: claim, lock, isBlocker) : nil)
     }
 
-    /// A blocker out of one waiting queue.
+    /// Some claim in a waiting queue that blocks a claim.
     ///
-    /// Each writer prefers the claim just before it, so that writers watch each other in a chain. Readers choose different
-    /// writers, because all that watch one blocker must be reviewed when it ends.
+    /// For a writer the claim just before it is tried first, so that writers wait for each other in a chain. Readers
+    /// get different writers: when a blocker ends, all claims that watch it must be reviewed.
     private func blocker(
         in queue: ClaimQueue, of claim: Claim, _ lock: RequiredLock, _ isBlocker: (ClaimID) -> Bool
     ) -> ClaimID? {
-        // Q1: other claims may be later.
+        // Q1: Only earlier claims block; other claims in the queue may be later.
         if lock.isWrite, let last = queue.last(before: claim.id), isBlocker(last) { return last }
         return queue.someStranger(of: claim.partyNumber, before: claim.id, seed: claim.id, where: isBlocker)
     }
 
-    /// Whether a claim meets a required lock.
+    /// Whether a claim is incompatible with a required lock: both need the resource, and at least one needs it to
+    /// write.
     private func meets(_ id: ClaimID, at lock: RequiredLock) -> Bool {
         claims[id]?.isWriting(lock.resource).map { $0 || lock.isWrite } ?? false
     }
 
-    /// Q5.
+    /// Q5: Whether so many claims wait for the resource that simpler rules apply.
     func isOverlong(_ resource: Resource) -> Bool {
         locks.isOverlong(resource)
     }
 
-    /// Q5: Notes how many claims wait for a resource now.
+    /// Q5: Stores how many claims wait for a resource now.
     mutating func noteLength(of resource: Resource, _ count: Int) {
         switch locks.noteLength(of: resource, count, within: limits.queue) {
-        // Claims that overtook others through a third claim wait for those claims now.
+        // Claims that were granted before others, because those waited through a third claim, must now wait for them.
         case .becameOverlong: addAllDependencyTargets()
         case .becameShort:
             addAllDependencyTargets()
-            // Claims that were blocked only by this rule may be granted.
+            // Claims that were blocked only because the queue was overlong may now be granted.
             guard let waiting = locks[resource]?.waiting else { return }
             agenda.addGrantCandidates(Array(waiting.writers) + Array(waiting.readers))
         case nil: break
         }
     }
 
-    /// Whether a claim, if granted now, overtakes an earlier waiting claim that it meets (Q3).
+    /// Q3: Whether a claim would be granted before an earlier waiting claim that is incompatible with it.
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
         !waitForGraph.dependencyTargets.isEmpty && hasEarlierWaiters(claim)
     }
 
-    /// Whether any earlier waiting claim is in a queue that a claim meets.
+    /// Whether the queues of a claim's required locks have any earlier waiting claim that may be incompatible.
     private func hasEarlierWaiters(_ claim: Claim) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let waiting = locks[lock.resource]?.waiting else { return nil }
@@ -106,13 +108,14 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Whether an earlier waiter that a claim meets may be granted because of a relative's new hold in this round.
+    /// Whether an earlier waiting claim may be granted first, because a related claim was granted or identified in
+    /// this round.
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
-        // G4.
+        // G4: Waiting claims do not block a name change.
         if claim.nature == .nameChange { return false }
-        // Of ten thousand claims granted together, each has as many new holders, but no earlier waiter.
+        // Ten thousand claims may be granted together. Each finds as many new holders, but no earlier waiting claim.
         if !hasEarlierWaiters(claim) { return false }
-        // The holds of the claim's own party let no other party overtake.
+        // New holders of the claim's own party do not let another party's claim go first.
         var kins: Set<PartyNumber> = [claim.partyNumber]
         let others = agenda.newHolders.compactMap { id in
             claims[id].flatMap {
@@ -131,7 +134,7 @@ extension Arbiter {
         return meetsEarlierWaiter(claim, where: isMet)
     }
 
-    /// Whether a claim meets a matching earlier waiter.
+    /// Whether an earlier waiting claim that is incompatible with a claim matches a condition.
     func meetsEarlierWaiter(_ claim: Claim, where matches: (ClaimID) -> Bool) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let waiting = locks[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
@@ -161,7 +164,8 @@ extension Arbiter {
         }
     }
 
-    /// Whether an earlier waiter that meets a claim blocks it; `blockingAnalysis` is by the claim's party.
+    /// Whether an earlier waiting claim that is incompatible with a claim blocks the claim. The analysis must be for
+    /// the claim's party.
     func isBlocker(
         waiter id: ClaimID, of claim: Claim, at resource: Resource, _ blockingAnalysis: inout BlockingAnalysis
     )
@@ -169,48 +173,49 @@ extension Arbiter {
     {
         workCounter.add()
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
-        // Q3, P6.
+        // Q3, P6: An earlier claim does not block a claim if it waits for that claim's own party.
         guard blockingAnalysis.arePossible(in: self) else { return true }
-        // Q5.
+        // Q5: In an overlong queue only the claims that the party holds there are considered.
         if isOverlong(resource) {
             return waiter.nature == .nameChange || !locks.programHoldsExclusively(claim, of: resource)
         }
         return !blockingAnalysis.blocks(waiter, in: self)
     }
 
-    /// Whether a holder that meets a claim blocks it, by its hold or by X4.
+    /// Whether a holder that is incompatible with a claim blocks the claim: by its lock, or by X4 until both are
+    /// identified.
     func isBlocker(
         holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
     ) -> Bool {
         workCounter.add()
         guard let holder = claims[id], holder.id != claim.id else { return false }
         if keepsOut(holder, claim, asWriter: isWrite) { return true }
-        // X4, after G4.
+        // X4: A writer waits for a suspended writer until both are identified. Name changes do not wait (G4).
         return holder.suspension != nil && claim.nature != .nameChange && holderWrites && isWrite
             && !(holder.isIdentified && claim.isIdentified) && !holder.isCompatible(beside: claim)
     }
 
-    /// Whether a holder keeps out a claim that it meets on a required lock to write or to read.
+    /// Whether a holder that is incompatible with a claim on a required lock makes the claim wait.
     func keepsOut(_ holder: Claim, _ claim: Claim, asWriter isWrite: Bool) -> Bool {
-        // G4.
+        // G4: A pending save waits for no holder, and a name change only for an aware holder.
         if claim.nature == .pendingSave || (claim.nature == .nameChange && holder.nature != .aware) {
             return false
         }
         switch holder.suspension {
         case nil: return !areExempt(holder, claim)
-        // Y5, Y9.
+        // Y5, Y9: Readers do not wait for such a holder.
         case .idle, .unchanged: return isWrite && !areExempt(holder, claim)
-        // Y3, Y4, Y6, D3.
+        // Y3, Y4, Y6, D3: No claim waits for such a holder.
         case .yielded, .readerStalled, .holdExpired, .deadlocked: return false
         }
     }
 
-    /// X1, X5, X6.
+    /// X1, X5, X6: Whether two claims never wait for each other.
     func areExempt(_ one: Claim, _ other: Claim) -> Bool {
         one.isCompatible(beside: other) || areOfOneProgram(one, other)
     }
 
-    /// X1, X5.
+    /// X1, X5: Whether two claims are known to be of one program, or of one purpose.
     func areOfOneProgram(_ one: Claim, _ other: Claim) -> Bool {
         guard one.isIdentified, other.isIdentified, let party = families.party(of: one.id),
             let otherParty = families.party(of: other.id)

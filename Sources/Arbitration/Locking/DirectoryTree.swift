@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The directories that were placed, with indexes for the most frequent queries.
+/// The directories that the arbiter was told of, with indexes for the most frequent queries.
 ///
-/// Files are not in the tree: claims and presenters state the place of a file themselves. A parent that was not placed yet
-/// counts as a root until it is placed.
+/// Files are not in the tree: each claim and each presenter states the directory of its file. A parent directory that
+/// the arbiter was not told of yet counts as a root.
 ///
 /// Invariants (I7):
 ///
 /// - Each directory is listed at its parent, and at no other directory. No directory is below itself.
-/// - `outermostPackage` of a directory is the last package on the way from it to its root; `packages` counts packages.
-/// - `presentersBelow` counts the presenters of items below a directory.
+/// - `outermostPackage` of a directory is the topmost package among the directory and those above it. `packages` is
+///   the number of packages.
+/// - `presentersBelow` is the number of presenters of items below a directory.
 struct DirectoryTree: Sendable {
     private struct DirectoryNode: Sendable {
         var parent: ItemID?
         var isPackage = false
-        /// The outermost package at or above it.
+        /// The topmost package among the directory and those above it; nil outside of packages.
         var outermostPackage: ItemID?
         var directories: Set<ItemID> = []
-        /// The number of presenters of items below it (I7).
+        /// I7: The number of presenters of items below the directory.
         var presentersBelow = 0
-        /// Whether it is removed once the tree knows nothing in it any more.
+        /// Whether the directory is gone. The node is removed as soon as the tree has no directory and no presenter
+        /// below it.
         var isForgotten = false
     }
 
@@ -34,19 +36,19 @@ struct DirectoryTree: Sendable {
 
     func isDirectory(_ item: ItemID) -> Bool { !nodes.isEmpty && nodes[item] != nil }
     func isPackage(_ item: ItemID) -> Bool { packages > 0 && nodes[item]?.isPackage ?? false }
-    /// Whether it is a directory outside all packages.
+    /// Whether an item is a directory outside all packages.
     func isPlainDirectory(_ item: ItemID) -> Bool { nodes[item].map { $0.outermostPackage == nil } ?? false }
     func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
     func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
 
-    /// The directory of an item; for a directory, the tree takes precedence over the stated place.
+    /// The directory of an item. For a directory that is in the tree, the tree is used and not the given place.
     func parent(of item: ItemID, at place: Place) -> ItemID? {
         if nodes.isEmpty { return place.directory }
         guard let node = nodes[item] else { return place.directory }
         return node.parent
     }
 
-    /// The outermost package at or above an item (S2).
+    /// S2: The topmost package among an item and the directories above it; nil outside of packages.
     func outermostPackage(of item: ItemID, at place: Place) -> ItemID? {
         if packages == 0 { return nil }
         if let node = nodes[item] { return node.outermostPackage }
@@ -72,7 +74,7 @@ struct DirectoryTree: Sendable {
         ancestors(of: item, at: place).contains(directory)
     }
 
-    /// Membership below one directory, for very many queries: each directory on a path is visited once.
+    /// Decides for very many items whether they are below one directory; each directory on a path is visited once.
     struct Subtree {
         let top: ItemID
         private var known: [ItemID: Bool] = [:]
@@ -100,13 +102,13 @@ struct DirectoryTree: Sendable {
 }
 
 extension DirectoryTree {
-    /// Adds a directory or updates it, while its own presenters are not counted.
+    /// Adds a directory or updates it. The directory's own presenters must not be counted meanwhile.
     ///
     /// Returns whether the outermost package of any directory has changed.
     @discardableResult
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) -> Bool {
         var parent = directory.parent
-        // An impossible parent is ignored: no directory is below itself.
+        // A parent below the directory itself is ignored.
         if let above = parent,
             above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
         {
@@ -129,7 +131,7 @@ extension DirectoryTree {
         return updateUnits(from: item)
     }
 
-    /// Adds an empty node for a directory that will be placed.
+    /// Adds an empty node for a directory that the arbiter will be told of.
     mutating func ensureNode(_ item: ItemID) {
         if nodes[item] == nil { nodes[item] = DirectoryNode() }
     }
@@ -147,13 +149,14 @@ extension DirectoryTree {
         count(-presenters, from: parent)
     }
 
-    /// Forgets a directory once the tree knows nothing in it.
+    /// Removes a directory that is gone, as soon as the tree has no directory and no presenter below it.
     mutating func forget(_ item: ItemID) {
         nodes[item]?.isForgotten = true
         drop(item)
     }
 
-    /// Removes a forgotten directory, and then those above it that waited only for this.
+    /// Removes a directory that is gone if nothing is below it, and then each directory above it for which the same is
+    /// true.
     private mutating func drop(_ item: ItemID) {
         var next: ItemID? = item
         while let item = next, let node = nodes[item], node.isForgotten, node.directories.isEmpty,
@@ -166,7 +169,7 @@ extension DirectoryTree {
         }
     }
 
-    /// Counts presenters of items in a directory.
+    /// Adds to the numbers of presenters below a directory and below all directories above it.
     mutating func count(_ presenters: Int, from directory: ItemID?) {
         guard presenters != 0 else { return }
         var next = directory
@@ -194,7 +197,7 @@ extension DirectoryTree {
 }
 
 extension DirectoryTree {
-    /// I7.
+    /// I7: The tree is consistent, and its counts match the given presenters.
     func checkInvariants(presenters: [(item: ItemID, directory: ItemID?)]) {
         for (item, node) in nodes {
             if let parent = node.parent {

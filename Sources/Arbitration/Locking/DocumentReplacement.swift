@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How claims follow the document and not the inode.
+/// How claims stay with a document when a save gives its name to another file.
 extension Arbiter {
-    /// R1.
+    /// R1: Held handle claims of a document move to the orphan, the file that the handles have open.
     mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
         moveHandles(from: document, to: orphan)
     }
 
-    /// R2.
+    /// R2: Claims on the incoming file become claims on the document, and held handle claims of the replaced file move
+    /// to the orphan.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
@@ -16,14 +17,14 @@ extension Arbiter {
         for id in allClaims(on: incoming) {
             move(id, from: incoming, to: document) { place ?? $0 }
         }
-        // P11.
+        // P11: The presenters of the incoming file become presenters of the document.
         for presenter in registry.presented[incoming] ?? [] {
             registry.leave(presenter)
             registry.enter(presenter, at: document)
         }
     }
 
-    /// R2: the place of an item according to its oldest claim.
+    /// R2: The place of an item, as its oldest claim states it.
     private func place(of item: ItemID) -> Place? {
         for id in allClaims(on: item) {
             let place = claims[id]?.firstOfParts {
@@ -37,7 +38,7 @@ extension Arbiter {
     private mutating func moveHandles(from document: ItemID, to orphan: ItemID) {
         guard let held = locks[.item(document)]?.held, document != orphan else { return }
         for id in Array(held.readers) + Array(held.writers) where claims[id]?.nature == .handle {
-            // The orphan is in no directory any more.
+            // The orphan has no name any more, so it is in no directory.
             move(id, from: document, to: orphan) { _ in Place() }
         }
     }
@@ -51,7 +52,7 @@ extension Arbiter {
         }
     }
 
-    /// All claims with a part on an item or a lock on it, in the order of their numbers.
+    /// All claims with a part on an item, or with a lock on the item, in the order of their numbers.
     func allClaims(on item: ItemID) -> [ClaimID] {
         let batches = claims.batches.filter {
             claims[$0]?.firstOfParts { $0.item == item ? true : nil } ?? false
@@ -65,13 +66,14 @@ extension Arbiter {
         return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
-    /// R3: Reviews all claims on the changed resources, whichever claims they watch.
+    /// R3: Reviews all claims on the resources of the agenda, no matter which claims they watch.
     mutating func reviewResources() {
         let resources = agenda.takeResources()
-        // D2, Q3: which claims are held up through others may have changed anywhere.
+        // D2, Q3: Claims anywhere may wait for another claim than before.
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
-        // A waiter for two resources carries the change over to waiters for the other resource (Q3).
+        // Q3: A claim that waits for two resources may make claims at the other resource wait for another program than
+        // before.
         if resources.contains(where: isWaitedForWithOthers) { agenda.addGrantCandidates(waits.ids) }
     }
 
@@ -86,7 +88,7 @@ extension Arbiter {
         addHoldersToReview(at: resource, lockQueue.held)
     }
 
-    /// Whether a waiter for a resource waits for another resource, too.
+    /// Whether a claim that waits for the resource also waits for another resource.
     private func isWaitedForWithOthers(_ resource: Resource) -> Bool {
         guard let waiting = locks[resource]?.waiting else { return false }
         return waiting.readers.contains(where: hasSeveralLocks)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The fast path (G2).
+/// G2: The fast path for a claim on an item without other claims.
 extension Arbiter {
-    /// Grants a claim on one item without other claims; returns false if it is not such a claim.
+    /// Grants a claim if it needs one item only, and no other claim has that item. Returns false without a change if
+    /// not.
     mutating func grantUncontended(_ request: ClaimRequest, _ effects: inout [Effect]) -> Bool {
         guard request.isSimple, request.nature != .batch, needsOneLock(request.first),
             !mayConcernPresenters(request)
@@ -19,15 +20,14 @@ extension Arbiter {
         return true
     }
 
-    /// Whether the item is the only required lock (S1 to S3), as in nearly all cases.
+    /// S1 to S3: Whether the claim needs only the lock on its item, as nearly all claims do.
     private func needsOneLock(_ part: ClaimRequest.Part) -> Bool {
         if tree.isEmpty { return true }
         return !locks.hasSubtreeLocks && tree.outermostPackage(of: part.item, at: part.place) == nil
             && !(part.access.isStructural && tree.isDirectory(part.item))
     }
 
-    /// Whether a presenter may have to be asked; only for a part outside packages that is no structural write of a
-    /// directory.
+    /// Whether a presenter may have to be asked. Valid only if ``needsOneLock(_:)`` is true for the claim.
     private func mayConcernPresenters(_ request: ClaimRequest) -> Bool {
         if registry.isEmpty { return false }
         let part = request.first
@@ -35,7 +35,8 @@ extension Arbiter {
             || (part.access.isDeletion && registry.agreeingToDeletions > 0)
     }
 
-    /// Ends a claim on one item without other claims; returns false if it is not such a claim.
+    /// Ends a claim if it needs one item only, and no other claim has that item. Returns false without a change if
+    /// not.
     mutating func endUncontended(_ id: ClaimID) -> Bool {
         guard let entry = claims.place(of: id) else { return true }
         guard let item = claims.uncontendedItem(at: entry), locks.releaseUncontended(.item(item)) else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of claims of each kind by which an identified program holds a resource and keeps others out.
+/// The number of claims of each kind by which an identified program holds a resource and makes other claims wait.
 ///
-/// The second claim of a kind holds up no claim that the first does not. So of ten thousand threads that are granted one
-/// after another, only for the first are relatives reviewed that may overtake others (Q3).
+/// A second claim of a kind makes only those claims wait that the first one makes wait. So when ten thousand threads
+/// of a program are granted, the arbiter reviews related claims only for the first of them (Q3).
 struct HoldCounts: Sendable {
     struct HoldKind: Hashable, Sendable {
         let resource: Resource
@@ -20,14 +20,14 @@ struct HoldCounts: Sendable {
 
     func contains(_ kind: HoldKind) -> Bool { counts[kind] != nil }
 
-    /// Adds a claim; returns whether it is the first of its kind.
+    /// Adds a claim. Returns whether it is the first claim of its kind.
     mutating func enter(_ kind: HoldKind) -> Bool {
         let present = counts[kind] ?? 0
         counts[kind] = present + 1
         return present == 0
     }
 
-    /// Removes a claim; returns whether it was the last of its kind.
+    /// Removes a claim. Returns whether it was the last claim of its kind.
     mutating func leave(_ kind: HoldKind) -> Bool {
         guard let present = counts[kind] else { return false }
         counts[kind] = present > 1 ? present - 1 : nil
@@ -36,6 +36,6 @@ struct HoldCounts: Sendable {
 }
 
 extension Claim {
-    /// Whether it keeps others out on account of its program.
+    /// Whether ``HoldCounts`` counts the claim: it is held, identified and not suspended.
     var isCountedHold: Bool { isHeld && partyNumber != 0 && suspension == nil }
 }

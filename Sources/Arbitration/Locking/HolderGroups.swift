@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The holders of a resource with very many of them, in groups of equal kind; one claim stands for its group (Y11).
+/// Y11: The holders of a resource with very many of them, in groups of equal kind; one claim represents its group.
 ///
 /// A program may hold its own file a hundred thousand times. The work of an event must not grow with that number.
 struct HolderGroups: Sendable {
-    /// Which claims a suspended holder lets pass.
+    /// The claims that do not wait for a suspended holder: none of them, readers, or all.
     enum SuspensionScope: Hashable, Sendable { case none, readers, all }
 
-    /// The claims of one party, or those without a process but with one purpose (X1, X5).
+    /// X1, X5: The key of all claims of one party, or of all claims with one purpose and an unknown process.
     struct PartyKey: Hashable, Sendable {
         let partyNumber: PartyNumber
         let purpose: Purpose?
     }
 
-    /// All properties that determine which claims a holder keeps out.
+    /// All properties of a holder that decide which claims wait for the holder.
     struct HolderKind: Hashable, Sendable {
         let partyKey: PartyKey
         let isIdentified: Bool
@@ -22,39 +22,40 @@ struct HolderGroups: Sendable {
         let isWritingPart: Bool
         let nature: ClaimRequest.Nature
         let accessPattern: UInt8
-        /// The item of a handle that may be compatible with another handle of it (X6).
+        /// X6: The item of a handle that may be held together with another handle of the item; nil for other holders.
         let item: ItemID?
         let suspensionScope: SuspensionScope
 
-        /// Y1, Y7.
+        /// Y1, Y7: Whether a holder of this kind is suspended after a time; name changes and pending saves are not.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-        /// D1: Whether its program may wait for another claim, so that this holder depends on that claim.
+        /// D1: Whether the program of such a holder may wait for another claim, so that the holder depends on that
+        /// claim.
         var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
-        /// Whether it can have a contention.
+        /// Whether a holder of this kind can have a contention.
         fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
     }
 
     struct HolderGroup: Sendable {
         let kind: HolderKind
-        /// Holders without a contention, and holders with one.
+        /// The holders without a contention, followed by the holders with a contention.
         fileprivate(set) var uncontended = ClaimQueue()
         fileprivate(set) var contended = ClaimQueue()
-        /// Holders that may depend on waiting claims, by thread.
+        /// The holders that may depend on waiting claims, by their threads.
         fileprivate(set) var threads: [Int32: ClaimQueue] = [:]
-        /// Whether they keep out no waiting claim.
+        /// Whether the holders of the group block no waiting claim at present.
         fileprivate(set) var isNonblocking = false
-        /// The holder of the group that may become contended next.
+        /// The holder of the group that is the next to begin a contention.
         fileprivate var head: ClaimID?
 
         fileprivate init(_ kind: HolderKind) { self.kind = kind }
 
         var count: Int { uncontended.count + contended.count }
         var all: [ClaimID] { Array(uncontended) + Array(contended) }
-        /// The `most` lowest claims.
+        /// The claims of the group with the lowest numbers, at most `most` of them.
         func firstOnes(_ most: Int) -> [ClaimID] {
             Array((Array(uncontended.prefix(most)) + Array(contended.prefix(most))).sorted().prefix(most))
         }
-        /// The claim with the lowest number.
+        /// The claim of the group with the lowest number.
         var first: ClaimID {
             switch (uncontended.first, contended.first) {
             case (let one?, let other?): min(one, other)
@@ -62,7 +63,7 @@ struct HolderGroups: Sendable {
             }
         }
 
-        /// A claim chosen by the seed.
+        /// Some claim of the group; the seed decides which one.
         func some(_ seed: ClaimID) -> ClaimID {
             uncontended.someStranger(of: 0, seed: seed) { _ in true }
                 ?? contended
@@ -70,7 +71,7 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// Groups in an order that depends only on the events.
+    /// A list of groups in an order that depends only on the events.
     struct HolderGroupList: Sendable {
         fileprivate(set) var all: [HolderGroup] = []
         private var places: [HolderKind: Int] = [:]
@@ -95,7 +96,7 @@ struct HolderGroups: Sendable {
 
         fileprivate subscript(kind: HolderKind) -> HolderGroup? { places[kind].map { all[$0] } }
 
-        /// The first matching group; the seed determines where the search begins.
+        /// The first matching group of the list; the seed decides where the search begins.
         func first(seed: ClaimID, where matches: (HolderGroup) -> Bool) -> HolderGroup? {
             if all.isEmpty { return nil }
             let start = Int((seed.rawValue &* 0x9E37_79B9_7F4A_7C15) >> 33) % all.count
@@ -113,21 +114,22 @@ struct HolderGroups: Sendable {
         let isContended: Bool
     }
 
-    /// Holders that keep out other claims, or hold them back by X4.
+    /// Holders that other claims wait for; some of them only until both are identified (X4).
     private(set) var writers = HolderGroupList()
     private(set) var readers = HolderGroupList()
-    /// Identified holders that let all claims pass; few functions visit them again.
+    /// Identified writers that are suspended for all claims. Few functions have to visit them.
     private(set) var suspendedWriters = HolderGroupList()
     private var pastReaders = HolderGroupList()
     private var members: [ClaimID: Member] = [:]
-    /// The lowest holder without a contention of each group that may keep out a waiting claim.
+    /// For each group that may block a waiting claim: its lowest holder without a contention.
     private var firstUncontended = ClaimQueue()
     private var nonblocking: Set<HolderKind> = []
-    /// Holders that never have a contention. They are few, because the kernel serialises changes of names.
+    /// Holders that never have a contention: name changes and pending saves. They are few, because the kernel
+    /// serializes changes of names.
     private(set) var unbounded: Set<ClaimID> = []
 
     var count: Int { members.count }
-    /// Whether the number of writer groups is small enough to visit one claim of each.
+    /// Whether there are so few groups of writers that one claim of each can be visited.
     var hasFewKindsOfWriters: Bool { writers.all.count + suspendedWriters.all.count <= 256 }
     var active: [HolderGroup] { writers.all + readers.all }
     var countOfActive: Int { writers.all.count + readers.all.count }
@@ -159,24 +161,24 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// The lowest holder that may become contended.
+    /// The lowest holder that may begin a contention.
     var next: ClaimID? { firstUncontended.first }
 
-    /// Whether a holder is known to keep out no waiting claim.
+    /// Whether it is known that a holder blocks no waiting claim at present.
     func isNonblocking(_ claim: ClaimID) -> Bool {
         if nonblocking.isEmpty { return false }
         return members[claim].map { nonblocking.contains($0.kind) && self[$0.kind]?.isNonblocking == true }
             ?? false
     }
 
-    /// Notes that holders of the same kind as this one keep out no waiting claim.
+    /// Notes that all holders of the kind of this holder block no waiting claim at present.
     mutating func markNonblocking(_ claim: ClaimID) {
         guard let kind = members[claim]?.kind else { return }
         nonblocking.insert(kind)
         change(kind) { $0.isNonblocking = true }
     }
 
-    /// Clears this mark of the groups that keep out a waiting claim.
+    /// Removes this note from the groups that block a waiting claim, as the closure decides.
     mutating func clearNonblocking(where keepsOut: (HolderGroup) -> Bool) {
         let former = nonblocking
         nonblocking = []
@@ -186,7 +188,8 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// A blocker of a claim out of groups of other parties; the body checks one claim of each group.
+    /// Some claim that blocks this claim, out of the groups of other parties. The closure checks one claim of each
+    /// group.
     func blocker(of claim: Claim, asWriter isWrite: Bool, _ isBlocker: (HolderGroup, ClaimID) -> Bool)
         -> ClaimID?
     {
@@ -197,7 +200,7 @@ struct HolderGroups: Sendable {
         var found = writers.first(seed: claim.id, where: look)
         if found == nil, isWrite {
             found = readers.first(seed: claim.id, where: look)
-            // X4.
+            // X4: A writer that is not identified waits for suspended writers, too.
             if found == nil, !claim.isIdentified {
                 found = suspendedWriters.first(seed: claim.id, where: look)
             }
@@ -244,10 +247,10 @@ extension Arbiter {
             suspensionScope: holder.suspension.map { $0.isForReaders ? .readers : .all } ?? .none)
     }
 
-    /// Adds a holder to the groups, or creates them if there are very many holders.
+    /// Adds a holder to the groups of a resource. Creates the groups if there are very many holders.
     ///
-    /// Without a waiting claim groups are created only for far more holders. Otherwise each open of a file with many handles
-    /// would pay for them.
+    /// While no claim waits, groups are created only for far more holders. So the open of a file with many handles
+    /// does not pay for groups.
     mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
         if locks.isGrouped(lock.resource) {
             insert(holder, at: lock)
@@ -272,7 +275,7 @@ extension Arbiter {
         if !waits.isEmpty || !contentions.isEmpty { agenda.addContentionSlot(at: resource) }
     }
 
-    /// The holders of a resource in groups.
+    /// The holders of a resource in groups; the stored groups, or new ones.
     func grouping(at resource: Resource) -> HolderGroups {
         if let grouping = locks.groups(at: resource) { return grouping }
         var grouping = HolderGroups()
@@ -296,7 +299,7 @@ extension Arbiter {
             holder.id, kind, at: lock.resource, thread: thread, isContended: isContended)
     }
 
-    /// Removes a holder, and the groups as well if far fewer holders are left.
+    /// Removes a holder from the groups of a resource. Removes all groups if far fewer holders are left.
     mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
         guard locks.isGrouped(resource) else { return }
         _ = locks.removeFromGroup(holder, at: resource)
@@ -308,7 +311,7 @@ extension Arbiter {
             held.readers.filter { contentions[$0] == nil } + held.writers.filter { contentions[$0] == nil })
     }
 
-    /// Moves a holder that has changed to its new group.
+    /// Moves a holder to another group, because its properties have changed.
     mutating func regroup(_ holder: ClaimID) {
         if !locks.hasGroups { return }
         guard let claim = claims[holder], claim.isHeld else { return }

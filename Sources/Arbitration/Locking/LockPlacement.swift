@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The required locks of claims, given the places of their items.
+/// Determines the required locks of claims from the places of their items.
 extension Arbiter {
-    /// S1 to S4.
+    /// S1 to S4: The locks that a claim needs, on its items, their packages and directories above.
     func requiredLocks(of claim: Claim) -> [RequiredLock] {
-        // B1.
+        // B1: A batch requires no lock.
         if claim.nature == .batch { return [] }
         var requiredLocks: [RequiredLock] = []
         claim.forEachPart { part in
@@ -13,9 +13,9 @@ extension Arbiter {
             requiredLocks.add(.item(part.item), isWrite: isWrite)
             if tree.isEmpty { return }
             let outermostPackage = tree.outermostPackage(of: part.item, at: part.place)
-            // S2.
+            // S2: An access in a package needs a lock on the whole package.
             if let outermostPackage { requiredLocks.add(.item(outermostPackage), isWrite: isWrite) }
-            // S3.
+            // S3: A deletion, move or replacement of a directory locks the contents of the directory.
             if outermostPackage == nil, part.access.isStructural, tree.isDirectory(part.item) {
                 requiredLocks.add(.contents(of: part.item), isWrite: true)
             }
@@ -28,15 +28,16 @@ extension Arbiter {
         return requiredLocks
     }
 
-    /// S4: whether a claim below a directory requires its contents to read.
+    /// S4: Whether a claim below a directory requires the contents of the directory to read.
     private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
         guard let subtreeLock = locks.subtreeLock(of: directory) else { return false }
-        // Every claim made after a change of names gets the lock.
+        // A claim that is made later than the lock on the contents always gets a read lock.
         return subtreeLock.isComplete || claim.nature == .aware || claims[claim.id] == nil
             || claim.isWriting(.contents(of: directory)) != nil
     }
 
-    /// S4: Enters the claims that this claim will meet in contents, before its first check for blockers.
+    /// S4: A claim is about to lock the contents of directories. Gives the claims below a read lock on the contents,
+    /// before the first search for a blocker.
     mutating func lockSubtrees(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
             if lock.isWrite, lock.resource.isContents { lockSubtree(lock.resource.item, by: claim) }
@@ -47,11 +48,11 @@ extension Arbiter {
         let (isFirst, mustEnterAll) = locks.lockSubtree(
             directory, completely: claim.nature != .nameChange)
         guard mustEnterAll || isFirst else { return }
-        // In any order, because a lock queue sorts.
+        // The order does not matter, because a lock queue sorts its claims.
         let ids = mustEnterAll ? Array(claims.ids) : Array(claims.aware)
         var subtree = DirectoryTree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
-        // A holder that is entered there may keep out a claim that waits already.
+        // A holder that has just got a read lock on the contents may block claims that wait there already.
         guard let held = locks[.contents(of: directory)]?.held else { return }
         addHoldersToReview(at: .contents(of: directory), held)
     }
@@ -67,7 +68,7 @@ extension Arbiter {
         enter(claim, lock)
     }
 
-    /// S4: Removes the read locks on contents once no claim requires them to write.
+    /// S4: Removes the read locks on the contents of directories that no claim requires to write any more.
     mutating func releaseSubtreeLocks(_ claim: Claim) {
         if !locks.hasSubtreeLocks { return }
         claim.forEachRequiredLock { lock in
@@ -96,11 +97,11 @@ extension Arbiter {
 
 /// How directories are placed.
 extension Arbiter {
-    /// S5.
+    /// S5: Adds or moves a directory, and computes the required locks of the claims below anew.
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) {
         let own = registry.presented[item] ?? []
         for presenter in own { leavePlace(presenter) }
-        // Nothing refers to a directory that was not known before.
+        // For a directory that is new to the arbiter, no claim can need other locks.
         let isNew = !tree.isDirectory(item)
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
@@ -115,7 +116,7 @@ extension Arbiter {
         for id in ids.sorted() { relocate(id) { $0 } }
     }
 
-    /// Replaces the parts of a claim and its required locks, as one step (R3, S5, S6, S7).
+    /// R3, S5, S6, S7: Replaces the parts of a claim and its required locks, as one step.
     mutating func relocate(_ id: ClaimID, _ body: (ClaimRequest.Part) -> ClaimRequest.Part) {
         guard let former = claims[id] else { return }
         var claim = former
@@ -126,31 +127,31 @@ extension Arbiter {
             claims.replace(claim)
             return
         }
-        // The locks on contents that stay required must not be released meanwhile.
+        // Locks on contents that the claim still requires must not be released in between.
         claim.setRequiredLocks(wanted)
         lockSubtrees(claim)
         let overlongBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
         leave(former)
         releaseSubtreeLocks(former)
-        // Contents that no claim requires to write are not required to read.
+        // If no claim requires some contents to write, this claim does not require them to read.
         claim.setRequiredLocks(requiredLocks(of: claim))
-        // I1: claims that it meets there were not checked when it was granted.
+        // I1: The claim was not checked against the claims at its new resources when it was granted.
         if claim.isHeld { claim.mayOverlap = true }
         claims.replace(claim)
         enter(claim)
-        // Q5: the claim has not left the queue.
+        // Q5: A claim that was moved within an overlong queue has not made the queue shorter.
         for resource in overlongBefore { locks.restoreOverlong(resource, within: limits.queue) }
         addContendedToReview(by: former)
-        // D2: the program may hold up fewer claims than before.
+        // D2: The program of the claim may now make fewer claims wait.
         if former.isHeld, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
         agenda.addResources((former.requiredLocks + claim.requiredLocks).map(\.resource))
         releaseWatchers(of: id)
     }
 }
 
-/// How claims follow moves and links.
+/// How claims stay with items that are moved, and with the targets of symbolic links.
 extension Arbiter {
-    /// S5, S6.
+    /// S5, S6: Moves an item with its claims and presenters to another name.
     mutating func move(_ item: ItemID, _ move: Move, _ effects: inout [Effect]) {
         let isDirectory = tree.isDirectory(item)
         for id in allClaims(on: item) {
@@ -161,7 +162,7 @@ extension Arbiter {
             var isRetargeted = false
             relocate(id) { part in
                 guard part.item == item, part.place.isSameName(as: move.from) else { return part }
-                // The creator of a file has it open, and its handle stays with the file.
+                // A held handle that replaces has created this very file, and stays with it.
                 let isMaker = claim.isHeld && claim.nature == .handle
                 if part.access == .write(.forReplacing), !isMaker, let name = move.placeholder {
                     isRetargeted = true
@@ -192,7 +193,7 @@ extension Arbiter {
         }
     }
 
-    /// S7.
+    /// S7: Reads that wait for the target of a symbolic link move to the new target.
     mutating func follow(_ link: ItemID, to target: ItemID, _ place: Place, _ effects: inout [Effect]) {
         for id in waits.claims(resolving: link) {
             guard let claim = claims[id],
@@ -205,7 +206,8 @@ extension Arbiter {
         }
     }
 
-    /// S6, S7; P1: Moves a waiting claim to another item; presenters of that item were not asked.
+    /// S6, S7: Moves a waiting claim to another item. Its presenters are chosen anew (P1), because those of the new
+    /// item were not asked.
     private mutating func retarget(
         _ id: ClaimID, from former: ItemID, to item: ItemID, _ effects: inout [Effect]
     ) {
@@ -216,14 +218,14 @@ extension Arbiter {
     }
 }
 
-/// How presenters are placed.
+/// How presenters are entered at their items and directories.
 extension Arbiter {
     mutating func present(_ presenter: Presenter) {
         registry.insert(presenter)
         if let item = presenter.item { show(presenter.id, item, presenter.place) }
     }
 
-    /// P21.
+    /// P21: The item of a presenter exists from now on, or the presenter shows another item.
     mutating func show(_ id: PresenterID, _ item: ItemID, _ place: Place) {
         guard registry.records[id] != nil else { return }
         leavePlace(id)
@@ -233,7 +235,7 @@ extension Arbiter {
         enterPlace(id, in: tree.parent(of: item, at: place))
     }
 
-    /// Counts a presenter at the directory of its item.
+    /// Enters a presenter at the directory of its item.
     mutating func enterPlace(_ id: PresenterID, in directory: ItemID?) {
         registry.enterDirectory(directory, id)
         guard let directory else { return }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every live claim that requires one resource.
+/// All claims that require one resource, held and waiting.
 struct LockQueue: Sendable {
-    /// Held claims or waiting claims.
+    /// The held claims, or the waiting claims.
     ///
-    /// A reader meets only writers, a writer both.
+    /// A reader is incompatible only with writers; a writer is incompatible with both.
     struct ModeQueues: Sendable {
         var readers = ClaimQueue()
         var writers = ClaimQueue()
@@ -31,24 +31,25 @@ struct LockQueue: Sendable {
 
     var isEmpty: Bool { held.isEmpty && waiting.isEmpty }
 
-    /// Returns whether the only claim here is a holder.
+    /// Returns whether the queue has only one claim, and that claim is held.
     mutating func hasSingleHolder() -> Bool {
         held.readers.count + held.writers.count == 1 && waiting.isEmpty
     }
 
-    /// Adds a waiting claim, and returns the number of waiting claims.
+    /// Adds a waiting claim. Returns the number of waiting claims.
     mutating func wait(_ claim: ClaimID, _ partyNumber: PartyNumber, _ isWrite: Bool) -> Int {
         waiting.insert(claim, partyNumber, isWrite)
         return waiting.count
     }
 
-    /// Adds a holder, and returns the number of holders.
+    /// Adds a holder. Returns the number of holders.
     mutating func hold(_ claim: ClaimID, _ partyNumber: PartyNumber, _ isWrite: Bool) -> Int {
         held.insert(claim, partyNumber, isWrite)
         return held.count
     }
 
-    /// Removes a claim; returns how many others hold or wait as it did, and whether no claim is here now.
+    /// Removes a claim. Returns how many claims are left of the same state, held or waiting, and whether the queue is
+    /// empty now.
     mutating func leave(_ claim: ClaimID, _ isWrite: Bool, isHeld: Bool) -> (left: Int, isEmpty: Bool) {
         if isHeld {
             held.remove(claim, isWrite)
@@ -58,7 +59,7 @@ struct LockQueue: Sendable {
         return (waiting.count, isEmpty)
     }
 
-    /// Adds a holder if no other claim is here; returns false if there is one.
+    /// Adds a holder if the queue is empty. Returns false without a change if it is not.
     mutating func enterUncontended(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }
         held.insert(claim, 0, isWrite)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The lock queues of all resources, with what is known of long ones and of subtrees.
+/// The lock queues of all resources, with records of long queues, locked subtrees and groups of holders.
 ///
 /// Invariants (I4):
 ///
-/// - Each claim is in the queue of every lock that it requires, and in no other queue. It is among the held or the waiting
-///   claims, and among the readers or the writers, as its state and its lock say.
+/// - Each claim is in the queue of every lock that it requires, and in no other queue. In a queue it is in the list
+///   that matches its state, held or waiting, and its mode, read or write.
 /// - No queue is empty.
-/// - `subtrees` counts the claims that require the contents of a directory to write. Only while it does, claims below
-///   require these contents to read (S4).
-/// - `holdCounts` counts the holders that keep others out on account of their program.
-/// - `groups` has all holders of a resource with very many of them, or none (Y11).
-/// - `overlong` has the resources for which more than the limit wait; a queue leaves it at half the limit (Q5).
+/// - `subtrees` counts the claims that require the contents of a directory to write. Only while there is one, claims
+///   below the directory require the contents to read (S4).
+/// - `holdCounts` counts the holders that are identified and not suspended.
+/// - `groups` has either all holders of a resource or none. It has them if they are very many (Y11).
+/// - `overlong` has a resource from the time when more than the limit wait, until half the limit wait (Q5).
 struct LockTable: Sendable {
     private var queues: [Resource: LockQueue] = [:]
     private var subtrees: [ItemID: SubtreeLock] = [:]
@@ -21,10 +21,10 @@ struct LockTable: Sendable {
     private var overlong: Set<Resource> = []
 
     var isEmpty: Bool { queues.isEmpty && subtrees.isEmpty }
-    /// The number of locked resources and subtrees.
+    /// The number of lock queues and locked subtrees.
     var count: Int { queues.count + subtrees.count }
 
-    /// The claims that require a resource; nil if there are none.
+    /// The claims that require a resource; nil if no claim requires it.
     subscript(resource: Resource) -> LockQueue? {
         @inline(__always) get { queues[resource] }
     }
@@ -32,17 +32,18 @@ struct LockTable: Sendable {
 
 /// How claims enter and leave lock queues.
 extension LockTable {
-    /// Adds a waiting claim, and returns the number of waiting claims.
+    /// Adds a waiting claim. Returns the number of claims that wait for the resource.
     mutating func wait(_ claim: Claim, for lock: RequiredLock) -> Int {
         queues[lock.resource, default: LockQueue()].wait(claim.id, claim.partyNumber, lock.isWrite)
     }
 
-    /// Adds a holder, and returns the number of holders.
+    /// Adds a holder. Returns the number of holders of the resource.
     mutating func hold(_ claim: Claim, _ lock: RequiredLock) -> Int {
         queues[lock.resource, default: LockQueue()].hold(claim.id, claim.partyNumber, lock.isWrite)
     }
 
-    /// Removes a claim; returns how many others hold the resource, or wait for it, as this claim did.
+    /// Removes a claim. Returns how many other claims hold the resource, if the claim held it, or wait for it, if the
+    /// claim waited.
     ///
     /// Nil if no claim requires the resource.
     mutating func leave(_ claim: Claim, _ lock: RequiredLock) -> Int? {
@@ -52,7 +53,7 @@ extension LockTable {
         return left
     }
 
-    /// Enters the party number of a claim in its queues.
+    /// Sets the party number of a claim in all its queues.
     mutating func name(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
             guard let place = queues.index(forKey: lock.resource) else { return }
@@ -64,16 +65,17 @@ extension LockTable {
         }
     }
 
-    /// Adds a holder if no other claim requires the resource; returns false if one does.
+    /// Adds a holder if no other claim requires the resource. Returns false without a change if one does.
     @inline(__always)
     mutating func holdUncontended(_ claim: ClaimID, _ resource: Resource, isWrite: Bool) -> Bool {
         queues[resource, default: LockQueue()].enterUncontended(claim, isWrite)
     }
 
-    /// Removes the only claim that requires a resource; returns false if there is another, or it waits.
+    /// Removes the holder of a resource if no other claim requires the resource. Returns false without a change if one
+    /// does.
     @inline(__always)
     mutating func releaseUncontended(_ resource: Resource) -> Bool {
-        // In place, because a copy of a lock queue costs more than all the rest.
+        // The lock queue is read in place, because a copy of it would cost more than all other work here.
         guard let place = queues.index(forKey: resource), queues.values[place].hasSingleHolder() else {
             return false
         }
@@ -82,28 +84,28 @@ extension LockTable {
     }
 }
 
-/// Overlong queues (Q5).
+/// Q5: Queues with very many waiting claims.
 extension LockTable {
     enum LengthChange { case becameOverlong, becameShort }
 
     func isOverlong(_ resource: Resource) -> Bool { !overlong.isEmpty && overlong.contains(resource) }
 
-    /// Notes how many claims wait for a resource now.
+    /// Stores how many claims wait for a resource now. Returns whether the queue has become overlong or short.
     ///
-    /// A queue becomes overlong, and ceases to be so, at different lengths, because each change reviews all waiters.
+    /// Each such change reviews all waiting claims. So the two changes happen at different lengths.
     mutating func noteLength(of resource: Resource, _ count: Int, within limit: Int) -> LengthChange? {
         if count > limit { return overlong.insert(resource).inserted ? .becameOverlong : nil }
         if overlong.isEmpty || count > limit / 2 { return nil }
         return overlong.remove(resource) != nil ? .becameShort : nil
     }
 
-    /// Notes again that a queue is overlong, from which a claim was away for a moment.
+    /// Marks a queue as overlong again: a claim had left the queue, but only in order to be entered again.
     mutating func restoreOverlong(_ resource: Resource, within limit: Int) {
         if queues[resource]?.waiting.count ?? 0 > limit / 2 { overlong.insert(resource) }
     }
 }
 
-/// Holders, counted by their program and kind.
+/// The numbers of holders of each program and kind.
 extension LockTable {
     private func kind(of claim: Claim, _ lock: RequiredLock) -> HoldCounts.HoldKind {
         HoldCounts.HoldKind(
@@ -111,7 +113,7 @@ extension LockTable {
             accessPattern: claim.accessPattern.rawValue, isAware: claim.nature == .aware)
     }
 
-    /// Counts a holder; returns whether it is the first of its kind on any resource.
+    /// Counts a holder. Returns whether it is the first of its kind at any of its resources.
     mutating func countHold(_ claim: Claim) -> Bool {
         var isFirst = false
         claim.forEachRequiredLock { if countHold(claim, at: $0) { isFirst = true } }
@@ -122,7 +124,7 @@ extension LockTable {
         claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
     }
 
-    /// Uncounts a holder; returns whether it was the last of its kind on any resource.
+    /// Uncounts a holder. Returns whether it was the last of its kind at any of its resources.
     mutating func uncountHold(_ claim: Claim) -> Bool {
         var isLast = false
         claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }
@@ -133,9 +135,9 @@ extension LockTable {
         claim.isCountedHold && holdCounts.leave(kind(of: claim, lock))
     }
 
-    /// Whether a claim of its own program keeps out all waiters that are not exempt, except changes of names.
+    /// Whether a holder of the claim's own program makes all other claims wait, except name changes and exempt claims.
     ///
-    /// That claim writes, and its handle neither appends nor locks (X6).
+    /// Such a holder writes, and its handle neither appends nor locks (X6).
     func programHoldsExclusively(_ claim: Claim, of resource: Resource) -> Bool {
         guard claim.partyNumber != 0 else { return false }
         return [false, true].contains { isAware in
@@ -147,16 +149,16 @@ extension LockTable {
     }
 }
 
-/// The holders of resources with very many of them, in groups (Y11).
+/// Y11: The holders of resources with very many of them, in groups.
 extension LockTable {
-    /// Whether any resource has its holders in groups.
+    /// Whether the holders of any resource are in groups.
     var hasGroups: Bool { !groups.isEmpty }
 
     func isGrouped(_ resource: Resource) -> Bool { groups.index(forKey: resource) != nil }
 
     func groups(at resource: Resource) -> HolderGroups? { groups[resource] }
 
-    /// The lowest holder of a resource that may become contended next.
+    /// The lowest holder of a resource that may begin a contention.
     func nextUncontended(at resource: Resource) -> ClaimID? {
         groups.index(forKey: resource).flatMap { groups.values[$0].next }
     }
@@ -167,7 +169,7 @@ extension LockTable {
 
     mutating func setGroups(_ grouping: HolderGroups, at resource: Resource) { groups[resource] = grouping }
 
-    /// Takes the groups out, to change them in place; ``setGroups(_:at:)`` brings them back.
+    /// Removes and returns the groups of a resource, to change them in place. ``setGroups(_:at:)`` stores them again.
     mutating func takeGroups(at resource: Resource) -> HolderGroups? { groups.removeValue(forKey: resource) }
 
     mutating func insertInGroup(
@@ -177,7 +179,7 @@ extension LockTable {
         groups[resource]?.insert(holder, kind, thread: thread, isContended: isContended)
     }
 
-    /// Removes a holder from its group; returns whether it was in one.
+    /// Removes a holder from its group. Returns false if the holder was in no group.
     mutating func removeFromGroup(_ holder: ClaimID, at resource: Resource) -> Bool {
         guard let entry = groups.index(forKey: resource), groups.values[entry].contains(holder) else {
             return false
@@ -186,26 +188,27 @@ extension LockTable {
         return true
     }
 
-    /// Removes the groups of a resource; its holders are few.
+    /// Removes the groups of a resource, because it has only few holders now.
     mutating func dissolveGroups(at resource: Resource) { groups[resource] = nil }
 
-    /// Notes that the holders of the same kind as this one keep out no waiting claim.
+    /// Notes that all holders of the kind of this holder block no waiting claim at present.
     mutating func markNonblocking(_ holder: ClaimID, at resource: Resource) {
         groups[resource]?.markNonblocking(holder)
     }
 
-    /// Forgets which holders keep out no waiting claim.
+    /// Forgets which holders block no waiting claim.
     mutating func clearNonblocking(at resource: Resource) { groups[resource]?.clearNonblocking { _ in true } }
 }
 
-/// The number of claims that require the contents of a directory to write.
+/// The claims that require the contents of a directory to write.
 struct SubtreeLock: Sendable {
     var claims = 0
-    /// Whether all claims below have their required lock; otherwise only aware claims have it.
+    /// Whether all claims below the directory have a read lock on the contents. If not, only the aware claims below
+    /// have one.
     var isComplete = false
 }
 
-/// Locked subtrees (S4).
+/// S4: Directories with claims that require the contents to write.
 extension LockTable {
     var hasSubtreeLocks: Bool { !subtrees.isEmpty }
 
@@ -213,7 +216,7 @@ extension LockTable {
 
     /// Counts a claim that requires the contents of a directory to write.
     ///
-    /// Returns whether it is the first of these claims, and whether all claims below must meet it from now on.
+    /// Returns whether it is the first such claim, and whether all claims below must now get a read lock.
     mutating func lockSubtree(_ directory: ItemID, completely: Bool) -> (isFirst: Bool, mustEnterAll: Bool) {
         var lock = subtrees[directory] ?? SubtreeLock()
         let result = (isFirst: lock.claims == 0, mustEnterAll: completely && !lock.isComplete)
@@ -223,7 +226,8 @@ extension LockTable {
         return result
     }
 
-    /// Uncounts such a claim; removes the queue of the contents after the last one, and returns it.
+    /// Uncounts a claim that required the contents of a directory to write. After the last one, removes and returns
+    /// the queue of the contents.
     mutating func unlockSubtree(_ directory: ItemID) -> LockQueue? {
         guard var lock = subtrees[directory] else { return nil }
         lock.claims -= 1
@@ -236,11 +240,11 @@ extension LockTable {
     }
 }
 
-/// What the invariants are checked with.
+/// Numbers for the check of the invariants.
 extension LockTable {
-    /// The number of places in all queues.
+    /// The number of entries in all queues; a claim has one in each of its queues.
     var countOfPlaces: Int { queues.values.reduce(0) { $0 + $1.held.count + $1.waiting.count } }
     var hasEmptyQueue: Bool { queues.values.contains(where: \.isEmpty) }
-    /// The number of claims that lock each subtree.
+    /// For each directory, the number of claims that require its contents to write.
     var subtreeClaims: [ItemID: Int] { subtrees.mapValues(\.claims) }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A lockable resource: an item, or the contents of a directory, which are locked separately (S3).
+/// A resource that claims lock: an item, or the contents of a directory, which have a lock of their own (S3).
 struct Resource: Hashable, Comparable, Sendable {
     private let number: UInt64
 
@@ -15,7 +15,7 @@ struct Resource: Hashable, Comparable, Sendable {
     var isContents: Bool { number & 1 == 1 }
 }
 
-/// A lock that a claim needs before it is granted.
+/// A lock that a claim must have before the claim is granted.
 struct RequiredLock: Hashable, Sendable {
     let resource: Resource
     var isWrite: Bool
@@ -27,7 +27,7 @@ struct RequiredLock: Hashable, Sendable {
 }
 
 extension [RequiredLock] {
-    /// G1: Adds a lock; two locks on one resource are merged.
+    /// G1: Adds a lock to the list. Two locks on one resource become one, which writes if either does.
     mutating func add(_ resource: Resource, isWrite: Bool) {
         if let place = firstIndex(where: { $0.resource == resource }) {
             if isWrite { self[place].isWrite = true }
