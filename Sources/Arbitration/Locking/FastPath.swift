@@ -27,7 +27,7 @@ extension Arbiter {
             && !(part.access.isStructural && tree.isDirectory(part.item))
     }
 
-    /// Whether a presenter may have to be asked. Valid only if ``needsOneLock(_:)`` is true for the claim.
+    /// Whether a presenter may have to be asked. Valid only if `needsOneLock` is true for the part.
     private func mayConcernPresenters(_ request: ClaimRequest) -> Bool {
         if registry.isEmpty { return false }
         let part = request.first

@@ -13,83 +13,86 @@ struct AccessSession: Sendable {
     var party: Party
     let began: Instant
     var cause: Cause
-    /// Claims of the party that wait for answers, or are held and not suspended.
+    /// The claims of the session: they wait for answers of the presenter, or are held and not suspended.
     var members: [ClaimID] = []
-    /// Questions to be asked, in this order.
+    /// The questions that are still to be asked in this session, in their order.
     var pendingQuestions: [PendingQuestion] = []
-    /// The open question; another session may have asked it (P9).
+    /// P9: The open question for which the session waits; another session may have asked it.
     var question: QuestionID?
-    /// The questions that were asked, answered or not.
+    /// The questions that were asked in this session, answered or not.
     var asked: [QuestionKind] = []
-    /// Whether a question was answered with an error, or forfeited.
+    /// Whether any question of the session was answered with an error, or forfeited.
     var lacksConsent = false
-    /// Whether a write was granted in it, so that contents may differ from what the presenter was told (P23).
+    /// P23: Whether a write of the session was granted. Then the contents may differ from those that the presenter
+    /// knows.
     var isEntered = false
-    /// Whether nothing more is asked in it (P7).
+    /// P7: Whether a question of the session was forfeited, so that no more questions are asked in it.
     var hasForfeited = false
-    /// The question about a deletion that has happened already.
+    /// The number of the question about a deletion that has happened already.
     var lossQuestion: QuestionID?
-    /// The last change of the item, and its deletion (N9).
+    /// N9: The cause of the last change of the presented item, and that of its deletion.
     var changed: Cause?
     var deleted: Cause?
-    /// Moves of the item, and of directories above it, that were not taken back, in order (N11).
+    /// N11: Moves of the item and of directories above it that were not undone, in their order.
     var moves: [OwnMove] = []
-    /// The events at the names below the item (N8).
+    /// N8: The events of items below the presented item, by name.
     var nameEvents = NameEventLog()
-    /// The moment of its end; nil while it has members or an open question.
+    /// The moment at which the session will end; nil while it has members or an open question.
     var end: Instant?
 
-    /// Whether a reacquire is owed (N3).
+    /// N3: Whether the presenter relinquished the item in this session, so that it must receive a reacquire.
     var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     var moved: Cause? { moves.last?.cause }
     var hasItemEvents: Bool { changed != nil || moved != nil || deleted != nil }
     var hasUnreported: Bool { isRelinquished || hasItemEvents || nameEvents.hasUnreported }
-    /// N10: Whether names have changed, as they do in a save of several steps.
+    /// N10: Whether names have changed in the session, as in a save of several steps.
     var hasSteps: Bool { moved != nil || deleted != nil || nameEvents.hasSteps }
-    /// Whether it continues after a write was granted in it (P23).
+    /// P23: Whether a write was granted in the session, and the session has members.
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
     var isSettled: Bool { question == nil && pendingQuestions.isEmpty }
-    /// Whether it continues though no claim waits for an answer (P2).
+    /// P2: Whether the session asks about a deletion that has happened. Then it goes on although no claim waits for
+    /// the answer.
     var asksAboutLoss: Bool {
         pendingQuestions.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
 }
 
-/// A move that gave the presented item another name (N2).
+/// N2: A move by which the presented item got another name or path.
 struct OwnMove: Sendable {
-    /// The item itself, or a directory above it.
+    /// The item that was moved: the presented item, or a directory above it.
     let item: ItemID
-    /// The name before the session.
+    /// The name of the moved item before the session.
     let former: Place
     let cause: Cause
 }
 
-/// A question that a presenter may be asked in a session.
+/// The kind of a question, so that a session asks the same question only once.
 struct QuestionKind: Hashable, Sendable {
     let request: PresenterRequest
-    /// The item below it that is to be deleted.
+    /// For a question about an item below the presented item: the item that is to be deleted.
     var subitem: ItemID?
 }
 
-/// A question that is still to be asked in a session, with its cause.
+/// A question that is still to be asked in a session.
 struct PendingQuestion: Sendable {
     let questionKind: QuestionKind
     var cause: Cause
-    /// The claims that wait for the answer.
+    /// The claims that wait for the answer to the question.
     var claims: [ClaimID] = []
-    /// The deletion that has happened already, which is asked about even if no claim waits (P2).
+    /// P2: The cause of a deletion that has happened already. The presenter is asked about it even if no claim waits.
     var loss: Cause?
 }
 
 extension AccessSession {
-    /// Whether a question was asked or is about to be.
+    /// Whether a question was asked in the session, or is still to be asked.
     func includes(_ questionKind: QuestionKind) -> Bool {
         asked.contains(questionKind) || pendingQuestions.contains { $0.questionKind == questionKind }
     }
 
-    /// P3: Adds a question unless it was asked. P22: relinquishing to a writer includes readers.
+    /// P3: Adds a question, unless it was asked in the session. P22: A presenter that has relinquished to a writer is
+    /// not asked to relinquish to a reader.
     mutating func enqueue(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
-        // P7.
+        // P7: After a forfeit nothing more is asked in the session.
         if hasForfeited { return }
         let hasLetWritersIn = includes(QuestionKind(request: .relinquishToWriter))
         if asked.contains(questionKind) || (questionKind.request == .relinquishToReader && hasLetWritersIn) {
@@ -99,13 +102,14 @@ extension AccessSession {
             pendingQuestions[place].claims.append(claim)
         } else {
             let pendingQuestion = PendingQuestion(questionKind: questionKind, cause: cause, claims: [claim])
-            // Relinquishing comes first.
+            // A question to relinquish comes before all other questions.
             let place = questionKind.request.isRelinquishment ? 0 : pendingQuestions.count
             pendingQuestions.insert(pendingQuestion, at: place)
         }
     }
 
-    /// P2: Asks about a deletion that has happened, or waits for the open question about it; returns whether it does.
+    /// P2: Adds a question about a deletion that has happened. If this question is open already, the session waits for
+    /// its answer. Returns whether an answer is outstanding.
     mutating func enqueueAboutLoss(_ questionKind: QuestionKind, _ cause: Cause, isOpen: (QuestionID) -> Bool)
         -> Bool
     {
@@ -123,7 +127,8 @@ extension AccessSession {
         return true
     }
 
-    /// N11: Notes a move; a move back to the former name cancels one that was not told.
+    /// N11: Notes a move of an item. If the item is back at its former name, the move and the earlier one are
+    /// forgotten, unless the earlier one was told.
     mutating func noteMove(of item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves.removeAll { $0.item == item }
@@ -131,45 +136,46 @@ extension AccessSession {
         moves.append(OwnMove(item: item, former: former ?? move.from, cause: cause))
     }
 
-    /// N5: Discards the events that were told: all but held back deletions.
+    /// N5: Forgets the events that the presenter was told of: all but the deletions that are held back.
     mutating func discardReportedEvents(but heldBack: Set<NameKey>) {
         discardItemEvents()
         nameEvents.discardReported(heldBack: heldBack)
     }
 
-    /// N3: Discards the events of the item that were told: all but its deletion.
+    /// N3: Forgets the events of the presented item that the presenter was told of: all but its deletion.
     mutating func discardItemEvents() { (moves, changed) = ([], nil) }
 
-    /// N8: Discards all events, which were told.
+    /// N8: Forgets all events, because the presenter was told of all of them.
     mutating func discardAllEvents() {
         discardReportedEvents(but: [])
         deleted = nil
     }
 
-    /// Notes an access that belongs to the session.
+    /// Notes an access that is a part of the session.
     mutating func noteAccess(_ cause: Cause) {
-        // The first purpose makes the session its own: it shares no relinquishment with others.
+        // The first access with a purpose gives its purpose to the session. Accesses with other purposes then get
+        // sessions of their own.
         if party.purpose == nil, cause.party.purpose != nil { party = cause.party }
         self.cause = cause
     }
 
-    /// Continues the session after its question was answered or forfeited.
+    /// Notes that the open question of the session was answered or forfeited.
     mutating func closeQuestion(lacksConsent isRefused: Bool) {
         question = nil
         if isRefused { lacksConsent = true }
     }
 
-    /// P7: Gives up all questions that were not asked yet.
+    /// P7: Forgets all questions that were not asked yet, because the presenter forfeited one.
     mutating func forfeitPendingQuestions() { (pendingQuestions, hasForfeited) = ([], true) }
 
-    /// Notes that a question was asked.
+    /// Notes that a question was asked in the session.
     mutating func take(_ question: QuestionID, _ questionKind: QuestionKind, asksAboutLoss: Bool) {
         asked.append(questionKind)
         self.question = question
         if asksAboutLoss { lossQuestion = question }
     }
 
-    /// P3: Removes the questions that only one claim wanted.
+    /// P3: Removes the questions that no other claim than this one waits for.
     mutating func stopAsking(for claim: ClaimID) {
         pendingQuestions = pendingQuestions.compactMap { pendingQuestion in
             guard pendingQuestion.claims.contains(claim) else { return pendingQuestion }

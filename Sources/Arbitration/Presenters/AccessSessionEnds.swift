@@ -3,10 +3,10 @@ import Coordination
 
 /// How access sessions end.
 extension Arbiter {
-    /// Removes a claim that has ended or is suspended from its sessions.
+    /// Removes a claim that has ended or is suspended from its access sessions.
     ///
-    /// N3: An emptied session ends at once after an aware claim, otherwise later, so that a save of several steps is one
-    /// session.
+    /// N3: If a session has no members left, it ends at once after an aware claim. After other claims it ends later,
+    /// so that a save of several steps is one session.
     mutating func leaveAccessSessions(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
         guard let consultation = registry.removeConsultation(of: id) else { return }
         for accessSession in consultation.accessSessions {
@@ -22,16 +22,17 @@ extension Arbiter {
     }
 
     mutating func beginTrailing(_ id: AccessSessionID) {
-        // With no claim waiting, an open question does not delay the end, except one about a deletion that has happened.
+        // An open question for which no claim waits does not delay the end of the session. A question about a deletion
+        // that has happened does.
         guard let accessSession = registry.accessSessions[id], !accessSession.asksAboutLoss else { return }
-        // N10.
+        // N10: A session in which names have changed goes on longer, because a save may change more names.
         let span = accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing
         let end = now + span
         registry.updateAccessSession(id) { $0.end = end }
         clock.setTimer(for: .accessSession(id), at: end)
     }
 
-    /// N5: Ends the trailing sessions of other programs before a presenter is told of a party.
+    /// N5: Before a presenter is told of a party's access, ends the sessions of other programs that have no members.
     mutating func endTrailingSessions(
         of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
         where isConcerned: (AccessSession) -> Bool = { _ in true }
@@ -45,10 +46,11 @@ extension Arbiter {
         }
     }
 
-    /// N5: Leaves names to the session with the latest event, so that the last notice of each is true.
+    /// N5: Of several sessions, only the one with the latest event of a name tells the presenter of that name. So the
+    /// last notice of each name is true.
     ///
-    /// After the move of a directory all items below have new paths. So other sessions tell nothing before that move, which
-    /// replaces their events of both names.
+    /// After the move of a directory, all items below it have new paths. So other sessions tell nothing about the
+    /// directory's old and new name: the move replaces their events.
     mutating func handOverNames(
         to itemEvent: ItemEvent, in own: AccessSessionID, at presenter: PresenterID, _ effects: inout [Effect]
     ) {
@@ -61,7 +63,8 @@ extension Arbiter {
         }
     }
 
-    /// N5: Tells a presenter what was written, and lets it reacquire, before it is asked a question.
+    /// N5: Before a presenter is asked a question, tells it of all earlier writes and sends the reacquires of ended
+    /// sessions.
     mutating func tellBeforeAsking(in asking: AccessSession, _ effects: inout [Effect]) {
         guard let record = registry.records[asking.presenter] else { return }
         for id in record.accessSessions where id != asking.id {
@@ -72,14 +75,14 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // The ends of the other sessions may have told this session's events.
+        // The events of this session may have been told when other sessions ended, so it is read again.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
-    /// N3: The session to which an access of a party belongs, if there is one.
+    /// N3: The session to which an access of a party is added; nil if the access begins a session.
     ///
-    /// A program that comes again and again would keep its presenters waiting forever. So a session older than `hold`
-    /// accepts no new claims, and ends when its last member leaves.
+    /// A program that accesses an item again and again would make its presenters wait for the reacquire for ever. So a
+    /// session that is older than `hold` accepts no new claims, and ends when it has no members.
     mutating func currentAccessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
     ) -> AccessSessionID? {
@@ -101,7 +104,7 @@ extension Arbiter {
         return nil
     }
 
-    /// N3: Ends a session, and tells its events before its reacquire.
+    /// N3: Ends a session. The presenter is told of the session's events before it receives the reacquire.
     mutating func endAccessSession(_ id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.removeAccessSession(id),
             let record = registry.records[accessSession.presenter]
@@ -118,7 +121,8 @@ extension Arbiter {
         }
     }
 
-    /// N3: Tells a presenter, before its reacquire, what the same program did in sessions without a relinquishment.
+    /// N3: Before a presenter receives a reacquire, tells it of the same program's sessions in which nothing was
+    /// relinquished.
     private mutating func reportSessionsWithoutRelinquishment(
         but accessSession: AccessSession, _ record: PresenterRecord, _ effects: inout [Effect]
     ) {
@@ -130,7 +134,7 @@ extension Arbiter {
         }
     }
 
-    /// N4: Tells presenters of the changes of a writer that is being suspended.
+    /// N4: A writer is about to be suspended: tells its presenters of the changes that were observed.
     mutating func tellBeforeSuspension(of claim: Claim, _ effects: inout [Effect]) {
         let ownPresenters = registry.consultations[claim.id]?.ownPresenters ?? []
         switch contentions[claim.id]?.seen {
@@ -139,7 +143,7 @@ extension Arbiter {
         case .clean, .unchanged, .atEnd, .atEndUnconfirmed, .reading, nil: break
         }
         leaveAccessSessions(claim.id, atOnce: false, &effects)
-        // P6: later writes of its handle are the presenter's own, too.
+        // P6: Later writes of the handle still count as those of the presenter itself.
         if !ownPresenters.isEmpty {
             registry.beginConsultation(of: claim.id, Consultation(ownPresenters: ownPresenters))
         }
@@ -157,7 +161,7 @@ extension Arbiter {
         claims.update(claim.id) { $0.reportedStamp = stamp }
     }
 
-    /// Adds a pending save to the sessions in which its name was vacated.
+    /// Adds a pending save to the sessions in which its program removed the name.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
         var (joined, known): ([AccessSessionID], Set<AccessSessionID>) = ([], [])

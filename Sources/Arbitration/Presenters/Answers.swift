@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The answers of presenters, and the consequences of silence.
+/// Answers of presenters, and what follows from a missing answer.
 extension Arbiter {
     mutating func answer(
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
-        // P8: late or not, the presenter answers again.
+        // P8: Even a late answer shows that the presenter answers again.
         registry.updateRecord(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
         }
-        // A presenter cannot refuse to relinquish.
+        // An error in the answer to a relinquishment has no effect, because a presenter cannot refuse to relinquish.
         let hasFailed = answer == .failed && !question.request.isRelinquishment
         addRelativesToCandidates(of: question)
         resumeAccessSessions(question, lacksConsent: hasFailed, &effects) { arbiter, accessSession, effects in
@@ -19,14 +19,14 @@ extension Arbiter {
         }
     }
 
-    /// P4, P7, P8: Forfeits a question at its deadline.
+    /// P4, P7, P8: Counts a question as forfeited, because its deadline has come without an answer.
     mutating func forfeit(_ id: QuestionID, _ effects: inout [Effect]) {
         guard let question = registry.close(id) else { return }
         registry.updateRecord(question.presenter) { $0.forfeits += 1 }
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: the session that asked may have ended.
+        // P4: The session that asked may have ended, so the party is excused here.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }
@@ -37,7 +37,7 @@ extension Arbiter {
         }
     }
 
-    /// P7: Excuses a party, and removes entries that are over.
+    /// P7: Excuses a party from waiting for a presenter, and removes excuses that are over.
     mutating func excuse(_ party: Party, by id: PresenterID) {
         guard let process = party.process, var excused = registry.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
@@ -45,7 +45,7 @@ extension Arbiter {
         registry.updateRecord(id) { $0.excused = excused }
     }
 
-    /// Continues every session that waited for an answer.
+    /// Continues every session that waited for the answer to a question.
     private mutating func resumeAccessSessions(
         _ question: Question, lacksConsent: Bool, _ effects: inout [Effect],
         _ body: (inout Arbiter, AccessSessionID, inout [Effect]) -> Void
@@ -58,7 +58,7 @@ extension Arbiter {
         }
     }
 
-    /// P13: Refuses the waiting aware claims of a session, because the presenter failed.
+    /// P13: Refuses the waiting aware claims of a session, because the presenter answered with an error.
     private mutating func refuseAware(in accessSession: AccessSessionID, _ effects: inout [Effect]) {
         for id in registry.accessSessions[accessSession]?.members ?? [] {
             guard let claim = claims[id], claim.isAware, !claim.isHeld else { continue }
@@ -66,14 +66,15 @@ extension Arbiter {
         }
     }
 
-    /// D2: Adds relatives of the presenter, which hold up no claim because of this question any more.
+    /// D2: Adds the waiting claims that work for the presenter. No claim waits for them because of this question any
+    /// more.
     private mutating func addRelativesToCandidates(of question: Question) {
         if let party = registry.records[question.presenter]?.presenter.party {
             addRelativesToCandidates(of: party)
         }
     }
 
-    /// P4: Extends the time of a question, because its presenter reports progress.
+    /// P4: Moves the deadline of a question to a later moment, because its presenter reports progress.
     mutating func progress(_ id: QuestionID) {
         guard let question = registry.questions[id] else { return }
         let deadline = min(now + time(for: question.request), question.asked + bounds.progress)
@@ -88,7 +89,7 @@ extension Arbiter {
         }
     }
 
-    /// P4: Shortens the time of a question, but to no moment in the past.
+    /// P4: Moves the deadline of a question to an earlier moment, but to no moment in the past.
     mutating func hurry(_ id: QuestionID, to span: TimeSpan) {
         guard let question = registry.questions[id] else { return }
         let deadline = max(question.asked + span, now)
@@ -102,11 +103,11 @@ extension Arbiter {
         clock.setTimer(for: .claim(id), at: extended)
     }
 
-    /// P14: Removes a presenter, which counts as its consent.
+    /// P14: Removes a presenter. This counts as its consent to all open questions.
     mutating func removePresenter(_ id: PresenterID) {
         guard let record = registry.records[id] else { return }
         for question in record.questions { _ = registry.close(question) }
-        // D2: no party works for it any more.
+        // D2: No claim waits for the presenter's answers any more.
         addRelativesToCandidates(of: record.presenter.party)
         for accessSession in record.accessSessions {
             guard let ended = registry.dissolve(accessSession) else { continue }
@@ -121,7 +122,7 @@ extension Arbiter {
         leavePlace(id)
         registry.leave(id)
         registry.remove(id)
-        // These claims wait to be identified only because of presenters, and this may have been the last presenter.
+        // Some claims wait for their identification only because of presenters. This may have been the last presenter.
         agenda.addGrantCandidates(waits.toIdentify)
     }
 }

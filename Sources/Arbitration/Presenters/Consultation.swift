@@ -3,9 +3,9 @@ import Coordination
 
 /// How presenters are selected and asked before a claim is granted.
 extension Arbiter {
-    /// Returns whether presenters allow the grant of a claim without a blocker.
+    /// Returns whether presenters allow the grant of a claim that no other claim blocks.
     ///
-    /// P1: Presenters are selected only now, because only now is it certain which item the claim is on.
+    /// P1: Presenters are selected only now, because only now the item of the claim can no longer change.
     mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
         if registry.consultations[claim.id] == nil {
             guard concernsPresenters(claim) else { return true }
@@ -22,7 +22,7 @@ extension Arbiter {
     private mutating func consult(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         registry.beginConsultation(of: claim.id)
         claims.update(claim.id) { $0.hasConsulted = true }
-        // D2: from now on it waits for answers.
+        // D2: From now on the claim waits for answers, which is a new edge of the wait-for graph.
         agenda.addCycleCandidate(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }
         let unaskedWrites = unaskedWritesOfMuted(by: claim, party)
@@ -39,17 +39,17 @@ extension Arbiter {
             }
             begun.append(accessSession)
         }
-        // P3: all presenters are asked at once, and each is asked one question after the other.
+        // P3: All presenters are asked at the same time; each is asked one question after another.
         for accessSession in begun {
             askNext(in: accessSession, &effects)
-            // Another claim may have caused the open question before.
+            // If an earlier claim caused the open question, this claim waits for the same answer.
             if let accessSession = registry.accessSessions[accessSession], accessSession.question != nil {
                 reviewRelatives(accessSession.presenter)
             }
         }
     }
 
-    /// P24: Notes that presenters have read their items themselves.
+    /// P24: Notes that a presenter, or a program that works for it, has read the presenter's item.
     private mutating func noteOwnReading(_ claim: Claim, _ party: Party) {
         var readers: [PresenterID] = []
         claim.forEachPart { part in
@@ -63,7 +63,7 @@ extension Arbiter {
         for id in readers { registry.updateRecord(id) { $0.isOutdated = false } }
     }
 
-    /// P20: the questions of a claim for each presenter that it concerns, without the party's own.
+    /// P20: For each presenter that a claim concerns, the questions to ask. The party's own presenters are left out.
     func questionPlans(of claim: Claim, _ party: Party) -> [PresenterID: QuestionPlan] {
         var concerned: [(PresenterID, PresenterRelation, ClaimRequest.Part)] = []
         claim.forEachPart { part in
@@ -75,11 +75,12 @@ extension Arbiter {
             let isSpared = isSpared(record.presenter.party, by: party)
             let questionKinds = isSpared ? [] : questionKinds(of: claim, part, relation, party, on: id)
             let isNotified = relation == .item || relation == .package
-            // P7, P8, N15.
+            // P7, P8, N15: An excused party does not ask. A demoted or muted presenter is not asked.
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
-            // P12: a folder's presenter has no contents at risk, and one muted presenter stands for all of them.
+            // P12: Presenters of plain directories have no contents at risk. Of the muted presenters, one is listed
+            // for all of them, elsewhere.
             guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !questionKinds.isEmpty
             if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {
@@ -89,25 +90,26 @@ extension Arbiter {
         return questionPlans
     }
 
-    /// Adds a claim to its session with a presenter, and notes the questions for it.
+    /// Adds a claim to its access session with a presenter, and adds the questions that the claim needs.
     private mutating func enter(
         _ claim: Claim, _ questionPlan: QuestionPlan, _ party: Party, sessionOf id: PresenterID,
         _ effects: inout [Effect]
     ) -> AccessSessionID? {
         guard let record = registry.records[id] else { return nil }
-        // P5, P6.
+        // P5, P6: While a presenter owes an answer, an access by a program that works for it counts as the presenter's
+        // own.
         if isOnItsBehalf(party, answering: claim.answering, record) {
             registry.updateConsultation(of: claim.id) { $0.ownPresenters.append(id) }
             return nil
         }
-        // N15.
+        // N15: A muted presenter is not asked.
         if record.mute != nil { return nil }
         let questionKinds = questionPlan.inOrder
         guard questionPlan.isNotified || !questionKinds.isEmpty else { return nil }
         endTrailingSessions(of: record, but: party, &effects)
         let present = currentAccessSession(
             of: party, isWrite: questionPlan.access.isWrite, at: record, &effects)
-        // There is nothing to ask now, and nothing to tell later.
+        // The access needs no answer now, and causes no notice later.
         guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
         registry.updateAccessSession(accessSession) { accessSession in
@@ -133,7 +135,7 @@ extension Arbiter {
         return id
     }
 
-    /// Asks the next question of a session, or lets its members continue.
+    /// Asks the next question of a session. If there is none, the members of the session may go on.
     mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
         guard let former = registry.accessSessions[id], former.question == nil else { return }
         guard !former.pendingQuestions.isEmpty else { return settled(former, &effects) }
@@ -145,10 +147,10 @@ extension Arbiter {
             if isNeedless(pendingQuestion, record) { return askNext(in: id, &effects) }
         }
         let (questionKind, request) = (pendingQuestion.questionKind, pendingQuestion.questionKind.request)
-        // Y1: members that are held already may be contended now.
+        // Y1: Held claims of the session have a contention from now on, because the presenter waits for them.
         if request.isRelinquishment { agenda.addHolders(accessSession.members) }
         agenda.addCycleCandidates(accessSession.members)
-        // P9.
+        // P9: If another session asks the presenter to save, this session waits for the same answer.
         if request == .save, bounds.askAgain > .zero,
             let open = registry.openSave(of: accessSession.presenter)
         {
@@ -177,18 +179,18 @@ extension Arbiter {
         reviewRelatives(accessSession.presenter)
     }
 
-    /// Whether a question has become unnecessary since it was planned.
+    /// Whether the presenter need not be asked any more, because of events since the question was planned.
     private func isNeedless(_ pendingQuestion: PendingQuestion, _ record: PresenterRecord) -> Bool {
         let party = pendingQuestion.cause.party
         let written = record.accessSessions.compactMap { registry.accessSessions[$0] }.filter(
             \.isBeingWritten)
         switch pendingQuestion.questionKind.request {
         case .save:
-            // P9: another reader may have caused a save since then.
+            // P9: Another reader may have caused a save since then.
             if !pendingQuestion.cause.access.isWrite, !mayAskToSave(party, record) { return true }
-            // P23, P24.
+            // P23, P24: The presenter would save over contents that it was not told of.
             return !written.isEmpty || record.isOutdated
-        // P23.
+        // P23: The presenter has relinquished to a writer of the same program already.
         case .relinquishToReader:
             let hasLetWritersIn = { (accessSession: AccessSession) in
                 accessSession.includes(QuestionKind(request: .relinquishToWriter))
@@ -198,14 +200,15 @@ extension Arbiter {
         }
     }
 
-    /// P3: Removes the questions of a claim that went ahead.
+    /// P3: Removes the questions of a claim that was granted without the answers.
     mutating func stopAsking(for id: ClaimID) {
         for accessSession in registry.consultations[id]?.accessSessions ?? [] {
             registry.updateAccessSession(accessSession) { $0.stopAsking(for: id) }
         }
     }
 
-    /// P6: Reviews the parties that work for a presenter: they may overtake claims that wait for its answer now.
+    /// P6: Reviews the waiting claims that work for a presenter: they may now be granted before claims that wait for
+    /// its answer.
     private mutating func reviewRelatives(_ presenter: PresenterID) {
         guard let party = registry.records[presenter]?.presenter.party else { return }
         families.waiters.forEachRelative(of: party) { agenda.addGrantCandidate($0) }
@@ -216,7 +219,7 @@ extension Arbiter {
         if accessSession.members.isEmpty, accessSession.end == nil { beginTrailing(accessSession.id) }
     }
 
-    /// P4.
+    /// P4: The time limit for the answer to a question.
     func time(for request: PresenterRequest) -> TimeSpan {
         switch request {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// The claims that wait for answers of one share's presenters.
+/// The claims that wait for answers of the presenters of one guest.
 ///
-/// The daemon asks several times a second which users wait for a guest's answers. Presenters and claims may be thousands. So
-/// each claim is noted once, by its user, when it begins to wait, and is not searched for later.
+/// The daemon asks several times a second which users wait for the guest's answers. There may be thousands of
+/// presenters and claims. So each claim is stored under its user when it begins to wait, and no search is needed
+/// later.
 struct GuestWaiters: Sendable {
-    /// The number of open questions.
+    /// The number of questions that the guest's presenters have not answered.
     var open = 0
     private var users: [UInt32?: FIFOQueue<ClaimID>] = [:]
     private var noted: Set<ClaimID> = []
 
-    /// Notes a claim that begins to wait for an open question.
+    /// Stores a claim that begins to wait for a question.
     mutating func note(_ claim: ClaimID, of user: UInt32?) {
         if noted.insert(claim).inserted { users[user, default: FIFOQueue()].append(claim) }
     }
 
-    /// Returns the first claim of each user that still waits, and removes those before it.
+    /// Returns, for each user, the first stored claim that still waits. Removes the claims before it.
     mutating func waiting(since: (ClaimID) -> Instant?) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
         var found: [(user: UInt32?, claim: ClaimID, asked: Instant)] = []
         for user in Array(users.keys) {
@@ -37,14 +38,15 @@ struct GuestWaiters: Sendable {
 }
 
 extension Arbiter {
-    /// Whether a presenter of a share owes an answer.
+    /// Whether any presenter of a guest has not answered a question.
     public func owesAnswers(_ guest: UInt32) -> Bool { registry.guestWaiters[guest] != nil }
 
-    /// Returns the users that wait for a share's presenters: one claim of each, and when its question was asked.
+    /// Returns the users that wait for a guest's presenters. Each comes with one waiting claim, and with the moment at
+    /// which its question was asked.
     public mutating func waiting(
         forGuest guest: UInt32
     ) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
-        // Taken out, so that it is not copied.
+        // The value is removed and stored again, so that it is not copied.
         guard var waitersOfGuest = registry.takeGuestWaiters(of: guest) else { return [] }
         let found = waitersOfGuest.waiting { claim in
             waits.contains(claim) ? registry.firstQuestion(to: guest, for: claim)?.asked : nil
@@ -53,7 +55,7 @@ extension Arbiter {
         return found
     }
 
-    /// The open questions to a share's presenters for which the first `limit` claims of a user wait.
+    /// The open questions to a guest's presenters for which the first `limit` claims of a user wait.
     public func questions(to guest: UInt32, awaitedBy user: UInt32?, atMost limit: Int) -> [Question] {
         var found: [QuestionID: Question] = [:]
         for claim in registry.guestWaiters[guest]?.claims(of: user, atMost: limit) ?? []
@@ -66,7 +68,7 @@ extension Arbiter {
         return found.values.sorted { $0.id < $1.id }
     }
 
-    /// Notes that claims wait for the open question of a session.
+    /// Stores that claims wait for the open question of a session, if its presenter is that of a guest.
     mutating func noteGuestWaiters(in id: AccessSessionID, by claims: [ClaimID]) {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
@@ -85,7 +87,8 @@ extension PresenterRegistry {
         return questions[question]
     }
 
-    /// A claim's question to a share; the search begins at the session last waited for, as sessions may be very many.
+    /// The open question to a guest for which a claim waits. The search begins at the session for which the claim last
+    /// waited, because a claim may have very many sessions.
     fileprivate func firstQuestion(to guest: UInt32, for claim: ClaimID) -> Question? {
         guard let consultation = consultations[claim] else { return nil }
         let accessSessions = consultation.accessSessions

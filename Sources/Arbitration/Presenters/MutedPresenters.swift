@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// How presenters are muted and unmuted (N15).
+/// N15: How presenters are muted, so that they are not asked and told nothing of their item, and unmuted.
 extension Arbiter {
     mutating func mute(_ ids: [PresenterID]) {
         var shown: [ItemID: Set<PresenterID>] = [:]
@@ -58,7 +58,8 @@ extension PresenterRegistry {
 
     func isMuted(_ id: PresenterID) -> Bool { !mutes.isEmpty && records[id]?.mute != nil }
 
-    /// Calls the body with the presenters that a claim on an item may concern; with only one of the muted presenters.
+    /// Calls the body with the presenters that a claim on an item may concern. Of the muted presenters, only one is
+    /// given.
     func forEachConcerned(
         by item: ItemID, where isMeant: (PresenterID) -> Bool = { _ in true }, _ body: (PresenterID) -> Void
     ) {
@@ -68,7 +69,7 @@ extension PresenterRegistry {
         if let muted { body(muted) }
     }
 
-    /// Whether another program has done something to a muted presenter's item (P5).
+    /// P5: Whether another program has done something to the item of a muted presenter.
     func hasMissedOwn(_ id: PresenterID) -> Bool {
         guard let record = records[id], let mute = record.mute else { return false }
         if mute.hasMissed { return true }
@@ -77,11 +78,11 @@ extension PresenterRegistry {
     }
 }
 
-/// The muted presenters of each item that may have unsaved work, by program (N15).
+/// N15: The muted presenters of each item that may have unsaved work, by their program.
 ///
-/// One presenter stands for all, and is found without a visit to each.
+/// A grant lists one of these presenters for all. It is found without a visit to each presenter.
 struct MutedRepresentatives: Sendable {
-    /// A program: a party is spared either all of its presenters or none (P5).
+    /// P5: A program with presenters. A party either asks all presenters of one program, or none of them.
     private struct Program: Hashable {
         let processes: [ProcessID?]
         let terminals: [Int32]
@@ -93,7 +94,7 @@ struct MutedRepresentatives: Sendable {
         }
     }
 
-    /// Presenters in sorted order.
+    /// For each item and program, the presenters in the order of their numbers.
     private var lists: [ItemID: [Program: [PresenterID]]] = [:]
 
     var isEmpty: Bool { lists.isEmpty }
@@ -112,7 +113,7 @@ struct MutedRepresentatives: Sendable {
         if lists[item]?.isEmpty ?? false { lists[item] = nil }
     }
 
-    /// The lowest matching presenter of programs that are not spared.
+    /// The lowest matching presenter of an item, out of the programs that the writer has to ask.
     func first(
         of item: ItemID, unless isSpared: (PresenterID) -> Bool, where isMeant: (PresenterID) -> Bool
     ) -> PresenterID? {
@@ -124,7 +125,8 @@ struct MutedRepresentatives: Sendable {
 }
 
 extension Arbiter {
-    /// P12: the writes of a claim to items of muted presenters; one presenter of each item stands for all.
+    /// P12: The writes of a claim to items with muted presenters that may have unsaved work. Each item is listed with
+    /// one presenter.
     func unaskedWritesOfMuted(by claim: Claim, _ party: Party) -> [(presenter: PresenterID, item: ItemID)] {
         if registry.mutedRepresentatives.isEmpty { return [] }
         var writes: [(PresenterID, ItemID)] = []

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A name, as presenters above know it.
+/// A name, as presenters of directories above know it.
 struct NameKey: Hashable, Sendable {
     let directory: ItemID?
     let link: LinkID?
-    /// Identifies the name if its place has no link.
+    /// The item, if its place has no number of the name; the directory and the item then identify the name.
     let item: ItemID?
 
     init(_ item: ItemID, at place: Place) {
@@ -15,13 +15,14 @@ struct NameKey: Hashable, Sendable {
     }
 }
 
-/// The events of a session at one name: the item before, the item now, and the last cause of each kind (N8).
+/// N8: What happened in a session at one name: the item before, the item now, and the last cause of each kind of
+/// event.
 struct NameEvents: Sendable {
-    /// How an item got the name.
+    /// How the present item got the name.
     enum Arrival: Sendable {
         case made(Cause)
         case moved(Cause)
-        /// A directory moved here, with all items in it.
+        /// A directory was moved to the name, with all items in it.
         case directoryMoved(Cause)
 
         var cause: Cause {
@@ -32,31 +33,32 @@ struct NameEvents: Sendable {
         var isOfDirectory: Bool { if case .directoryMoved = self { true } else { false } }
     }
 
-    /// The state that follows an item to another name.
+    /// What is known of an item when it is moved to another name.
     struct CarriedState: Sendable {
-        /// The name that it had before the session.
+        /// The name of the item before the session.
         var origin: NameKey?
-        /// The cause of a change of its contents in the session.
+        /// The cause of a change of the item's contents in the session.
         var changed: Cause?
     }
 
     let name: NameKey
     let place: Place
-    /// Whether the presenter is above it; otherwise it is known only as the new name of an item moved away (N7).
+    /// N7: Whether the name is below the presented directory. If not, it is stored only as the new name of an item
+    /// that was moved away.
     var isInside: Bool
     /// The item that had the name before the session.
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
-    /// The item that had the name before a move replaced it; the second half of an exchange may follow.
+    /// The item that had the name before a move replaced it. The second half of an exchange may move this item.
     var displaced: (item: ItemID, carried: CarriedState)?
     var arrival: Arrival?
-    /// The cause of the last departure from the name.
+    /// The cause of the last event by which an item lost the name.
     var left: Cause?
-    /// The cause of the last event by which the name got other contents, a change or an arrival.
+    /// The cause of the last event by which the name got other contents: a change, or an item that got the name.
     var other: Cause?
 
-    /// Whether nothing has happened here since the last notices.
+    /// Whether nothing has happened at the name since the last notices.
     var isSettled: Bool { arrival == nil && left == nil && carried.changed == nil }
     var isStep: Bool { arrival != nil || left != nil }
 
@@ -71,17 +73,17 @@ struct NameEvents: Sendable {
         other = Cause(arrival.cause.party, .write(.forReplacing))
     }
 
-    /// Removes an item from the name; returns the state that follows it to another name.
+    /// Notes that an item loses the name. Returns what is known of the item, for its next name.
     mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> CarriedState {
         left = cause
         guard let now, now != item else {
-            // A deleted item may still turn out to be moved (N9).
+            // A deleted item may turn out to have been moved (N9), so the state of the name stays.
             self.now = nil
             return CarriedState(
                 origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
         }
         guard isSecondHalf else {
-            // Another name of the same file was known here; no item has this name now.
+            // The item was known under another of its names, so no item has this name now.
             self.now = nil
             return CarriedState()
         }
@@ -90,24 +92,25 @@ struct NameEvents: Sendable {
             let origin = displaced.carried.origin ?? (before == item ? name : nil)
             return CarriedState(origin: origin, changed: displaced.carried.changed)
         }
-        // In an exchange, the first half came before it was known which item had this name.
+        // In an exchange, the first half was noted before it was known which item had this name.
         if before == nil { before = item }
         return CarriedState(origin: before == item ? name : nil)
     }
 }
 
-/// The events of a session at the names below the presented item, in the order of their first events (N8).
+/// N8: The events of a session at the names below the presented item, in the order of the first event of each name.
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
-    /// The target of the last move; the second half of an exchange may follow even after it was told.
+    /// The new name of the last move. The second half of an exchange may follow, even after the presenter was told.
     private var lastArrival: NameKey?
-    /// Whether a name appeared or disappeared (N10).
+    /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
 
-    /// How many names are told at once (N8).
+    /// N8: The number of names at which a session tells its presenter of all of them at once.
     ///
-    /// It is 256, or less with very many presenters: all sessions of one program together know of at most 32,768 names.
+    /// The number is 256, or less if there are very many presenters. So all sessions of one program together store at
+    /// most 32,768 names.
     static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
 
     var hasUnreported: Bool { entries.contains { !$0.isSettled } }
@@ -130,12 +133,12 @@ struct NameEventLog: Sendable {
 
     mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: item) { entry in
-            // No item has the name now, whichever item was known to have it.
+            // No item has the name now, no matter which item was known to have it.
             _ = entry.depart(entry.now ?? item, cause)
         }
     }
 
-    /// N7: Notes the part of a move that the presenter sees.
+    /// N7: Notes a move, as far as its old or its new name is below the presented directory.
     mutating func move(
         _ item: ItemID, _ move: Move, _ arrival: NameEvents.Arrival, isFromInside: Bool, isToInside: Bool
     ) {
@@ -146,10 +149,11 @@ struct NameEventLog: Sendable {
                 carried = $0.depart(item, arrival.cause, isSecondHalf: move.isSecondHalf)
             }
         }
-        // The presenter may know the directory from events in it, though its arrival was not told.
+        // The presenter may know the directory from events in it, although it was not told that the directory
+        // appeared.
         let isLeft = index[from].map { entries[$0].now == nil } ?? false
         if arrival.isOfDirectory, isFromInside, isLeft { carried.origin = carried.origin ?? from }
-        // Changes of its contents outside were not told.
+        // Changes of the item outside of the presented directory were not told to the presenter.
         let replacing = Cause(arrival.cause.party, .write(.forReplacing))
         if !isFromInside { carried.changed = replacing }
         if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
@@ -162,7 +166,7 @@ struct NameEventLog: Sendable {
             return
         }
         update(to, at: move.to, isInside: isToInside, held: nil) { entry in
-            // Only its own former contents are known of an item that comes back.
+            // If the item had this name before, only the former contents under this name are known.
             entry.arrive(item, arrival, carried)
         }
         if isToInside { lastArrival = to }
@@ -178,23 +182,24 @@ struct NameEventLog: Sendable {
             entries.append(NameEvents(name: name, place: place, isInside: isInside, before: held, now: held))
         }
         if isInside, !entries[known].isInside {
-            // Its directory was moved to where the presenter sees it, together with the item that had the name then.
+            // The directory of the name was moved to below the presented directory, together with the item that had
+            // the name.
             (entries[known].isInside, entries[known].before) = (true, entries[known].now)
         }
         body(&entries[known])
         if entries[known].isStep { hasSteps = true }
     }
 
-    /// Removes names that another session tells of from now on.
+    /// Forgets names, because another session tells the presenter about them from now on.
     mutating func forget(_ names: [NameKey]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
-        // With very many names a set avoids comparing all pairs.
+        // For very many names a set avoids the comparison of all pairs.
         let (few, many) = names.count > 8 ? ([], Set(names)) : (names, [])
         entries.removeAll { few.contains($0.name) || many.contains($0.name) }
         reindex()
     }
 
-    /// N14: Removes all names but those of one item; returns whether any of them had events to tell.
+    /// N14: Forgets all names but those of one item. Returns whether there was anything to tell about them.
     mutating func forgetNames(but item: ItemID) -> Bool {
         let forgotten = entries.filter { $0.before != item && $0.now != item }
         guard !forgotten.isEmpty else { return false }
@@ -202,9 +207,10 @@ struct NameEventLog: Sendable {
         return forgotten.contains { !$0.isSettled }
     }
 
-    /// N5: Notes an event of the presenter itself, which replaces earlier events of these names.
+    /// N5: Notes an event that the presenter itself caused: earlier events of these names are forgotten.
     ///
-    /// It may not know the contents of an item that it moved.
+    /// The presenter may not know the contents of an item that it moved. So a change of the item by others is stored
+    /// under the new name.
     mutating func know(_ itemEvent: ItemEvent) {
         guard itemEvent.names.contains(where: { index[$0] != nil }) else { return }
         var changed: Cause?
@@ -213,7 +219,7 @@ struct NameEventLog: Sendable {
         {
             changed = entries[from].other
         }
-        // The exchange noted this item before.
+        // These names were given to other items by the first half of the exchange, so their events stay.
         let kept = itemEvent.names.filter { name in
             guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
                 return false
@@ -225,14 +231,14 @@ struct NameEventLog: Sendable {
         change(item, at: move.to, changed)
     }
 
-    /// N9: Removes the deletion of an item that exists again.
+    /// N9: Forgets the deletion of an item that exists again.
     mutating func takeBackDeletion(of item: ItemID) {
         guard entries.contains(where: { $0.before == item && $0.now == nil }) else { return }
         entries.removeAll { $0.before == item && $0.now == nil }
         reindex()
     }
 
-    /// N5, N8: Removes the events that were told: all but those held back.
+    /// N5, N8: Forgets the events that the presenter was told of: all but those that are held back.
     mutating func discardReported(heldBack: Set<NameKey> = []) {
         let last = lastArrival
         entries = entries.compactMap { entry in
@@ -250,7 +256,7 @@ struct NameEventLog: Sendable {
     }
 }
 
-/// A notice about a name.
+/// A notice to a presenter about one name.
 struct NameNotice {
     let name: NameKey
     let kind: PresenterNotice
@@ -260,9 +266,9 @@ struct NameNotice {
     var isOfDeletion: Bool { kind == .subitemDidChange && cause.access == .write(.forDeleting) }
 }
 
-/// How events at names become notices (N6 to N8).
+/// N6 to N8: Turns the events at names into notices.
 extension NameEventLog {
-    /// Returns, by the index of each new name of an item, the index of its former name.
+    /// Returns the moves: for the index of each new name of an item, the index of its former name.
     private func formerNames() -> [Int: Int] {
         var formers: [Int: Int] = [:]
         var taken: Set<Int> = []
@@ -271,7 +277,8 @@ extension NameEventLog {
                 let origin = entry.carried.origin.flatMap({ index[$0] }),
                 !taken.contains(origin)
             else { continue }
-            // All items in a directory move with it, whichever items had its former and its new name.
+            // Items in a moved directory move with it. So it does not matter which items had the former and the new
+            // name of the directory.
             let isMove = entry.before == nil && entries[origin].now == nil && entries[origin].before == now
             guard isMove || entry.arrival?.isOfDirectory ?? false else { continue }
             formers[place] = origin
@@ -281,7 +288,7 @@ extension NameEventLog {
         return formers
     }
 
-    /// Adds items that lost one name and got another; link(2) and unlink(2) made such a move.
+    /// Adds items that lost one name and got another, as by link(2) followed by unlink(2).
     private func addLinks(to formers: inout [Int: Int], _ taken: Set<Int>) {
         var gone: [ItemID: [Int]] = [:]
         for (place, entry) in entries.enumerated() where entry.now == nil && !taken.contains(place) {
@@ -295,7 +302,7 @@ extension NameEventLog {
         }
     }
 
-    /// All notices; moved directories come first, because others use the new paths.
+    /// The notices of all events. Moves of directories come first, because the other notices use the new paths.
     var notices: [NameNotice] {
         let formers = formerNames()
         let moved = Set(formers.values)
@@ -311,14 +318,14 @@ extension NameEventLog {
         return first + rest
     }
 
-    /// N5: Names that an item had and no item has now: perhaps the first step of a save.
+    /// N5: Names that an item had before the session and no item has now. Such a loss may be the first step of a save.
     var goneNames: Set<NameKey> {
         let moved = Set(formerNames().values)
         return Set(
             entries.indices.filter { !moved.contains($0) && entries[$0].isGone }.map { entries[$0].name })
     }
 
-    /// P26: whether the presenter does not know yet of an item with this name.
+    /// P26: Whether the presenter was not told yet that an item has this name.
     func isUnreported(_ name: NameKey) -> Bool {
         guard let place = index[name], entries[place].before == nil else { return false }
         return formerNames()[place] == nil
@@ -343,7 +350,7 @@ extension NameEvents {
             return left.map { notice(.subitemDidChange, before, Cause($0.party, .write(.forDeleting))) }
         case (let before?, let now?):
             if before == now { return carried.changed.map { notice(.subitemDidChange, now, $0) } }
-            // The presenter knows nothing of the items in a directory from elsewhere.
+            // The directory replaced the item, and the presenter knows nothing of the items in the directory.
             if let arrival, arrival.isOfDirectory { return notice(.subitemDidAppear, now, arrival.cause) }
             return other.map { notice(.subitemDidChange, now, $0) }
         }
@@ -354,9 +361,9 @@ extension NameEvents {
     }
 }
 
-/// How the events of a session are told.
+/// How presenters are told of the events of a session.
 extension Arbiter {
-    /// N8: Tells all events of a session that continues.
+    /// N8: Tells a presenter of all events of a session, which then goes on.
     mutating func reportNameEvents(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id],
             let record = registry.records[accessSession.presenter]
@@ -365,7 +372,7 @@ extension Arbiter {
         registry.updateAccessSession(id) { $0.discardAllEvents() }
     }
 
-    /// N5: Tells all events but deletions.
+    /// N5: Tells a presenter of all events of a session but deletions, which may be first steps of a save.
     mutating func reportExceptDeletions(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -380,7 +387,7 @@ extension Arbiter {
         registry.updateAccessSession(id) { $0.discardReportedEvents(but: gone) }
     }
 
-    /// N3, N9: Tells moves first, then changes, then subitems.
+    /// N3, N9: Tells a presenter first of moves of its item, then of changes of its item, then of items below.
     func tell(
         of accessSession: AccessSession, _ notices: [NameNotice], _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -389,11 +396,12 @@ extension Arbiter {
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: accessSession.presenter, in: accessSession.id, cause))]
         }
-        // A presenter that refused or was not asked may believe that the item still exists, and its next save would restore
-        // it.
+        // A presenter that refused, or was not asked, is told of the deletion. It may still show the item, and would
+        // create it again with its next save.
         let hasAgreed =
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
-        // N6: the deletion of a plain directory is one of the events in it.
+        // N6: For the presenter of a plain directory, the deletion of the directory is stored like an event in the
+        // directory.
         let isEnd = { (notice: NameNotice) in notice.subitem.item == record.item && notice.isOfDeletion }
         let isGone = notices.contains(where: isEnd)
         if accessSession.deleted == nil, !isGone {
@@ -418,9 +426,11 @@ extension Arbiter {
         }
     }
 
-    /// N13: Tells the events in a directory that is about to leave the presented item, as another may soon get its path.
+    /// N13: Tells a presenter of the events in a directory that is about to leave the presented directory. Another
+    /// directory may get its path soon.
     ///
-    /// The first half of an exchange has taken its name already, which must not be told before the second half.
+    /// `taken` is the name that the first half of an exchange has already taken. It must not be told before the second
+    /// half.
     mutating func reportNameEvents(
         inside directory: ItemID, but taken: NameKey? = nil, to id: PresenterID, _ effects: inout [Effect]
     ) {
@@ -440,7 +450,7 @@ extension Arbiter {
         }
     }
 
-    /// N12: Tells the events of some names; the program may be in the middle of a save of others.
+    /// N12: Tells a presenter of the events at some names. At other names the program may be in the middle of a save.
     mutating func reportWritten(_ names: [NameKey], of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -453,7 +463,8 @@ extension Arbiter {
             &effects)
     }
 
-    /// Tells the events of some names, and before them those of the item itself (N3), but not its deletion.
+    /// N3: Tells a presenter of the events at some names, and before that of the events of its item, but not of the
+    /// item's deletion.
     private mutating func tell(
         _ notices: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -469,7 +480,8 @@ extension Arbiter {
         registry.updateAccessSession(accessSession.id) { $0.discardItemEvents() }
     }
 
-    /// N6: the cause of a `didChange` for a package's presenter that implements no notice of subitems.
+    /// N6: The cause of the `didChange` that a presenter of a package receives if it implements no notice of the event
+    /// itself.
     private func fallBack(_ notices: [NameNotice], _ record: PresenterRecord) -> Cause? {
         guard !notices.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
         return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause

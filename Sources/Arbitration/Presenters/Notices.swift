@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Which events presenters are told, and when.
+/// Which events presenters are told of, and when.
 extension Arbiter {
-    /// Notes a change of contents or attributes (N1), or one of a program that continues to write (N12).
+    /// Notes a change of contents or attributes (N1). If `isOngoing`, the program may write more, and presenters are
+    /// told now (N12).
     mutating func noteChange(
         of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
         isOngoing: Bool = false, _ effects: inout [Effect]
     ) {
         let cause = Cause(families.party(of: id) ?? cause.party, cause.access)
-        // N4, N12: this was told already. Changes of a program that continues are told for each name of the item.
+        // N4, N12: Returns if presenters were told of this state of the file. An ongoing change is told for each name
+        // of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
         if isOngoing, let id { claims.update(id) { $0.reportedStamp = stamp } }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -27,14 +29,14 @@ extension Arbiter {
             }
             count(relation, record)
             note(itemEvent, under: id, at: record, &effects) { accessSession in
-                // N6: a plain directory has no contents of its own.
+                // N6: A plain directory has no contents of its own, so its change is an event at its name.
                 if relation == .item, !isPlainDirectory { return accessSession.changed = cause }
                 accessSession.nameEvents.change(item, at: place, cause)
             }
         }
     }
 
-    /// N6: Notes a new item.
+    /// N6: Notes that an item was created.
     mutating func noteCreation(
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -55,7 +57,7 @@ extension Arbiter {
         }
     }
 
-    /// N9: Cancels the deletion of an item that exists again, whichever party deleted it.
+    /// N9: An item exists again: cancels the notices of its deletion, no matter which party deleted it.
     private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in registry.records[presenter]?.accessSessions ?? [] {
             registry.updateAccessSession(accessSession) { accessSession in
@@ -65,7 +67,7 @@ extension Arbiter {
         }
     }
 
-    /// N2, N7, N9: Notes a new name of an item; it may have been taken for deleted.
+    /// N2, N7, N9: Notes that an item has a new name. If its deletion was noted before, the deletion is cancelled.
     mutating func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -88,7 +90,7 @@ extension Arbiter {
         noteMoveAbove(item, move, cause, under: claim, &effects)
     }
 
-    /// N7: Notes a move for presenters above the old place and above the new place.
+    /// N7: Notes a move for the presenters of directories above the old place and above the new place.
     private mutating func noteMoveAbove(
         _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -97,7 +99,7 @@ extension Arbiter {
         let arrival: NameEvents.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var itemEvent = ItemEvent(
             cause, [NameKey(item, at: move.from), NameKey(move.replacedDocument ?? item, at: move.to)])
-        // N7: later notices use the new path.
+        // N7: Presenters are told of the move of a directory at once, because later notices use the new path.
         itemEvent.isToldAtOnce = arrival.isOfDirectory
         if move.isSecondHalf { itemEvent.mover = item }
         if arrival.isOfDirectory {
@@ -118,7 +120,7 @@ extension Arbiter {
         }
     }
 
-    /// N6, N9: Notes the deletion of an item.
+    /// N6, N9: Notes that an item was deleted.
     mutating func noteDeletion(
         of item: ItemID, at place: Place, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -141,20 +143,20 @@ extension Arbiter {
         }
     }
 
-    /// P2: Asks presenters about a deletion that began like a save.
+    /// P2: Asks presenters about a deletion that has happened. The deletion could have been the first step of a save.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         let cause = Cause(party, .write(.forDeleting))
-        // Paused presenters are asked, too.
+        // Presenters that are paused, and so receive no notices about items in their directory, are asked, too.
         let recipients = allRecipients(of: item, deletedAt: place)
         let name = NameKey(item, at: place)
         let untold = recipients.filter { registry.isUnreported(name, to: $0.0) }.map(\.0)
         noteDeletion(of: item, at: place, by: party, under: nil, &effects)
         for (presenter, relation) in recipients {
-            // P26.
+            // P26: A presenter is not asked about the deletion of an item that it was not told of.
             if relation != .item, untold.contains(presenter), registry.isUnreported(name, to: presenter) {
                 continue
             }
-            // P5: a presenter is not asked about parties that work for it.
+            // P5: A presenter is not asked about accesses of its own party, or of parties that work for it.
             guard let record = registry.records[presenter], !isOwn(party, record.presenter.party),
                 !isSpared(record.presenter.party, by: party), !record.isLeftAlone
             else { continue }
@@ -182,9 +184,9 @@ extension Arbiter {
     }
 }
 
-/// Which presenters are told.
+/// Which presenters are told of an event.
 extension Arbiter {
-    /// The presenters that receive the events of an item, in the order of their numbers.
+    /// The presenters that are told of the events of an item, in the order of their numbers.
     func recipients(of item: ItemID, at place: Place) -> [(PresenterID, PresenterRelation)] {
         if registry.isEmpty { return [] }
         var found = registry.unmutedPresenters(to: item).map { ($0, PresenterRelation.item) }
@@ -194,18 +196,19 @@ extension Arbiter {
             if !above.isEmpty { lists += 1 }
             found += above
         }
-        // Each list is sorted.
+        // One list alone is sorted already.
         return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
     }
 
-    /// P19: these recipients, and of the item's presenters only those of this name.
+    /// P19: The presenters that are told of the deletion of a name. Presenters that show the item by another name are
+    /// left out.
     private func recipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)] {
         recipients(of: item, at: place).filter { id, relation in
             relation != .item || registry.records[id]?.place.isSameName(as: place) ?? false
         }
     }
 
-    /// The same recipients and the paused presenters.
+    /// The presenters that are told of the deletion of a name, and the paused presenters of directories above.
     private func allRecipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)]
     {
         if registry.pauses.isEmpty { return recipients(of: item, deletedAt: place) }
@@ -223,13 +226,13 @@ extension Arbiter {
         return listeners(above: directory).map { ($0, relation) }
     }
 
-    /// A directory and those above it.
+    /// A directory and the directories above it, the nearest first.
     private func above(_ place: Place) -> [ItemID] {
         guard let directory = place.directory else { return [] }
         return [directory] + tree.ancestors(of: directory, at: Place())
     }
 
-    /// Notes an event for each recipient, except the presenter that caused it.
+    /// Notes an event for each recipient. For a presenter that caused the event itself, only marks the event as known.
     private mutating func tell(
         _ recipients: [(PresenterID, PresenterRelation)], _ itemEvent: ItemEvent, under claim: ClaimID?,
         _ effects: inout [Effect],
@@ -252,7 +255,8 @@ extension Arbiter {
         }
     }
 
-    /// Returns whether a presenter is muted, and marks a move by another party to be told later (N15).
+    /// N15: Returns whether a presenter is muted. Notes a move by another party, so that the presenter is told of it
+    /// later.
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
         if !isOwnDoing(party, under: claim, record) {
@@ -261,26 +265,28 @@ extension Arbiter {
         return true
     }
 
-    /// Events of names below are counted separately from those of the presenter's own item.
+    /// Counts an event for the guest of a presenter. Events of items in a presented directory have a count of their
+    /// own.
     private mutating func count(_ relation: PresenterRelation, _ record: PresenterRecord) {
         if relation != .directory { return registry.eventCounts.countItemEvent(of: record) }
         registry.eventCounts.countSubitemEvent(of: record)
     }
 
-    /// P5, P6: whether an event is a presenter's own doing, so that it is not told.
+    /// P5, P6: Whether a presenter, or a program that saves for it, caused an event. The presenter is not told of such
+    /// an event.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
-        // For an access that was put to its presenters, this was decided then.
+        // If the presenters of the claim were selected, it was decided then which of them act in this claim.
         if let claim, claims[claim]?.hasConsulted ?? false {
             return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
         }
         return isOnItsBehalf(party, answering: claim.flatMap { claims[$0]?.answering }, record)
     }
 
-    /// P9: Notes a save: a write of the presenter soon after it was asked to save.
+    /// P9: Notes that a presenter has saved, if it was asked to save shortly before this write.
     private mutating func noteSave(by id: PresenterID) {
         guard let asked = registry.records[id]?.saveAsked else { return }
-        // With progress reports, a save may take longer.
+        // A presenter that reports progress may take longer to save.
         if now < asked + bounds.save || registry.openSave(of: id) != nil {
             let now = now
             registry.updateRecord(id) { $0.saved = now }
@@ -292,7 +298,7 @@ extension Arbiter {
         _ body: (inout AccessSession) -> Void
     ) {
         let (cause, names) = (itemEvent.cause, itemEvent.names)
-        // P24.
+        // P24: A presenter that cannot be told of changes no longer knows the contents.
         if !record.hearsOfChanges, cause.access.changesContents {
             registry.updateRecord(record.id) { $0.isOutdated = true }
         }
@@ -302,7 +308,7 @@ extension Arbiter {
                     || accessSession.nameEvents.knows(anyOf: names)
             }
         }
-        // N3: the events of a claim are told before the reacquire that follows it.
+        // N3: The presenter is told of a claim's events before the reacquire for that claim.
         let id =
             writeSession(of: claim, with: record.id)
             ?? currentAccessSession(of: cause.party, isWrite: true, at: record, &effects)
@@ -314,10 +320,10 @@ extension Arbiter {
             return accessSession.nameEvents.entries.count
         }
         guard let knownNames else { return }
-        // N7, N8.
+        // N7, N8: The move of a directory is told at once. So are all names if the session has too many.
         let isFull = knownNames >= NameEventLog.most(among: registry.records.count)
         if isFull || itemEvent.isToldAtOnce { reportNameEvents(of: id, &effects) }
-        // N12.
+        // N12: The program may write more, so the presenter is told now.
         if itemEvent.isOngoing { reportWritten(names, of: id, &effects) }
         if registry.accessSessions[id]?.members.isEmpty ?? false { beginTrailing(id) }
     }
@@ -326,8 +332,8 @@ extension Arbiter {
         guard let claim, let consultation = registry.consultations[claim],
             !consultation.accessSessions.isEmpty
         else { return nil }
-        // I5: a claim has at most one session with each presenter. Both may have very many sessions, so the shorter list is
-        // searched.
+        // I5: A claim has at most one session with each presenter. The claim and the presenter may both have very many
+        // sessions, so the shorter list is searched.
         guard consultation.accessSessions.count > 8 else {
             return consultation.accessSessions.first {
                 registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
@@ -339,17 +345,17 @@ extension Arbiter {
     }
 }
 
-/// An event of an item, with the names at which presenters above receive it.
+/// An event of an item, and the names under which presenters of directories above see it.
 struct ItemEvent {
     let cause: Cause
     let names: [NameKey]
-    /// Whether the session tells its events at once.
+    /// Whether presenters are told of the event at once, and not when the session ends.
     var isToldAtOnce = false
-    /// Whether the program may continue, so that the session tells this event now (N12).
+    /// N12: Whether the program may write more, so that presenters are told now.
     var isOngoing = false
-    /// The item that got another name.
+    /// For the second half of an exchange: the item that got another name.
     var mover: ItemID?
-    /// A file that was moved with its contents to another name.
+    /// The item and its move, if a file has moved with its contents to a name below the presenter's directory.
     var moved: (item: ItemID, move: Move)?
 
     init(_ cause: Cause, _ names: [NameKey]) {

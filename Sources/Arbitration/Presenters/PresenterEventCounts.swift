@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of events and questions that the presenters of each share received since the last reading.
+/// The number of events and questions that the presenters of each guest have received since the numbers were last
+/// read.
 struct PresenterEventCounts: Sendable {
-    /// Events at names below the presented items.
+    /// For each guest: events of items in the presented directories.
     private var ofSubitems: [UInt32: Int] = [:]
-    /// Events, questions and access sessions about the presented items themselves.
+    /// For each guest: events, questions and access sessions about the presented items themselves.
     private var ofItems: [UInt32: Int] = [:]
-    /// The same number for the present event only.
+    /// For each guest: the events and questions about presented items that one arbiter event has caused.
     private var ofPresentEvent: [UInt32: Int] = [:]
 
-    /// The number of events and questions of one arbiter event that are not counted.
+    /// The number of questions and events per arbiter event that is not charged to a guest.
     ///
-    /// They cost the user that caused them no more than the event itself. Otherwise frequent small events of another user
-    /// could have a guest muted.
+    /// So few of them cost no more than the arbiter event itself. If they were charged, frequent small events of
+    /// another user could mute a guest.
     private static let uncountedEvents = 16
 
     @inline(__always)
@@ -30,18 +31,19 @@ struct PresenterEventCounts: Sendable {
         ofPresentEvent[guest, default: 0] += 1
         let count = ofPresentEvent[guest] ?? 0
         guard count > Self.uncountedEvents else { return }
-        // Above the limit, the first ones of such an event count as well.
+        // If there are more than that, the first 16 are charged as well.
         ofItems[guest, default: 0] += count == Self.uncountedEvents + 1 ? count : 1
     }
 
-    /// Returns the number of events below their items, by share, and resets it.
+    /// Returns the number of events of items in presented directories for each guest, and resets the numbers to zero.
     mutating func takeSubitemEvents() -> [UInt32: Int] {
         if ofSubitems.isEmpty { return [:] }
         defer { ofSubitems = [:] }
         return ofSubitems
     }
 
-    /// Returns the number of events and questions about the items themselves, by share, and resets it.
+    /// Returns the number of events and questions about presented items for each guest, and resets the numbers to
+    /// zero.
     mutating func takeItemEvents() -> [UInt32: Int] {
         if ofItems.isEmpty { return [:] }
         defer { ofItems = [:] }

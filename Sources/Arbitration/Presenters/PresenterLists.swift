@@ -2,16 +2,17 @@
 import Coordination
 
 extension Party {
-    /// P5: whether the accesses of this party are a presenter's own.
+    /// P5: Whether an access of this party counts as an access of the presenter itself.
     func isOwn(of presenter: Party) -> Bool {
         if let purpose { return purpose == presenter.purpose }
         return isSameProcess(as: presenter)
     }
 
-    /// Whether accesses of both parties belong to one session.
+    /// Whether accesses of both parties belong to one access session.
     ///
-    /// They do for one process and its ancestors; between two purposes, if these are equal. All unknown parties count as one
-    /// program, which matters only to notices: no presenter is asked twice about them.
+    /// They do if the processes are the same, or one is an ancestor of the other. If both parties have a purpose, only
+    /// the purposes are compared. All unknown parties count as one program. This matters only to notices, because no
+    /// presenter is asked twice about an unknown party.
     func isOneProgram(with other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         if process == nil, other.process == nil { return true }
@@ -20,10 +21,10 @@ extension Party {
 }
 
 extension [PresenterID] {
-    /// The index of a presenter in a sorted list, or where it belongs.
+    /// The index of a presenter in a sorted list. If it is not in the list, the index at which it would be inserted.
     private func place(of id: PresenterID) -> Int {
         var (low, high) = (0, count)
-        // A new presenter has the highest number.
+        // A new presenter has the highest number, so it comes last.
         if let last, last < id { return count }
         while low < high {
             let middle = (low + high) / 2

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The state of a presenter.
+/// The state of one presenter.
 struct PresenterRecord: Sendable {
     let presenter: Presenter
-    /// The presented item, which follows the document (P11); nil as long as there is none (P21).
+    /// The presented item; nil while it does not exist (P21). When a save replaces a document, this is still the
+    /// document (P11).
     var item: ItemID?
-    /// The directory and the name of the item as presented.
+    /// The directory and the name under which the presenter shows the item.
     var place: Place
-    /// Its access sessions, the oldest first.
+    /// The access sessions of the presenter, the oldest first.
     var accessSessions: [AccessSessionID] = []
-    /// Its open questions, the oldest first.
+    /// The questions that the presenter has not answered, the oldest first.
     var questions: [QuestionID] = []
-    /// The number of successive questions that it forfeited.
+    /// The number of questions in a row that the presenter forfeited.
     var forfeits = 0
-    /// Processes that need not wait after a forfeit, and until when (P7).
+    /// P7: Processes that do not wait for this presenter after a forfeit, each with the end of this time.
     var excused: [ProcessID: Instant] = [:]
-    /// Items written without its consent since it last answered or wrote them itself (P12).
+    /// P12: Items that were written without the presenter's consent, since it last answered a question or wrote the
+    /// item itself.
     var unaskedWrites: Set<ItemID> = []
-    /// Whether another program wrote its item, it cannot be told, and it has not read or written the item since (P24).
+    /// P24: Whether another program has written the item, the presenter cannot be told of that, and has not read or
+    /// written the item since.
     var isOutdated = false
-    /// Since when it is not told of names below its item; nil if it is told (N14).
+    /// N14: The pause in which the presenter is told of no names below its directory; nil if it is not paused.
     var pause: Suppression?
-    /// Since when it is neither asked nor told about its item; nil if it is (N15).
+    /// N15: The time in which the presenter is neither asked nor told about its item; nil if it is not muted.
     var mute: Suppression?
-    /// When it was last asked to save.
+    /// The moment at which the presenter was last asked to save.
     var saveAsked: Instant?
-    /// When it was asked to save for each POSIX session, as long as that matters (P9).
+    /// P9: For each POSIX session, the moment at which the presenter was last asked to save because of it. Old entries
+    /// are removed.
     var savesAsked: [Int32: Instant] = [:]
-    /// When it last saved on request.
+    /// The moment at which the presenter last saved after a question.
     var saved: Instant?
 
     init(_ presenter: Presenter) {
@@ -37,21 +41,21 @@ struct PresenterRecord: Sendable {
     }
 
     var id: PresenterID { presenter.id }
-    /// P24: Whether it implements any notice of changes of its item.
+    /// P24: Whether the presenter implements any notice of changes of its item.
     var hearsOfChanges: Bool { !presenter.messages.isDisjoint(with: [.didChange, .subitemDidChange]) }
-    /// Whether a write may cause a question to it, so that it may have unsaved work (N15).
+    /// N15: Whether the presenter implements any question that a write causes. If so, it may have unsaved work.
     var answersWriters: Bool {
         !presenter.messages.isDisjoint(
             with: [.relinquishToWriter, .save, .accommodateDeletion, .accommodateSubitemDeletion])
     }
-    /// P8.
+    /// P8: Whether the presenter has forfeited so many questions in a row that it is not asked any more.
     var isDemoted: Bool { forfeits >= Self.demotingForfeits }
-    /// P8, N15: Whether it is not asked.
+    /// P8, N15: Whether the presenter is not asked, because it is demoted or muted.
     var isLeftAlone: Bool { isDemoted || mute != nil }
 
     /// The largest number of items in `unaskedWrites`.
     ///
-    /// Beyond it all are forgotten, so their contents may be preserved once more.
+    /// If there would be more, the list is emptied, and the contents of these items may be preserved once more.
     static let mostUnaskedWrites = 4096
 
     mutating func noteUnaskedWrite(_ item: ItemID) {
@@ -59,21 +63,21 @@ struct PresenterRecord: Sendable {
         unaskedWrites.insert(item)
     }
 
-    /// The number of successive forfeits that demote a presenter.
+    /// The number of forfeits in a row after which a presenter is demoted.
     static let demotingForfeits = 3
 }
 
-/// The presenters that a claim asks and tells.
+/// The presenters of a claim: which of them were asked, and which were not.
 struct Consultation: Sendable {
     var accessSessions: [AccessSessionID] = []
-    /// The index of the session found last to wait for an answer; those before it did not wait then.
+    /// The index of the session that was last found to wait for an answer. The sessions before it did not wait then.
     var awaited = 0
-    /// Presenters that make this save themselves (P6).
+    /// P6: Presenters that make this access themselves, in order to save.
     var ownPresenters: [PresenterID] = []
-    /// Presenters that it need not ask because of P7 or P8.
+    /// Presenters that the claim did not ask, because they forfeited earlier questions (P7, P8).
     var skippedPresenters: [PresenterID] = []
-    /// Presenters that the grant listed as unanswered (P12).
+    /// P12: Presenters that the grant listed as not having consented.
     var overriddenPresenters: [PresenterID] = []
-    /// Its writes without a question to presenters that would otherwise have to be asked (P12).
+    /// P12: Written items, each with a presenter that should have been asked about the write but was not.
     var unaskedWrites: [(presenter: PresenterID, item: ItemID)] = []
 }

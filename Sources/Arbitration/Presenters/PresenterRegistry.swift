@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every presenter, with the access sessions, questions and consultations; empty in nearly all mounts.
+/// All presenters, with their access sessions and questions. Empty in nearly all mounts.
 ///
-/// A claim that concerns no presenter costs nothing here.
+/// A claim that concerns no presenter has no record here.
 ///
 /// Invariants (I5):
 ///
-/// - Each session is in its presenter's list, and in no other.
-/// - Each member of a session has the session in its consultation, and the reverse.
-/// - Each open question has a presenter, and is in its list.
-/// - `openQuestionCounts` counts the open questions by process, and `guestWaiters` by share.
-/// - Each presenter with an item is in the list of that item, and of its directory.
-/// - `pauses` and `mutes` know each presenter that is paused or muted.
+/// - Each session is in the list of its presenter, and in no other list.
+/// - Each member of a session has the session in its consultation. Each session of a consultation has the claim as a
+///   member.
+/// - Each open question has a presenter, and is in the presenter's list.
+/// - `openQuestionCounts` counts the open questions by process, and `guestWaiters` counts them by guest.
+/// - Each presenter with an item is in the list of the item, and in that of the item's directory.
+/// - `pauses` and `mutes` have each presenter that is paused or muted.
 struct PresenterRegistry: Sendable {
     private(set) var records: [PresenterID: PresenterRecord] = [:]
-    /// Presenters by item, sorted.
+    /// The presenters of each item, in the order of their numbers.
     private(set) var presented: [ItemID: [PresenterID]] = [:]
-    /// Presenters by the directory of their item.
+    /// For each directory, the presenters of items directly in the directory.
     private(set) var byDirectory: [ItemID: Set<PresenterID>] = [:]
-    /// Presenters that are told of no names below their item (N14).
+    /// N14: The paused presenters, which are told of no names below their directory.
     private(set) var pauses = SuppressionIndex()
-    /// Presenters that are neither asked nor told about their item (N15).
+    /// N15: The muted presenters, which are neither asked nor told about their item.
     private(set) var mutes = SuppressionIndex()
-    /// The muted presenters for which unasked writes are noted (N15).
+    /// N15: The muted presenters that a grant lists as not asked.
     private(set) var mutedRepresentatives = MutedRepresentatives()
-    /// The number of presenters that accommodate deletions of subitems (P18).
+    /// P18: The number of presenters that are asked about the deletion of items in their directory.
     private(set) var agreeingToDeletions = 0
     private(set) var accessSessions: [AccessSessionID: AccessSession] = [:]
     private(set) var questions: [QuestionID: Question] = [:]
     private(set) var consultations: [ClaimID: Consultation] = [:]
-    /// The number of answers that the presenters of each process owe.
+    /// For each process, the number of questions that its presenters have not answered.
     private(set) var openQuestionCounts: [ProcessID: Int] = [:]
-    /// The same number by the share of the presenter, with the waiting claims.
+    /// For each guest, the number of questions that its presenters have not answered, and the claims that wait for
+    /// them.
     private(set) var guestWaiters: [UInt32: GuestWaiters] = [:]
-    /// The events and questions of each share's presenters since the last reading.
+    /// The numbers of events and questions that the presenters of each guest have received.
     var eventCounts = PresenterEventCounts()
     private var nextAccessSession: UInt64 = 1
     private var nextQuestion: UInt64 = 1
@@ -51,21 +53,21 @@ struct PresenterRegistry: Sendable {
         return QuestionID(nextQuestion)
     }
 
-    /// Whether no session, question or consultation is left.
+    /// Whether no access session, question or consultation is left.
     var isAtRest: Bool {
         accessSessions.isEmpty && questions.isEmpty && consultations.isEmpty && openQuestionCounts.isEmpty
             && guestWaiters.isEmpty
     }
 }
 
-/// Presenters and their places.
+/// Presenters and the places of their items.
 extension PresenterRegistry {
     mutating func insert(_ presenter: Presenter) {
         records[presenter.id] = PresenterRecord(presenter)
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
-    /// Removes a presenter after its sessions and questions; it must have left its item.
+    /// Removes a presenter. Its sessions and questions must be gone, and it must have left its item.
     mutating func remove(_ id: PresenterID) {
         let former = records.removeValue(forKey: id)
         if former?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false {
@@ -78,7 +80,7 @@ extension PresenterRegistry {
         questions.shrinkIfSparse()
     }
 
-    /// Changes the record of a presenter in place, if there is one.
+    /// Changes the record of a presenter in place; does nothing if there is none.
     @inline(__always)
     mutating func updateRecord(_ id: PresenterID, _ body: (inout PresenterRecord) -> Void) {
         guard let entry = records.index(forKey: id) else { return }
@@ -152,13 +154,13 @@ extension PresenterRegistry {
         mutes.resume(ids, at: item, among: presented[item] ?? [])
     }
 
-    /// Notes an event of an item for its muted presenters.
+    /// Notes an event of an item, so that its muted presenters can be told later.
     mutating func noteMissed(of item: ItemID, by doer: Party) { mutes.noteHappening(below: item, by: doer) }
 
-    /// Notes an event in a plain directory for its paused presenters.
+    /// Notes an event in a plain directory, so that the paused presenters of the directory can be told later.
     mutating func noteMissed(in directory: ItemID) { pauses.noteHappening(below: directory) }
 
-    /// N14: whether events below a paused presenter's item were not told to it.
+    /// N14: Whether something happened below the directory of a paused presenter that the presenter was not told of.
     func hasMissed(_ id: PresenterID) -> Bool {
         guard let record = records[id], let pause = record.pause else { return false }
         return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false
@@ -166,14 +168,14 @@ extension PresenterRegistry {
 
 }
 
-/// Access sessions and the consultations of their members.
+/// Access sessions, and the consultations of the claims in them.
 extension PresenterRegistry {
     mutating func insert(_ accessSession: AccessSession) {
         accessSessions[accessSession.id] = accessSession
         records[accessSession.presenter]?.accessSessions.append(accessSession.id)
     }
 
-    /// Removes a session; its members keep it in their consultations.
+    /// Removes a session. Its members still have it in their consultations.
     mutating func removeAccessSession(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         records[removed.presenter]?.accessSessions.removeAll { $0 == id }
@@ -187,7 +189,7 @@ extension PresenterRegistry {
         return removed
     }
 
-    /// Changes a session in place, if there is one.
+    /// Changes a session in place; returns nil if it does not exist.
     @inline(__always)
     @discardableResult
     mutating func updateAccessSession<Result>(
@@ -201,19 +203,19 @@ extension PresenterRegistry {
         of claim: ClaimID, _ consultation: Consultation = Consultation()
     ) { consultations[claim] = consultation }
 
-    /// Removes the consultation of a claim; the claim is still a member of its sessions.
+    /// Removes the consultation of a claim. The claim stays a member of its sessions.
     mutating func removeConsultation(of claim: ClaimID) -> Consultation? {
         consultations.removeValue(forKey: claim)
     }
 
-    /// Changes the consultation of a claim in place, if there is one.
+    /// Changes the consultation of a claim in place; does nothing if there is none.
     @inline(__always)
     mutating func updateConsultation(of claim: ClaimID, _ body: (inout Consultation) -> Void) {
         guard let entry = consultations.index(forKey: claim) else { return }
         body(&consultations.values[entry])
     }
 
-    /// Adds a claim that has a consultation to a session, which so does not end.
+    /// Adds a claim that has a consultation to a session. The session does not end while it has members.
     mutating func addMember(_ claim: ClaimID, to id: AccessSessionID) {
         if let entry = accessSessions.index(forKey: id) {
             accessSessions.values[entry].members.append(claim)
@@ -222,7 +224,7 @@ extension PresenterRegistry {
         consultations[claim]?.accessSessions.append(id)
     }
 
-    /// Removes a claim from a session, with its questions; returns whether the session has no members now.
+    /// Removes a claim and its questions from a session. Returns whether the session has no members now.
     mutating func removeMember(_ claim: ClaimID, from id: AccessSessionID) -> Bool {
         guard let entry = accessSessions.index(forKey: id) else { return false }
         accessSessions.values[entry].members.removeAll { $0 == claim }
@@ -230,7 +232,7 @@ extension PresenterRegistry {
         return accessSessions.values[entry].members.isEmpty
     }
 
-    /// The session to which an access of a party belongs, out of those that accept new claims.
+    /// The session to which an access of a party is added, out of the sessions that accept new claims.
     func accessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord,
         where isOpen: (AccessSession) -> Bool = { _ in true }
@@ -240,22 +242,23 @@ extension PresenterRegistry {
         }
         let alike = own.filter { $0.isWrite == isWrite && isOpen($0) }
         guard let purpose = party.purpose else { return alike.last?.id }
-        // B3.
+        // B3: A session of the same purpose comes first.
         let isOfPurpose = { (accessSession: AccessSession) in accessSession.party.purpose == purpose }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession.id }
-        // P22.
+        // P22: A read enters a write session of the same purpose, because a presenter that relinquished to the writer
+        // need not relinquish again.
         guard !isWrite, own.allSatisfy(\.isWrite) else { return nil }
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
 
-    /// P26: whether a presenter was not told yet that an item has a name.
+    /// P26: Whether a presenter was not told yet that an item has this name.
     func isUnreported(_ name: NameKey, to presenter: PresenterID) -> Bool {
         records[presenter]?.accessSessions.contains {
             accessSessions[$0]?.nameEvents.isUnreported(name) ?? false
         } ?? false
     }
 
-    /// P23: Notes in the sessions of a claim that a write was granted.
+    /// P23: Notes in all sessions of a claim that a write was granted.
     mutating func noteEntry(of claim: ClaimID) {
         for accessSession in consultations[claim]?.accessSessions ?? [] {
             accessSessions[accessSession]?.isEntered = true
@@ -267,7 +270,8 @@ extension PresenterRegistry {
         consultations[claim].map { firstUnsettled($0) == nil } ?? false
     }
 
-    /// Returns the same; remembers the session that is waited for, so that each answer costs one check.
+    /// Returns whether all presenters of a claim have answered. Stores the session for which the claim still waits, so
+    /// that each answer costs one check.
     mutating func settles(_ claim: ClaimID) -> Bool {
         guard let consultation = consultations[claim] else { return false }
         guard let first = firstUnsettled(consultation) else { return true }
@@ -275,7 +279,8 @@ extension PresenterRegistry {
         return false
     }
 
-    /// The index of the first session with an outstanding answer, from the one that was waited for last.
+    /// The index of the first session in which an answer for a claim is missing. The search begins at the session for
+    /// which the claim last waited.
     private func firstUnsettled(_ consultation: Consultation) -> Int? {
         let all = consultation.accessSessions.indices
         let start = min(consultation.awaited, all.endIndex)
@@ -285,7 +290,7 @@ extension PresenterRegistry {
         return (start..<all.endIndex).first(where: isUnsettled) ?? (0..<start).first(where: isUnsettled)
     }
 
-    /// Whether a presenter has relinquished to a claim (Y1).
+    /// Y1: Whether a presenter was asked to relinquish its item to a claim.
     func isRelinquished(to claim: ClaimID) -> Bool {
         consultations[claim].map {
             $0.accessSessions.contains { accessSessions[$0]?.isRelinquished ?? false }
@@ -319,28 +324,28 @@ extension PresenterRegistry {
         return question
     }
 
-    /// P4.
+    /// P4: Sets the deadline of a question.
     mutating func setDeadline(of id: QuestionID, to deadline: Instant) { questions[id]?.deadline = deadline }
 
-    /// Notes a claim that waits for an open question to a share's presenter.
+    /// Notes that a claim waits for an open question to a presenter of a guest.
     mutating func noteGuestWaiter(_ claim: ClaimID, of user: UInt32?, for guest: UInt32) {
         guestWaiters[guest]?.note(claim, of: user)
     }
 
-    /// Takes the waiting claims of a share out, to change them in place.
+    /// Removes and returns the waiting claims of a guest, to change them in place.
     mutating func takeGuestWaiters(of guest: UInt32) -> GuestWaiters? {
         guestWaiters.removeValue(forKey: guest)
     }
 
     mutating func setGuestWaiters(_ waiters: GuestWaiters, of guest: UInt32) { guestWaiters[guest] = waiters }
 
-    /// The presenter's own process and that of its server.
+    /// The process of a presenter, and that of its partner.
     func processes(of id: PresenterID) -> [ProcessID] {
         guard let party = records[id]?.presenter.party else { return [] }
         return [party.process, party.partner?.process].compactMap { $0 }
     }
 
-    /// P6: whether a party works for a presenter that owes an answer for this claim.
+    /// P6: Whether a party works for a presenter, and this claim waits for an answer of that presenter.
     func owes(_ party: Party, to claim: ClaimID) -> Bool {
         guard let consultation = consultations[claim] else { return false }
         return consultation.accessSessions.contains { id in
@@ -353,7 +358,7 @@ extension PresenterRegistry {
         }
     }
 
-    /// Whether a party works for a presenter with open questions.
+    /// Whether a party works for any presenter with an open question.
     func owesAnyAnswer(_ party: Party) -> Bool {
         if openQuestionCounts.isEmpty { return false }
         return party.anyIdentity { one in
@@ -362,12 +367,12 @@ extension PresenterRegistry {
         }
     }
 
-    /// The open save question of a presenter, which is not asked twice at once (P9).
+    /// P9: The open question to save of a presenter. It is not asked a second time while it is open.
     func openSave(of presenter: PresenterID) -> QuestionID? {
         records[presenter]?.questions.first { questions[$0]?.request == .save }
     }
 
-    /// Whether a presenter has open questions.
+    /// Whether a presenter has a question that it has not answered.
     func hasOpenQuestions(_ presenter: PresenterID) -> Bool {
         !(records[presenter]?.questions.isEmpty ?? true)
     }

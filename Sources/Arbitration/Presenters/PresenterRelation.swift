@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The relation of a presenter to an item of an access.
+/// The position of a presenter relative to an item that is accessed.
 enum PresenterRelation: Hashable, Sendable {
-    /// It presents the item.
+    /// The presenter shows the item itself.
     case item
-    /// It presents a package above.
+    /// The presenter shows a package above the item.
     case package
-    /// It presents a plain directory above.
+    /// The presenter shows a plain directory above the item.
     case directory
-    /// It presents an item below.
+    /// The presenter shows an item below the accessed item.
     case below
 }
 
-/// Which presenters a claim concerns (P16 to P21).
+/// P16 to P21: Which presenters a claim concerns.
 extension Arbiter {
-    /// Whether presenters may have to be asked, or told of a claim's changes.
+    /// Whether a claim may have to ask presenters, or may cause notices to them.
     func concernsPresenters(_ claim: Claim) -> Bool {
         if registry.isEmpty || claim.nature == .pendingSave { return false }
         return claim.firstOfParts { part in
@@ -25,12 +25,12 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Calls the body with each presenter that a part concerns, in no order.
+    /// Calls the body with each presenter that a part of a claim concerns, in no order.
     func forEachConcerned(
         by part: ClaimRequest.Part, of claim: Claim, _ body: (PresenterID, PresenterRelation) -> Void
     ) {
         registry.forEachConcerned(by: part.item, where: { isOfThisName($0, part) }) { body($0, .item) }
-        // P18.
+        // P18: Presenters of plain directories above are asked only about deletions.
         let isDeletion = claim.deletes(part) && registry.agreeingToDeletions > 0
         if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {
@@ -44,7 +44,8 @@ extension Arbiter {
                 }
             }
         }
-        // P17, B2.
+        // P17, B2: Presenters below an item are concerned by batches, by structural writes and by accesses to
+        // packages.
         guard
             claim.nature == .batch || part.access.isStructural
                 || tree.outermostPackage(of: part.item, at: part.place) != nil
@@ -54,18 +55,20 @@ extension Arbiter {
         forEachPresenter(below: part.item) { if !registry.isMuted($0) { body($0, .below) } }
     }
 
-    /// P18.
+    /// P18: Whether a presenter implements the question about the deletion of an item in its directory.
     private func isAgreeing(_ id: PresenterID) -> Bool {
         registry.records[id]?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false
     }
 
-    /// P19.
+    /// P19: Whether a presenter shows the name that a part deletes, moves or replaces. Other accesses concern all
+    /// names.
     func isOfThisName(_ id: PresenterID, _ part: ClaimRequest.Part) -> Bool {
         guard part.access.isStructural else { return true }
         return registry.records[id]?.place.isSameName(as: part.place) ?? false
     }
 
-    /// Calls the body with the presenters of items below an item; skips directories without any.
+    /// Calls the body with the presenters of all items below an item. Directories without a presenter below are not
+    /// visited.
     func forEachPresenter(below item: ItemID, _ body: (PresenterID) -> Void) {
         var unexplored = [item]
         while let directory = unexplored.popLast() {
@@ -76,15 +79,15 @@ extension Arbiter {
     }
 }
 
-/// The questions of a claim for one presenter.
+/// The questions of a claim to one presenter.
 struct QuestionPlan {
-    /// The questions, with the accesses that cause them.
+    /// The questions, each with the access that causes it.
     var questionKinds: [(questionKind: QuestionKind, access: Access)] = []
-    /// The access that the presenter is told of; a write if any part writes (P20).
+    /// P20: The access that the presenter is told of; a write if any part of the claim writes.
     var access: Access
-    /// Whether the presenter is told of it even if it need not be asked.
+    /// Whether the presenter is told of the access even if it need not be asked.
     var isNotified = false
-    /// Items written without the questions that they would need (P12).
+    /// P12: Items that the claim writes although the presenter was not asked about them.
     var unaskedWrites: [ItemID] = []
 
     mutating func add(_ more: [QuestionKind], for access: Access, isNotified: Bool) {
@@ -95,7 +98,8 @@ struct QuestionPlan {
         }
     }
 
-    /// P3, P20: The questions in order; relinquishing comes first, and to a writer it includes readers.
+    /// P3, P20: The questions in their order, relinquishing first. A question to relinquish to a writer replaces the
+    /// one for a reader.
     var inOrder: [(questionKind: QuestionKind, access: Access)] {
         let first =
             questionKinds.first { $0.questionKind.request == .relinquishToWriter }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Which questions presenters are asked for a claim, and which they are spared.
+/// Which questions a presenter is asked for a claim, and which questions are left out.
 extension Arbiter {
-    /// P15: the questions that a presenter is spared because of aware accesses around a claim.
+    /// P15: The questions that are left out because the claim is made within an aware access.
+    ///
+    /// The presenter would wait for that access, and the access for the presenter.
     func spared(
         by claim: Claim, _ record: PresenterRecord
     ) -> Set<PresenterRequest> {
         var spared: Set<PresenterRequest> = []
         for id in accesses(around: claim, on: record) {
             spared.insert(.save)
-            // Each aware access makes a presenter relinquish to itself.
+            // An aware claim always asks presenters to relinquish to it.
             if claim.isAware { continue }
             for accessSession in accessSessions(of: id, with: record) where accessSession.isRelinquished {
                 spared.insert(.relinquishToReader)
@@ -20,10 +22,10 @@ extension Arbiter {
         return spared
     }
 
-    /// P12: whether a presenter was asked for an aware access around a claim, and has not consented.
+    /// P12: Whether a presenter was asked for an aware access around a claim, and has not consented.
     ///
-    /// P15 spares the presenter this claim's questions, to which it did not agree then. And the client of an aware access
-    /// preserves nothing.
+    /// By P15 the presenter is not asked for the claim itself, and it did not consent to it before. The client of an
+    /// aware access preserves no contents.
     func hasNotConsented(_ claim: Claim, _ part: ClaimRequest.Part, _ record: PresenterRecord) -> Bool {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         guard !claims.aware.isEmpty, !claim.isAware, !isCreation else { return false }
@@ -34,7 +36,8 @@ extension Arbiter {
         }
     }
 
-    /// P15: the aware accesses around a claim that would block a writer of a presenter's item.
+    /// P15: The aware accesses within which a claim is made, and for which a writer of the presenter's item would have
+    /// to wait.
     private func accesses(around claim: Claim, on record: PresenterRecord) -> [ClaimID] {
         guard !claims.aware.isEmpty, let item = record.item else { return [] }
         let outermostPackage = tree.outermostPackage(of: item, at: record.place)
@@ -55,9 +58,9 @@ extension Arbiter {
         }
     }
 
-    /// P15: whether an aware access around a claim may still move an item that the claim deletes.
+    /// P15: Whether an aware access around a claim may still move the item that the claim deletes.
     ///
-    /// A program that moves a file without `rename(2)` deletes the former file and announces the move.
+    /// A program that moves a file without `rename(2)` deletes the former file, and then announces the move.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: Claim) -> Bool {
         guard part.access == .write(.forDeleting), !claim.isAware else { return false }
         return claims.aware.contains { id in
@@ -66,27 +69,28 @@ extension Arbiter {
         }
     }
 
-    /// P5: whether a presenter need not be asked about a party's accesses.
+    /// P5: Whether a presenter is not asked about a party's accesses, because the party works for it.
     func isSpared(_ presenter: Party, by party: Party) -> Bool {
-        // Two coordinators of one program may need to exclude each other.
+        // Two parts of one program that use the control socket may need to wait for each other.
         if party.purpose != nil, party.isSameProcess(as: presenter) { return false }
         return party.works(for: presenter)
     }
 
-    /// P5: whether an access is the presenter's own, of which it is neither asked nor told.
+    /// P5: Whether an access is the presenter's own, so that the presenter is neither asked nor told.
     func isOwn(_ party: Party, _ presenter: Party) -> Bool { party.isOwn(of: presenter) }
 
-    /// P6: whether a party acts for a presenter that owes an answer, so that the access is its own.
+    /// P6: Whether a party acts for a presenter that has an open question. If so, the access counts as the presenter's
+    /// own.
     ///
-    /// A party with a purpose states which accesses answer a question. Its program may do other work meanwhile, which the
-    /// presenter must be told of.
+    /// A party with a purpose states which of its accesses answer a question. In other accesses its program may do
+    /// other work, of which the presenter must be told.
     func isOnItsBehalf(_ party: Party, answering question: QuestionID?, _ record: PresenterRecord) -> Bool {
         guard party.works(for: record.presenter.party) else { return false }
         if party.purpose == nil { return registry.hasOpenQuestions(record.id) }
         return question.flatMap { registry.questions[$0] }?.presenter == record.id
     }
 
-    /// P2, P16 to P18, B2: the questions to a presenter for a part.
+    /// P2, P16 to P18, B2: The questions to a presenter for one part of a claim.
     func questionKinds(
         of claim: Claim, _ part: ClaimRequest.Part, _ relation: PresenterRelation, _ party: Party,
         on id: PresenterID
@@ -96,7 +100,7 @@ extension Arbiter {
         var requests: [PresenterRequest] = []
         switch relation {
         case .item, .package:
-            // A new file takes a free name: presenters of the former item were asked before.
+            // A new file takes a free name. The presenters of the former item were asked when it was removed.
             if isCreation {
                 requests = relation == .package ? [.relinquishToWriter] : []
             } else {
@@ -113,7 +117,7 @@ extension Arbiter {
         if isMovedInstead(part, of: claim) {
             spared.formUnion([.accommodateDeletion, .accommodateSubitemDeletion])
         }
-        // P26.
+        // P26: A presenter is not asked about the deletion of an item that it was not told of.
         if isAbove, registry.isUnreported(NameKey(part.item, at: part.place), to: id) {
             spared.insert(.accommodateSubitemDeletion)
         }
@@ -127,7 +131,7 @@ extension Arbiter {
         }
     }
 
-    /// P2: the questions to presenters of the item.
+    /// P2: The questions to the presenters of the item itself.
     private func requests(
         for claim: Claim, _ access: Access, _ party: Party, _ record: PresenterRecord
     ) -> [PresenterRequest] {
@@ -142,7 +146,7 @@ extension Arbiter {
         }
     }
 
-    /// P7.
+    /// P7: Whether a process does not wait for a presenter that forfeited a question because of it.
     func isExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard let process = party.process, let until = registry.records[id]?.excused[process] else {
             return false
@@ -150,16 +154,16 @@ extension Arbiter {
         return now <= until
     }
 
-    /// P7: Returns whether a party need not wait for a presenter, and extends its excuse.
+    /// P7: Returns whether a party does not wait for a presenter after a forfeit. If so, extends this time.
     mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard isExcused(party, by: id) else { return false }
         excuse(party, by: id)
         return true
     }
 
-    /// P25: whether an access that works for a presenter waits for an answer that the party owes.
+    /// P25: Whether a claim that works for the presenter waits for an answer that this party has not given.
     ///
-    /// The party itself must not work for it.
+    /// False if the party works for the presenter, too.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
         let presenter = record.presenter.party
         guard registry.owesAnyAnswer(party), !party.works(for: presenter) else { return false }
@@ -174,31 +178,31 @@ extension Arbiter {
         return isHeldUp
     }
 
-    /// P9, P10, P25: whether a presenter may be asked to save for a reader.
+    /// P9, P10, P25: Whether a presenter may be asked to save because of a reader.
     func mayAskToSave(_ party: Party, _ record: PresenterRecord) -> Bool {
-        // P25.
+        // P25: The presenter's program waits for this party, so the presenter could not save.
         if holdsUp(party, record) { return false }
         if party.purpose != nil { return true }
         guard party.programClass == .ordinary else { return false }
-        // A reader that comes during a save waits for that save.
+        // If the presenter is asked to save already, this reader waits for the same save.
         if registry.openSave(of: record.id) != nil { return true }
         if let saved = record.saved, isRecent(saved) { return false }
         return !(record.savesAsked[party.session].map(isRecent) ?? false)
     }
 
-    /// P9.
+    /// P9: Whether a moment is less than `askAgain` ago.
     private func isRecent(_ moment: Instant) -> Bool { now < moment + bounds.askAgain }
 
     mutating func noteSaveAsked(of id: PresenterID, for session: Int32) {
         guard var asked = registry.records[id]?.savesAsked else { return }
         asked = asked.filter { isRecent($0.value) }
-        // A process without a known POSIX session shares none with others.
+        // A process with an unknown POSIX session shares its session with no other process.
         if session != 0 { asked[session] = now }
         let now = now
         registry.updateRecord(id) { ($0.savesAsked, $0.saveAsked) = (asked, now) }
     }
 
-    /// P12: the presenters that a write overrides because they refused, did not answer or were not asked.
+    /// P12: The presenters that a write ignores, because they refused, did not answer or were not asked.
     func unanswered(by claim: Claim) -> [PresenterID] {
         guard !claim.onlyReads || claim.isAware else { return [] }
         guard let consultation = registry.consultations[claim.id] else {
@@ -212,9 +216,9 @@ extension Arbiter {
             .map(\.presenter).sorted()
     }
 
-    /// P12: the presenters that a write overrides because they are not asked any more.
+    /// P12: The presenters that were not asked about a write, because of earlier forfeits or because they are muted.
     ///
-    /// A presenter is left out if the item is in its `unaskedWrites` already.
+    /// A presenter is left out if its `unaskedWrites` have the item already.
     func unaskedWrites(byGranted claim: Claim) -> [PresenterID] {
         if claim.onlyReads { return [] }
         let writes = registry.consultations[claim.id]?.unaskedWrites ?? unaskedWrites(by: claim)
@@ -222,7 +226,8 @@ extension Arbiter {
             .map(\.presenter)
     }
 
-    /// P12: Notes for the presenters that a grant listed that the item was written, so it is not listed again.
+    /// P12: An item was written: notes this for the presenters that the grant listed, so that they are not listed
+    /// again.
     mutating func noteUnaskedWrites(_ item: ItemID, under id: ClaimID?) {
         guard let id, let claim = claims[id], !claim.isAware, let consultation = registry.consultations[id]
         else { return }
@@ -239,7 +244,7 @@ extension Arbiter {
             + unaskedWritesOfMuted(by: claim, party)
     }
 
-    /// The presenters that a claim would have asked if it had not gone ahead before its turn.
+    /// The presenters that a claim would have asked, if it had not been granted before its turn.
     private func presentersNotAsked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
         let questionPlans = questionPlans(of: claim, families.party(of: claim.id) ?? .nobody)

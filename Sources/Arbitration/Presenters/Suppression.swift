@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The period in which a presenter is paused (N14) or muted (N15).
+/// The time in which a presenter is paused (N14) or muted (N15).
 struct Suppression: Sendable {
-    /// Its beginning, by the clock of ``SuppressionIndex``.
+    /// The start of the time, as a value of the event counter of ``SuppressionIndex``.
     var began: UInt64
-    /// Whether it missed an event that the clock does not count.
+    /// Whether the presenter missed an event that the event counter does not count.
     var hasMissed = false
-    /// Whether it was not told of a move of its item (N15).
+    /// N15: Whether the presenter was not told of a move of its item.
     var hasMissedMove = false
 }
 
-/// The time of the last events by party; a presenter does not miss its own events (P5).
+/// P5: The last event of each party at one item. A presenter must not be told later of its own events.
 private struct MissedEvents: Sendable {
-    /// The number of parties that are distinguished.
+    /// The number of parties that have an entry of their own.
     private static let most = 16
 
     private var deeds: [(doer: Party, moment: UInt64)] = []
-    /// The last event of all other parties.
+    /// The last event of all parties without an entry.
     private var byOthers: UInt64 = 0
 
     mutating func note(_ moment: UInt64, by doer: Party?) {
@@ -36,35 +36,36 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// Whether the accesses of both parties are own accesses of the same presenters (P5).
+    /// P5: Whether presenters treat accesses of both parties in the same manner, as their own or not.
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process
     }
 }
 
-/// The presenters that are told of no names below their item (N14); a second index has those told of nothing (N15).
+/// N14: The presenters that are told of no names below their directory. A second index has the muted presenters (N15).
 ///
-/// An event skips them without a visit to each, which is the purpose of a pause.
+/// An event skips all these presenters without a visit to each. This is the purpose of a pause.
 struct SuppressionIndex: Sendable {
-    /// The presenters of an item that are still told, sorted; only for items that also have a paused presenter.
+    /// The presenters of an item that are still told, in the order of their numbers. Only items that also have a
+    /// paused presenter are listed.
     private(set) var notified: [ItemID: [PresenterID]] = [:]
-    /// The events that paused presenters of an item missed.
+    /// For each item, the events that its paused presenters missed.
     private var missed: [ItemID: MissedEvents] = [:]
-    /// The number of events that any of them missed.
+    /// The number of events that any paused presenter missed. It serves as the time of these events.
     private(set) var clock: UInt64 = 0
 
     var isEmpty: Bool { notified.isEmpty }
     var count: Int { notified.count + missed.count }
 
-    /// Whether an event since a moment was not a presenter's own.
+    /// Whether an event of an item since a moment was not one of the presenter's own.
     func hasMissed(
         _ item: ItemID, since moment: UInt64, but isOwn: (Party) -> Bool = { _ in false }
     ) -> Bool {
         missed[item]?.hasAnything(since: moment, but: isOwn) ?? false
     }
 
-    /// Notes an event of an item, or below it.
+    /// Notes an event of an item, or of an item below.
     mutating func noteHappening(below item: ItemID, by doer: Party? = nil) {
         guard notified[item] != nil else { return }
         clock += 1
@@ -99,7 +100,7 @@ struct SuppressionIndex: Sendable {
     }
 }
 
-/// How presenters are paused and resumed (N14).
+/// N14: How presenters are paused and resumed.
 extension Arbiter {
     mutating func pause(_ ids: [PresenterID]) {
         var shown: [ItemID: Set<PresenterID>] = [:]
@@ -141,12 +142,12 @@ extension Arbiter {
         }
     }
 
-    /// P24: Marks a presenter as outdated if it implements no notice of changes.
+    /// P24: Notes that a presenter no longer knows the contents, if it implements no notice of changes.
     mutating func noteOutdated(_ id: PresenterID) {
         registry.updateRecord(id) { if !$0.hearsOfChanges { $0.isOutdated = true } }
     }
 
-    /// Tells a presenter that something happened, without details.
+    /// Tells a presenter that something has happened below its directory, but not what.
     mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
         let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
         guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
@@ -155,13 +156,13 @@ extension Arbiter {
         effects.append(.tell(Notice(kind, to: record.id, in: registry.makeAccessSessionID(), cause)))
     }
 
-    /// The presenters of a directory that are told of names in it.
+    /// The presenters of a directory that are told of names in the directory.
     func listeners(above directory: ItemID) -> [PresenterID] {
         if tree.isPackage(directory) { return registry.unmutedPresenters(to: directory) }
         return registry.pauses.notified[directory] ?? registry.presented[directory] ?? []
     }
 
-    /// Notes an event that paused and muted presenters will be told of later.
+    /// Notes an event, so that paused and muted presenters can be told later.
     mutating func noteMissed(_ item: ItemID, at place: Place, by doer: Party) {
         if registry.pauses.isEmpty, registry.mutes.isEmpty { return }
         registry.noteMissed(of: item, by: doer)

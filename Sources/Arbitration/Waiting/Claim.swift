@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The state of a live claim.
+/// The state of a claim, from its request to its end.
 ///
-/// Nearly all claims have plain bits only, so a copy changes no reference counts.
+/// Nearly all claims consist of plain bits only, so that a copy of a claim counts no references.
 struct Claim: Sendable {
     /// The properties that only few claims have.
     private final class Extra: Sendable {
@@ -25,30 +25,30 @@ struct Claim: Sendable {
 
     let id: ClaimID
     let nature: ClaimRequest.Nature
-    /// X6, Y10.
+    /// X6, Y10: Whether the handle only appends, and whether its program locks the file.
     var accessPattern: ClaimRequest.AccessPattern
     private(set) var first: ClaimRequest.Part
-    /// Nil for a claim that requires only the item of its only part.
+    /// The rare properties; nil for a claim with one part that requires only a lock on its item.
     private var extra: Extra?
 
     var isHeld = false
-    /// Whether `identify` was sent, or is not needed (X2, X3).
+    /// X2, X3: Whether the effect `identify` was sent for the claim, or is not needed.
     var isIdentityRequested: Bool
     var isIdentified = false
-    /// Zero until it is identified.
+    /// The number of the claim's party; zero until the claim is identified.
     var partyNumber: PartyNumber = 0
-    /// Whether it was suspended for writers too, and no change under it was ever observed (Y3, Y9).
+    /// Y3, Y9: Whether the claim is suspended for all other claims, and no observation found a change by it.
     var isClean = false
-    /// Whether it may be held together with claims that it meets (I1).
+    /// I1: Whether the claim may be held together with claims that are incompatible with it.
     var mayOverlap: Bool
-    /// Whether it was granted before its turn in the queue (T1, T2).
+    /// T1, T2: Whether the claim was granted although other claims blocked it.
     var hasProceeded = false
-    /// Whether its presenters were selected (P1).
+    /// P1: Whether the presenters of the claim were selected.
     var hasConsulted = false
-    /// Whether no waiting claim blocks it (D3).
+    /// D3: Whether the claim waits for no waiting claim any more, because this ends a deadlock.
     var overtakes = false
     var suspension: Suspension?
-    /// The stamp of the file when presenters were last told of this writer (N4).
+    /// N4: The stamp of the file when presenters were last told of this writer.
     var reportedStamp: UInt64?
 
     init(_ request: ClaimRequest) {
@@ -62,30 +62,32 @@ struct Claim: Sendable {
         extra = Extra(request.rest, [], within: request.within, answering: request.answering)
     }
 
-    /// Y1, Y7, B3.
+    /// Y1, Y7, B3: Whether the claim is suspended after a time; name changes and pending saves are not.
     var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-    /// Whether it was made over the control socket.
+    /// Whether the claim was made over the control socket.
     var isAware: Bool { nature == .aware || nature == .batch }
-    /// T1: whether it is granted when its time runs out.
+    /// T1: Whether the claim is granted, and not refused, when its time limit is reached.
     func mayGoAhead(under policy: TimeoutPolicy) -> Bool { !isAware && (policy == .proceed || onlyReads) }
     var onlyReads: Bool { firstOfParts { $0.access.isWrite ? true : nil } == nil }
-    /// Whether all other claims pass it (Y3, Y4, Y6, D3).
+    /// Y3, Y4, Y6, D3: Whether no other claim waits for this held claim any more.
     var isFullySuspended: Bool { suspension.map { !$0.isForReaders } ?? false }
-    /// D1: The claims within which this claim was made.
+    /// D1: The claims within which this claim was made; they cannot end before it ends.
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }
     var isOnOneItem: Bool { extra == nil }
 
-    /// Returns the only item that it holds, if no other record of it can exist.
+    /// Returns the only item of the claim, if the claim is only in the claim table and in one lock queue.
     ///
-    /// A claim that was to be identified has met another claim.
+    /// If the claim was to be identified, it has met another claim, and may be in other tables.
     ///
-    /// Mutating, like ``LockQueue/hasSingleHolder()``, so that the value is read in place and not copied.
+    /// The method is mutating, like ``LockQueue/hasSingleHolder()``, so that the value is read in place and not
+    /// copied.
     mutating func uncontendedItem() -> ItemID? {
         extra == nil && !isIdentityRequested && !isAware ? first.item : nil
     }
 
-    /// G5: whether a part writes the item itself, and not only another item of the same package.
+    /// G5: Whether a part of the claim writes the item itself. A write to another item of the same package does not
+    /// count.
     func isWritingPart(_ item: ItemID) -> Bool {
         firstOfParts { $0.item == item && $0.access.isWrite ? true : nil } ?? false
     }
@@ -95,19 +97,19 @@ struct Claim: Sendable {
         firstOfRequiredLocks { lock in other.isWriting(lock.resource).map { _ in true } } ?? false
     }
 
-    /// Whether a part removes an item.
+    /// Whether a part of the claim removes an item.
     ///
-    /// A handle that replaces has created a file under a free name, so it removes none.
+    /// The handle of a replacement has created a file under a free name, so it removes none.
     func deletes(_ part: ClaimRequest.Part) -> Bool {
         part.access.isDeletion && !(nature == .handle && part.access == .write(.forReplacing))
     }
 
-    /// Whether it requires a resource to write; nil if it does not require it at all.
+    /// Whether the claim requires a resource to write. Nil if it does not require the resource.
     func isWriting(_ resource: Resource) -> Bool? {
         firstOfRequiredLocks { $0.resource == resource ? $0.isWrite : nil }
     }
 
-    /// X6: whether both handles may hold the item at once, in whichever programs.
+    /// X6: Whether the handles of both claims may hold the item at the same time, no matter which programs use them.
     func isCompatible(beside other: Claim) -> Bool {
         guard !(accessPattern.isEmpty && other.accessPattern.isEmpty), nature == .handle,
             other.nature == .handle,
@@ -118,19 +120,19 @@ struct Claim: Sendable {
             || other.accessPattern.contains(.appends) && isPrefixEnough
     }
 
-    /// Whether it tolerates that the item grows.
+    /// Whether the claim is not disturbed if the item becomes longer: it reads or appends.
     private var isPrefixEnough: Bool {
         accessPattern.contains(.appends) || onlyReads
     }
 
-    /// Sets the required locks (S1 to S3). An empty list means the only lock of a claim with one part.
+    /// S1 to S3: Sets the required locks. A claim with one part and one lock needs no list.
     mutating func setRequiredLocks(_ requiredLocks: [RequiredLock]) {
         let rest = extra?.rest ?? []
         let isPlain = requiredLocks.count == 1 && rest.isEmpty && within.isEmpty && answering == nil
         extra = isPlain ? nil : Extra(rest, requiredLocks, within: within, answering: answering)
     }
 
-    /// Replaces the parts; the required locks must be set afterwards.
+    /// Replaces the parts of the claim. The caller must set the required locks afterwards.
     mutating func setParts(_ body: (ClaimRequest.Part) -> ClaimRequest.Part) {
         first = body(first)
         guard let extra else { return }
@@ -138,14 +140,14 @@ struct Claim: Sendable {
             extra.rest.map(body), extra.requiredLocks, within: extra.within, answering: extra.answering)
     }
 
-    /// Calls the body with each part; an array of them would have to be allocated.
+    /// Calls the body with each part of the claim. An array of the parts would need an allocation.
     @inline(__always)
     func forEachPart(_ body: (ClaimRequest.Part) -> Void) {
         body(first)
         if let extra { extra.rest.forEach(body) }
     }
 
-    /// The first result that is not nil.
+    /// Calls the body with one part after another, and returns the first result that is not nil.
     @inline(__always)
     func firstOfParts<Result>(_ body: (ClaimRequest.Part) -> Result?) -> Result? {
         if let result = body(first) { return result }

@@ -29,30 +29,30 @@ extension Arbiter {
 
     mutating func end(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
-        // Q4.
+        // Q4: The end of a waiting claim withdraws the claim.
         guard claim.isHeld else { return refuse(claim, .withdrawn, &effects) }
         forget(claim, &effects)
     }
 
     mutating func withdraw(_ id: ClaimID, _ effects: inout [Effect]) {
-        // Q4.
+        // Q4: A withdrawal of an unknown or held claim has no effect.
         guard let claim = claims[id], !claim.isHeld else { return }
         refuse(claim, .withdrawn, &effects)
     }
 
     mutating func force(_ id: ClaimID, _ effects: inout [Effect]) {
-        // T2.
+        // T2: A waiting claim that is forced is granted at once.
         guard let claim = claims[id], !claim.isHeld else { return }
         grant(claim, basis: .proceeded, &effects)
     }
 
     mutating func endWait(of id: ClaimID, _ effects: inout [Effect]) {
-        // T6.
+        // T6: The time of a waiting claim is over now, and the policy decides.
         guard let claim = claims[id], !claim.isHeld else { return }
         expire(id, &effects)
     }
 
-    /// X1, X3: Identifies a claim, and reviews the claim, its watchers and its contention.
+    /// X1, X3: Stores the party of a claim. Reviews the claim, the claims that watch it, and its contention.
     mutating func identify(_ id: ClaimID, as party: Party) {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isIdentityRequested = true
@@ -65,7 +65,7 @@ extension Arbiter {
         if claim.isHeld {
             if locks.countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
-            // D1: the party also matters for claims that were made within this one.
+            // D1: With the party, it is known whether claims that were made within this claim depend on it.
             agenda.addCycleCandidates(waitForGraph.nested(in: id))
             agenda.addHolder(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
@@ -104,14 +104,14 @@ extension Arbiter {
         releaseWatchers(of: claim.id)
     }
 
-    /// Removes the records of a claim that exist because it waits.
+    /// Removes the records that a claim has because it waits.
     mutating func stopWaiting(_ claim: Claim) {
         if waits.remove(claim) { waitForGraph.removeWaiter(claim) }
     }
 
-    /// Enters a claim in its lock queues.
+    /// Adds a claim to the queues of its required locks.
     ///
-    /// Returns whether it is the first claim of its program to hold a resource in its kind.
+    /// Returns whether the claim is the first of its program and kind that holds one of the resources.
     @discardableResult
     mutating func enter(_ claim: Claim) -> Bool {
         var isFirst = false
@@ -134,7 +134,8 @@ extension Arbiter {
         return locks.countHold(claim, at: lock)
     }
 
-    /// Returns whether it was the last claim of its program to hold a resource in its kind.
+    /// Removes a claim from the queues of its required locks. Returns whether it was the last of its program and kind
+    /// that held one of the resources.
     @discardableResult
     mutating func leave(_ claim: Claim) -> Bool {
         var isLast = false

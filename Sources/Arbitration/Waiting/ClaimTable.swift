@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every live claim.
+/// All claims, held and waiting.
 ///
 /// Invariants, checked together with I4:
 ///
-/// - A claim is under its own number, and stays there from ``add(_:)`` to ``remove(_:)``.
-/// - `aware` and `batches` name exactly the live claims of these natures.
+/// - A claim is stored under its own number, from ``add(_:)`` to ``remove(_:)``.
+/// - `aware` and `batches` have exactly the claims of these natures.
 struct ClaimTable: Sendable {
     private var claims: [ClaimID: Claim] = [:]
-    /// Live claims of nature `aware`, the only ones that name changes wait for.
+    /// The claims of nature `aware`, held and waiting. Name changes wait for no other claims.
     private(set) var aware: Set<ClaimID> = []
-    /// Live claims of nature `batch`, which require no locks and so are in no lock queue.
+    /// The claims of nature `batch`. They require no locks, so they are in no lock queue.
     private(set) var batches: Set<ClaimID> = []
 
     var isEmpty: Bool { claims.isEmpty }
@@ -20,7 +20,7 @@ struct ClaimTable: Sendable {
     var all: Dictionary<ClaimID, Claim>.Values { claims.values }
     /// The numbers of all claims, in no order.
     var ids: Dictionary<ClaimID, Claim>.Keys { claims.keys }
-    /// The number of entries of all indexes besides the claims themselves.
+    /// The number of entries of all indexes; the claims themselves are not counted.
     var countOfIndexes: Int { aware.count + batches.count }
 
     subscript(id: ClaimID) -> Claim? {
@@ -35,17 +35,17 @@ struct ClaimTable: Sendable {
         if claim.nature == .batch { batches.insert(claim.id) }
     }
 
-    /// Stores the new state of a live claim.
+    /// Stores the new state of a claim.
     mutating func replace(_ claim: Claim) { claims[claim.id] = claim }
 
-    /// Changes a claim in place, if it is live.
+    /// Changes a claim in place; does nothing if the claim has ended.
     @inline(__always)
     mutating func update(_ id: ClaimID, _ body: (inout Claim) -> Void) {
         guard let entry = claims.index(forKey: id) else { return }
         body(&claims.values[entry])
     }
 
-    /// X2: Notes that a claim is to be identified; returns whether it was not noted before.
+    /// X2: Notes that the effect `identify` is sent for a claim. Returns false if this was noted before.
     mutating func requestIdentity(of id: ClaimID) -> Bool {
         guard let entry = claims.index(forKey: id), !claims.values[entry].isIdentityRequested else {
             return false
@@ -61,19 +61,19 @@ struct ClaimTable: Sendable {
     }
 }
 
-/// The way of a claim that meets no other claim: it looks a claim up once and copies none.
+/// The fast path for a claim without competing claims: one look-up of the claim, and no copy.
 extension ClaimTable {
-    /// The place of a live claim, valid until the next claim is added or removed.
+    /// The place of a claim in the table, valid until the next claim is added or removed.
     typealias Place = Dictionary<ClaimID, Claim>.Index
 
     @inline(__always)
     func place(of id: ClaimID) -> Place? { claims.index(forKey: id) }
 
-    /// The only item that the claim holds; nil if another record of the claim may exist.
+    /// The only item of the claim, if the claim is only in this table and in one lock queue; else nil.
     @inline(__always)
     mutating func uncontendedItem(at place: Place) -> ItemID? { claims.values[place].uncontendedItem() }
 
-    /// Removes a claim that has an ``uncontendedItem(at:)``, and so is in no index.
+    /// Removes a claim that is in no index, as ``uncontendedItem(at:)`` has found.
     @inline(__always)
     mutating func removeUncontended(at place: Place) { claims.remove(at: place) }
 }

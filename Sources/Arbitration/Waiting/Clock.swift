@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The arbiter's time, its timers and the wake-ups that it has requested.
+/// The time of the arbiter, its timers, and the wake-ups that it has requested.
 ///
 /// Invariants:
 ///
 /// - Time never runs backwards (T4).
-/// - Each requested wake-up is still to come, and is earlier than the one requested before it (T3).
-/// - A timer may be stale: its subject says when it is due, and stale timers are skipped.
+/// - Each requested wake-up is still to come, and is earlier than the wake-up requested before it (T3).
+/// - A timer is stale if its moment is not the one that its subject stores. Stale timers are skipped.
 struct Clock: Sendable {
     private(set) var now = Instant(nanoseconds: 0)
     private var timers = TimerQueue()
-    /// The requested wake-ups, the latest first.
+    /// The requested wake-ups, the latest moment first.
     private var requestedWakes: [Instant] = []
 
-    /// The number of timers, stale ones included.
+    /// The number of timers, stale timers included.
     var count: Int { timers.count }
 
-    /// T4.
+    /// T4: Sets the time, but never to an earlier moment.
     @inline(__always)
     mutating func advance(to moment: Instant) { if moment > now { now = moment } }
 
@@ -25,24 +25,26 @@ struct Clock: Sendable {
         timers.insert(TimerQueue.TimerEntry(moment: moment, subject: subject))
     }
 
-    /// The earliest timer, which may be stale.
+    /// The timer with the earliest moment, which may be stale.
     var earliestTimer: TimerQueue.TimerEntry? { timers.earliest }
     mutating func removeEarliestTimer() { timers.removeEarliest() }
 
-    /// Whether most timers are stale, if so many are not.
+    /// Whether most timers are stale, if `wanted` timers are not.
     ///
-    /// Stale timers can stay for `wait` after their claims have ended, so they must not accumulate.
+    /// A stale timer can stay for the time limit `wait` after its claim has ended. So stale timers must be removed
+    /// before they are too many.
     func hasManyTimers(besides wanted: Int) -> Bool { timers.count > 64 + 4 * wanted }
 
-    /// Removes stale timers.
+    /// Removes the stale timers.
     mutating func removeTimers(except isWanted: (TimerQueue.TimerEntry) -> Bool) { timers.keep(isWanted) }
 
-    /// T3: Drops the requested wake-ups until now, which are used up; later ones are not requested again.
+    /// T3: Forgets the requested wake-ups up to now. Wake-ups that are still to come stay, so they are not requested
+    /// again.
     mutating func dropPastWakes() {
         while let asked = requestedWakes.last, asked <= now { requestedWakes.removeLast() }
     }
 
-    /// T3: Notes the request of a wake-up; returns whether no earlier one is requested already.
+    /// T3: Notes that a wake-up is needed. Returns whether it must be requested: not if an earlier wake-up is to come.
     mutating func requestWake(at moment: Instant) -> Bool {
         if let next = requestedWakes.last, next <= moment { return false }
         requestedWakes.append(moment)

@@ -5,9 +5,9 @@ import Coordination
 extension Arbiter {
     /// Adds a new claim to the waiting claims.
     ///
-    /// A claim that watches no other claim waits for presenters to be asked.
+    /// If `watched` is nil, no claim blocks the new claim: it waits because presenters must be asked.
     mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
-        // T1.
+        // T1: The wait is limited.
         let deadline = now + bounds.wait
         waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
         waitForGraph.addWaiter(claim)
@@ -16,7 +16,7 @@ extension Arbiter {
         addHoldersToReview(blocking: claim)
     }
 
-    /// Grants a waiting claim.
+    /// Grants a claim that has waited.
     mutating func grant(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         if basis == .proceeded || meetsEarlierWaiters(claim) { addOvertakersToCandidates(of: claim) }
         leave(claim)
@@ -36,7 +36,7 @@ extension Arbiter {
         hold(claim, basis: basis, &effects)
     }
 
-    /// Adds a claim to the holders, and emits the grant.
+    /// Adds a claim to the holders, and adds the effect `grant`.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         let unanswered =
             registry.isEmpty ? [] : Set(unanswered(by: claim) + unaskedWrites(byGranted: claim)).sorted()
@@ -48,7 +48,8 @@ extension Arbiter {
                 claim.id,
                 grant(basis, of: claim, unanswered)))
         let isFirst = enter(claim)
-        // Q3: if a claim of the same program already holds up others in this way, this one holds up no more.
+        // Q3: If the program held the resource in the same manner before, no more claims wait for the program than
+        // before.
         if isFirst || claim.partyNumber == 0, families.party(of: claim.id) != nil {
             agenda.addNewHolder(claim.id)
         }
@@ -60,10 +61,10 @@ extension Arbiter {
         if meetsWaiters { agenda.addHolder(claim.id) }
     }
 
-    /// G5.
+    /// G5: Returns the grant of a write, with the write claims that it preempts.
     private func grant(_ basis: Grant.Basis, of claim: Claim, _ unanswered: [PresenterID]) -> Grant {
         var preempted: [Grant.Preemption] = []
-        // B1.
+        // B1: A batch holds no lock, so it preempts no claim.
         if claim.nature == .batch { return Grant(basis: basis, unanswered: unanswered) }
         claim.forEachPart { part in
             guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return }
@@ -93,7 +94,8 @@ extension Arbiter {
             unanswered: unanswered)
     }
 
-    /// Of very many writers, the first of each group are enough; all others of a group may be related to the claim.
+    /// The preempted claims if there are very many writers. All writers of a group are alike, so the first few of each
+    /// group are enough.
     private func preempted(by claim: Claim, of grouping: HolderGroups) -> [Grant.Preemption] {
         var found: [ClaimID] = []
         for group in grouping.writers.all + grouping.suspendedWriters.all
@@ -106,13 +108,13 @@ extension Arbiter {
         }
     }
 
-    /// X2.
+    /// X2: Asks for the party of a claim, once per claim.
     mutating func requestIdentity(_ id: ClaimID, _ effects: inout [Effect]) {
         if claims.requestIdentity(of: id) { effects.append(.identify(id)) }
     }
 }
 
-/// How one change leads to the next, until nothing changes.
+/// Carries out the steps of the agenda until no step is left.
 extension Arbiter {
     mutating func processPendingWork(_ effects: inout [Effect]) {
         while let step = agenda.next(isSearchDue: canRunDeferredSearch) {
@@ -126,7 +128,8 @@ extension Arbiter {
         }
     }
 
-    /// Grants claims without a blocker in the order of their numbers; each other claim watches its blocker.
+    /// Grants the claims of the agenda that no claim blocks, in the order of their numbers. Each other claim watches a
+    /// claim that blocks it.
     private mutating func reviewGrantCandidates(_ effects: inout [Effect]) {
         let round = agenda.takeGrantCandidates()
         workCounter.add(round.count)
@@ -137,8 +140,8 @@ extension Arbiter {
             guard let claim = claims[id], !claim.isHeld, waits.contains(id) else { continue }
             guard let watched = findBlocker(of: claim) else {
                 waits.stopWatching(by: id)
-                // Q1: it may overtake others because of a new hold of a relative. Those of them that may be granted come
-                // first.
+                // Q1: A related claim was granted just now, so this claim may go before earlier claims. Those of the
+                // earlier claims that may be granted, too, come first.
                 if !agenda.newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
                     late.append(id)
                     continue
@@ -153,25 +156,27 @@ extension Arbiter {
         agenda.addGrantCandidates(late)
     }
 
-    /// Grants or refuses a claim without a blocker, after all presenters have answered or forfeited.
+    /// Grants a claim after all presenters have answered or forfeited. Under policy `fail`, refuses it if one did not
+    /// consent.
     private mutating func grantOrRefuse(_ claim: Claim, _ effects: inout [Effect]) {
-        // P12.
+        // P12: Under policy `fail`, a write without the consent of its presenters is refused.
         if bounds.policy == .fail, !claim.isAware, !unanswered(by: claim).isEmpty {
             return refuse(claim, .busy, &effects)
         }
         grant(claim, basis: .waited, &effects)
     }
 
-    /// Reviews the claims that watched a claim which has ended, was suspended or identified.
+    /// Reviews the claims that watched a claim. That claim has ended, was suspended, or was identified.
     mutating func releaseWatchers(of id: ClaimID) {
         agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
 
-    /// Q3: Adds waiting claims that may overtake others, which now wait for a relative of theirs.
+    /// Q3: Claims that wait for a new holder no longer block claims of the holder's own program. Adds the latter for
+    /// review.
     ///
-    /// Holders of one process have the same relatives, so each process is looked up once. Holders with a purpose are looked
-    /// up singly, because the relatives of the purpose come in addition. Of several holders that are alike only the first is
-    /// noted (``HoldCounts``).
+    /// Holders of one process have the same related claims, so each process is looked up once. A holder with a purpose
+    /// is looked up by itself, because claims of the same purpose are related, too. Of several alike holders of a
+    /// program, only the first is in the agenda (``HoldCounts``).
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in agenda.newHolders {
@@ -190,15 +195,16 @@ extension Arbiter {
     }
 
     private mutating func addGrantCandidate(_ relative: ClaimID) {
-        // A claim that waits for a holder has no blocker that could be held up.
+        // A claim that waits for a holder has no waiting blocker, so nothing changes for it.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
             return agenda.addGrantCandidate(relative)
         }
     }
 
-    /// The relatives that may overtake others because of a holder, if all wait at its item.
+    /// The related claims that may go before others because of a holder, if only few claims wait for the holder's
+    /// item.
     ///
-    /// This is so if few claims wait there, and for nothing else. Otherwise the result is nil.
+    /// Nil if many claims wait there, or if one of them waits for another resource as well.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
         guard holder.isOnOneItem else { return nil }
         guard let waiting = locks[.item(holder.first.item)]?.waiting else { return [] }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Finds the identified claims of a party's relatives without a visit to all claims (Q3).
+/// Q3: Finds the identified claims of the processes related to a party, without a visit to all claims.
 ///
-/// It also finds some claims that are not exempt: those of one process with purposes of their own (X5).
+/// The index also finds some claims that are not exempt from the party's claims: claims of the same process with
+/// another purpose (X5).
 struct ProcessFamilyIndex: Sendable {
-    /// One thread of a process; its number is 0 if it is not known, or if the process is the party's partner.
+    /// One thread of a process. The number is 0 if the thread is not known, or if the process is the partner of the
+    /// party.
     private struct ThreadOfProcess: Hashable, Sendable {
         let process: ProcessID
         let number: Int32
@@ -17,7 +19,7 @@ struct ProcessFamilyIndex: Sendable {
     private var purposes: [Purpose: Set<ClaimID>] = [:]
 
     var count: Int { own.count + below.count + purposes.count + threads.count }
-    /// The number of processes of the claims, partners included (D5).
+    /// D5: The number of processes that made the claims, partners included.
     var processes: Int { own.count }
 
     mutating func insert(_ claim: ClaimID, of party: Party) {
@@ -46,7 +48,7 @@ struct ProcessFamilyIndex: Sendable {
         for ancestor in party.ancestors { Self.remove(claim, under: ancestor, from: &below) }
     }
 
-    /// Whether any claim here may be exempt from a party's.
+    /// Whether this index has a claim that may be exempt from a claim of the party.
     func hasRelative(of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose] != nil { return true }
         return party.anyIdentity { one in
@@ -55,7 +57,8 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with every claim here that may be exempt from a party's, in no order; with some claims twice.
+    /// Calls the body with each claim of this index that may be exempt from a claim of the party. The order is
+    /// arbitrary, and a claim may come twice.
     func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         forEachRelativeOfProcess(of: party, body)
@@ -75,9 +78,11 @@ struct ProcessFamilyIndex: Sendable {
         for ancestor in ancestors { own[ancestor]?.forEach(body) }
     }
 
-    /// Calls the body with the same claims, without those of other threads of the party's process.
+    /// Calls the body with each claim that may be exempt from a claim of the party. Claims of other threads of the
+    /// party's process are left out.
     ///
-    /// Neither thread waits for the other's claims (D1). A program may have ten thousand threads with few claims each.
+    /// D1: A thread can end its claims while another thread waits. A program may have ten thousand threads, each with
+    /// few claims.
     func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
@@ -88,9 +93,11 @@ struct ProcessFamilyIndex: Sendable {
         if let partner = party.partner { forEachRelativeOfProcess(of: partner, body) }
     }
 
-    /// Calls the body with the same claims, without those that are exempt because they are of the party's process.
+    /// Calls the body with each claim that may be exempt from a claim of the party, but not with claims of the party's
+    /// own process.
     ///
-    /// It calls the body twice with some claims.
+    /// A claim may come twice. A claim of the party's process does come if it has the same purpose, or through the
+    /// partner.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
@@ -108,7 +115,7 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// An upper limit of the number of these claims.
+    /// An upper limit of the number of calls of ``forEachOther(than:_:)``.
     func countOfOthers(than party: Party) -> Int {
         var count = party.purpose.flatMap { purposes[$0]?.count } ?? 0
         if let process = party.process { count += countInOtherProcess(of: process, party.ancestors) }
@@ -139,7 +146,7 @@ struct ProcessFamilyIndex: Sendable {
         return party.partner.map { hasRelative(of: $0) } ?? false
     }
 
-    /// Whether this index has another claim that may be exempt from waiting for a claim of `party`.
+    /// Whether this index has another claim than `claim` that may be exempt from a claim of `party`.
     func hasOthers(than claim: ClaimID, of party: Party) -> Bool {
         if let purpose = party.purpose, purposes[purpose]?.count ?? 0 > 1 { return true }
         return party.anyIdentity { one in
@@ -149,7 +156,7 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with every claim here of a party's processes and their descendants; with some claims twice.
+    /// Calls the body with each claim of the party's processes and of their descendants. A claim may come twice.
     func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
         for process in [party.process, party.partner?.process] {
             guard let process else { continue }
@@ -167,7 +174,7 @@ struct ProcessFamilyIndex: Sendable {
     }
 }
 
-/// Assigns a number to each set of parties that are exempt from each other without further checks.
+/// Gives a number to each set of parties that are exempt from each other without further checks.
 struct PartyNumbers: Sendable {
     private struct Key: Hashable, Sendable {
         let process: ProcessID
@@ -195,7 +202,7 @@ struct PartyNumbers: Sendable {
             numbers[key] = (known.partyNumber, known.claims + 1)
             return known.partyNumber
         }
-        // A number repeats after four billion programs; the first one has ended by then.
+        // A number is used again after four billion programs. The first program with that number has ended by then.
         last = last == .max ? 1 : last + 1
         numbers[key] = (last, 1)
         return last

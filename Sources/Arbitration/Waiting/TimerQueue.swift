@@ -3,14 +3,15 @@ import Coordination
 
 /// Timers in the order of their moments, the earliest first (a binary heap).
 ///
-/// Entries are never searched for. An entry that is stale when it comes up is skipped.
+/// A timer is never searched for in order to remove it. A timer that is no longer needed is skipped when its moment
+/// comes.
 struct TimerQueue: Sendable {
-    /// T4: The subjects of timers; equal moments are ordered by them.
+    /// T4: The subject of a timer. Timers with the same moment are handled in the order of their subjects.
     enum Subject: Hashable, Comparable, Sendable {
         case question(QuestionID)
         case accessSession(AccessSessionID)
         case claim(ClaimID)
-        /// A deferred search for cycles (D5).
+        /// D5: The deferred search for cycles.
         case search
     }
 
@@ -18,7 +19,7 @@ struct TimerQueue: Sendable {
         let moment: Instant
         let subject: Subject
 
-        /// T4: Orders by moment, then by subject.
+        /// T4: Orders timers by their moment, and timers of one moment by their subject.
         static func < (one: Self, other: Self) -> Bool {
             one.moment == other.moment ? one.subject < other.subject : one.moment < other.moment
         }
@@ -44,9 +45,9 @@ struct TimerQueue: Sendable {
         sink(0)
     }
 
-    /// Removes stale entries.
+    /// Removes all timers but the wanted ones.
     mutating func keep(_ isWanted: (TimerEntry) -> Bool) {
-        // Not in place, to release the memory of very many.
+        // Not in place, so that the memory of very many removed timers is freed.
         heap = heap.filter(isWanted)
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(index) }
     }

@@ -3,10 +3,10 @@ import Coordination
 
 /// How timers take effect.
 extension Arbiter {
-    /// T4.
+    /// T4: Handles the timers that are due, in the order of their moments.
     mutating func tick(_ effects: inout [Effect]) {
         clock.dropPastWakes()
-        // T5: the remaining timers are due at once, but other events may come before them.
+        // T5: If more timers are due, another wake-up is requested at once. Other events can be handled in between.
         var left = limits.timers
         while left > 0, let timer = earliestTimer(), timer.moment <= now {
             left -= 1
@@ -26,13 +26,13 @@ extension Arbiter {
         if waits.contains(id) { return expire(id, &effects) }
         guard let contention = contentions[id] else { return }
         contentions.update(id) { $0.timer = nil }
-        // Y6.
+        // Y6: The contention has reached its time limit.
         if contention.end <= now {
-            // Y9.
+            // Y9: A writer that has changed nothing until then counts as clean.
             if case .unchanged = contention.seen { claims.update(id) { $0.isClean = true } }
             return suspend(id, .holdExpired, &effects)
         }
-        // Y2.
+        // Y2: The next observation of the holder is due.
         if let look = contention.nextObservation, look <= now {
             effects.append(.observe(id))
             let next = now + observationInterval
@@ -41,7 +41,7 @@ extension Arbiter {
         rearm(id)
     }
 
-    /// T1.
+    /// T1: Decides about a claim that has reached its time limit.
     mutating func expire(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
         if claim.mayGoAhead(under: bounds.policy) {
@@ -51,7 +51,7 @@ extension Arbiter {
         }
     }
 
-    /// Y2.
+    /// Y2: The time between two observations of a holder: a fifth of the shorter idle time, but at least 5 ms.
     private var observationInterval: TimeSpan {
         let fifth = TimeSpan(nanoseconds: min(bounds.readerIdle, bounds.idle).nanoseconds / 5)
         return max(fifth, .milliseconds(5))
@@ -65,7 +65,7 @@ extension Arbiter {
         clock.setTimer(for: .claim(id), at: next)
     }
 
-    /// T3.
+    /// T3: Requests a wake-up for the earliest timer, unless an earlier wake-up is to come.
     mutating func requestWake(_ effects: inout [Effect]) {
         guard let earliest = earliestTimer()?.moment else { return }
         if clock.requestWake(at: earliest) { effects.append(.wake(at: earliest)) }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Every waiting claim, with the claim that it watches.
+/// All waiting claims. Each watches one claim that blocks it, and is reviewed when that claim changes.
 ///
-/// Only claims that meet other claims or presenters have entries here.
+/// Only claims that wait for other claims or for presenters have entries here.
 ///
 /// Invariants (I2, I4):
 ///
 /// - Each waiting claim has one record, and no held claim has one.
-/// - `watchers` lists each claim at the claim that it watches. It may also list claims that watch another one by now.
-/// - `toIdentify`, `nameChanges` and `byLink` name waiting claims only.
+/// - `watchers` lists each claim under the claim that it watches. It may also list claims that watch another claim by
+///   now.
+/// - `toIdentify`, `nameChanges` and `byLink` have waiting claims only.
 /// - `lastWaits` has the claims that the present event has refused.
 struct WaitQueue: Sendable {
     private var records: [ClaimID: WaitRecord] = [:]
     private var watchers: [ClaimID: [ClaimID]] = [:]
-    /// Waiting claims that must be identified only because of presenters.
+    /// Waiting claims that must be identified only because presenters must be asked.
     private(set) var toIdentify: Set<ClaimID> = []
-    /// Waiting changes of names, which few claims overtake (Q3).
+    /// Q3: Waiting name changes. Only few claims are granted before them out of turn.
     private(set) var nameChanges: Set<ClaimID> = []
-    /// Waiting claims by the symbolic links that they resolve (S7).
+    /// S7: For each symbolic link, the waiting claims that followed the link to their item.
     private var byLink: [ItemID: Set<ClaimID>] = [:]
     private var lastWaits: [ClaimID: LastWait] = [:]
 
@@ -26,9 +27,9 @@ struct WaitQueue: Sendable {
     var isEmpty: Bool { records.isEmpty }
     /// The number of waiting claims.
     var count: Int { records.count }
-    /// The number of watched claims.
+    /// The number of claims that are watched by other claims.
     var countOfWatched: Int { watchers.count }
-    /// The number of entries that are not counted above.
+    /// The number of entries of `toIdentify` and `lastWaits`.
     var countOfIndexes: Int { toIdentify.count + lastWaits.count }
     /// The waiting claims, in no order.
     var ids: Dictionary<ClaimID, WaitRecord>.Keys { records.keys }
@@ -39,7 +40,7 @@ struct WaitQueue: Sendable {
 
     /// Adds a claim that begins to wait.
     ///
-    /// A claim that watches no other claim waits for presenters to be asked.
+    /// If its record has no watched claim, the claim waits because presenters must be asked.
     mutating func add(_ claim: Claim, _ record: WaitRecord) {
         records[claim.id] = record
         if claim.nature == .nameChange { nameChanges.insert(claim.id) }
@@ -51,7 +52,7 @@ struct WaitQueue: Sendable {
         }
     }
 
-    /// Removes a claim that ends or is granted; returns whether it waited.
+    /// Removes a claim that ends or is granted. Returns whether the claim waited.
     mutating func remove(_ claim: Claim) -> Bool {
         guard records.removeValue(forKey: claim.id) != nil else { return false }
         toIdentify.remove(claim.id)
@@ -60,7 +61,8 @@ struct WaitQueue: Sendable {
         return true
     }
 
-    /// P4: Extends the wait of a claim, at most to `span` after its beginning; returns the new end if it is later.
+    /// P4: Moves the deadline of a claim to a later moment, at most to `span` after the start of its wait. Returns the
+    /// new deadline, or nil if it is not later.
     mutating func extend(_ claim: ClaimID, to deadline: Instant, atMost span: TimeSpan) -> Instant? {
         guard let entry = records.index(forKey: claim) else { return nil }
         let extended = min(deadline, records.values[entry].began + span)
@@ -69,7 +71,7 @@ struct WaitQueue: Sendable {
         return extended
     }
 
-    /// Calls the body with the entry of each link that a claim resolves.
+    /// Calls the body with the set of claims of each symbolic link that the claim followed.
     private mutating func index(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
         claim.forEachPart { part in
             guard let link = part.via else { return }
@@ -79,14 +81,14 @@ struct WaitQueue: Sendable {
     }
 }
 
-/// Which claim watches which.
+/// Which claim watches which other claim.
 extension WaitQueue {
     /// Whether a claim is listed among the watchers of another claim.
     func isListed(_ claim: ClaimID, watching watched: ClaimID) -> Bool {
         watchers[watched]?.contains(claim) ?? false
     }
 
-    /// Lets a waiting claim watch one of its blockers.
+    /// Makes a waiting claim watch one of the claims that block it.
     mutating func watch(_ blocker: ClaimID, by claim: ClaimID) {
         guard let entry = records.index(forKey: claim), records.values[entry].watched != blocker else {
             return
@@ -95,10 +97,10 @@ extension WaitQueue {
         watchers[blocker, default: []].append(claim)
     }
 
-    /// Notes that a waiting claim has no known blocker.
+    /// Notes that no claim blocks a waiting claim.
     mutating func stopWatching(by claim: ClaimID) { records[claim]?.watched = nil }
 
-    /// Returns the claims that watch a claim, and lets them watch no claim.
+    /// Returns the claims that watch a claim. They watch no claim afterwards.
     mutating func releaseWatchers(of watched: ClaimID) -> [ClaimID] {
         guard let listed = watchers.removeValue(forKey: watched) else { return [] }
         return listed.filter { watcher in
@@ -111,24 +113,24 @@ extension WaitQueue {
     }
 }
 
-/// Claims that must be identified, that follow links, and that were refused.
+/// Claims that must be identified, claims that followed symbolic links, and refused claims.
 extension WaitQueue {
     mutating func requestIdentity(of claim: ClaimID) { toIdentify.insert(claim) }
     mutating func noteIdentity(of claim: ClaimID) { toIdentify.remove(claim) }
 
-    /// The waiting claims that resolve a symbolic link, in the order of their numbers (S7).
+    /// S7: The waiting claims that followed a symbolic link to their item, in the order of their numbers.
     func claims(resolving link: ItemID) -> [ClaimID] { (byLink[link] ?? []).sorted() }
 
-    /// Enters the links of a claim again, because its parts have changed.
+    /// Updates the index of symbolic links, because the parts of a claim have changed.
     mutating func relink(_ former: Claim, to claim: Claim) {
         index(former) { $0.remove(former.id) }
         index(claim) { $0.insert(claim.id) }
     }
 
-    /// Notes what a claim waited for that is refused.
+    /// Stores the blocker or the questions for which a refused claim waited.
     mutating func noteRefusal(of claim: ClaimID, _ lastWait: LastWait) { lastWaits[claim] = lastWait }
 
-    /// What a claim waited for that the last event refused.
+    /// The blocker or the questions for which a claim waited that the last event refused.
     func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
 
     /// Forgets the refusals of the last event.
@@ -139,8 +141,8 @@ extension WaitQueue {
 /// The state of a claim while it waits.
 struct WaitRecord: Sendable {
     let began: Instant
-    /// The end of the wait; later with progress of presenters asked for it (P4).
+    /// P4: The time limit of the wait; later if a presenter that was asked for the claim reports progress.
     var deadline: Instant
-    /// One claim that blocks it; nil during the search for one, and while presenters are asked.
+    /// One claim that blocks this claim; nil during the search for a blocker, and while presenters are asked.
     var watched: ClaimID?
 }

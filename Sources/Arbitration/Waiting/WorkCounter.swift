@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of claims that were checked, which measures the work of an event except memory latency.
+/// The number of checks of claims. It measures the work of an event, but not the time that the memory takes.
 final class WorkCounter: @unchecked Sendable {
-    // @unchecked: an arbiter is used by one thread at a time. A copy on another thread can make this number wrong, but
-    // nothing else.
+    // @unchecked: Only one thread at a time uses an arbiter. If a copy of the arbiter is used on another thread, only
+    // this number can be wrong.
     private(set) var count = 0
 
     func add(_ more: Int = 1) { count &+= more }
