@@ -6,40 +6,41 @@ import Synchronization
 
 /// Connects the arbiter, which has no threads, with the threads of the daemon.
 ///
-/// **Lock rule.** The mutex covers the arbiter, the engine's tables and the order of the journal, and nothing else.
-/// Effects run after it is released, because an answer to the kernel or a lookup in `/proc` can return here on the
-/// same thread. No object is released under it: a claimant may own the last reference to a file.
+/// **Lock rule.** The mutex protects only the arbiter, the tables of the engine and the order of the journal. Effects
+/// are carried out after the mutex is released: an answer to the kernel, or a look-up in `/proc`, may call the engine
+/// again on the same thread. No object is released under the mutex, because a claimant may own the last reference to a
+/// file.
 package final class Engine: Sendable {
     package enum Decision: Sendable { case granted(Grant), refused(Refusal, Explanation) }
     package enum Admission: Sendable { case granted(Grant), waiting }
     package typealias DecisionHandler = @Sendable (Decision) -> Void
 
-    /// The state of a claim, as far as the claimant must be told.
+    /// The state of a claim, from the view of its claimant.
     enum ClaimPhase {
         case waiting(since: Instant)
         case waitingWithHandler(since: Instant, DecisionHandler)
-        /// Decided before the claimant has set a handler.
+        /// The claim was granted or refused before the claimant has set a handler.
         case decided(Decision)
         case held
     }
 
     struct ClaimRecord {
         let claimant: any Claimant
-        /// When the claim was made, or granted.
+        /// The moment at which the claim was made or granted.
         var since: Instant
         var phase: ClaimPhase
-        /// The first blocker of the claim.
+        /// The claimant that the claim waited for at first.
         var blocker: (any Claimant)?
         var delayLimit = DelayLimitState.notReached
     }
 
-    /// The treatment of a guest's reader when its user has made another user wait for too long.
+    /// The treatment of a guest's reader that waits on after its user has delayed another user for too long.
     enum DelayLimitState: Sendable {
         case notReached
-        /// Its user may also write the file, so it is observed like other readers. Its rights are checked again after
-        /// that.
+        /// The user of the reader may also write the file, so the reader is observed like other readers. Its right to
+        /// write is checked again after each observation.
         case exemptAsWriter
-        /// Other claims do not wait for it.
+        /// The reader is suspended, so that no other claim waits for it.
         case suspended(DelayLedger.Account)
     }
 
@@ -48,47 +49,49 @@ package final class Engine: Sendable {
         var claims: [ClaimID: ClaimRecord] = [:]
         var presenters: [PresenterID: PresenterEntry] = [:]
         var unsaved = UnsavedDocuments()
-        /// For notices about subitems of guests' presenters (N14).
+        /// N14: Limits the notices about items in the directories that guests present.
         var subitemQuota = DeliveryQuota()
-        /// For questions, and notices about their own items (N15).
+        /// N15: Limits the questions and notices about the items that guests present.
         var itemQuota = DeliveryQuota()
-        /// By the access that is to end; see ``whenClosed(_:tell:)``.
+        /// For each aware access that is about to end, the callback that waits for its handles; see
+        /// ``whenClosed(_:tell:)``.
         var closeWaiters: [ClaimID: CloseWaiter] = [:]
-        /// By the access within which they happened; see ``UndecidedDeletion``.
+        /// For each aware access, the deletions that happened within it and are not final; see ``UndecidedDeletion``.
         var undecidedDeletions: [ClaimID: [UndecidedDeletion]] = [:]
         var observations = ObservationQueue()
-        /// Guests that have not answered, and when the delay was last counted.
+        /// Guests with unanswered questions, each with the moment up to which the delay was counted.
         var answersChargedAt: [UInt32: Instant] = [:]
-        /// Empty between two events; a property so that its storage is reused.
+        /// The effects that are not carried out yet. Empty between two events; a property so that its storage is used
+        /// again.
         var effects: [Effect] = []
-        /// The context of the current event.
+        /// The context of the present event.
         var eventContext = EventContext()
         var messageBatch = MessageBatch()
-        /// The number of presenters removed since memory was last given back.
+        /// The number of presenters removed since free memory was last returned to the system.
         var removed = 0
     }
 
     package let bounds: Bounds
     package let delays: DelayLedger
     package let counters = LiveCounters()
-    /// Limits log lines: programs may cause deadlocks again and again, also on purpose. The counter and the journal
-    /// have all of them.
+    /// Limits the lines about deadlocks in the log, because programs may cause deadlocks again and again. The counter
+    /// and the journal have all deadlocks.
     let deadlockLogLimiter = SharedLogRateLimiter(lines: 10)
-    /// User id used when the owner of a process is unknown.
+    /// The user id that is used if the user of a process is unknown.
     static let unknownUser = UInt32.max
     package let journal = Journal()
     package let timers: Timers
     package let workers: WorkerPool
     package let log: @Sendable (String) -> Void
     private let state: Mutex<State>
-    /// See ``hasAwareClients``; written under the lock.
+    /// The value of ``hasAwareClients``; changed only under the lock.
     let activeClientsFlag = Atomic<Bool>(false)
-    /// See ``isAnythingUnsaved``; written under the lock.
+    /// The value that ``isAnythingUnsaved`` reads; changed only under the lock.
     let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
 
-    /// `log` gets one line for every long wait and every forced step; it is called on any thread. `owner` is the
-    /// owner of a mount that guests may use.
+    /// `log` gets one line for each long wait and for each step against a program's will; it is called on any thread.
+    /// `owner` is the owner of the mount if guests may use the mount, else nil.
     package init(
         bounds: Bounds, timers: Timers, workers: WorkerPool, sharedBy owner: UInt32? = nil,
         log: @escaping @Sendable (String) -> Void
@@ -101,7 +104,7 @@ package final class Engine: Sendable {
         state = Mutex(State(arbiter: Arbiter(bounds: bounds)))
     }
 
-    /// Runs a closure under the lock, for the engine's other files. No effect runs in it, and it releases no object.
+    /// Calls a closure under the lock. The closure must carry out no effect and release no object.
     @inline(__always)
     func withState<Result: ~Copyable>(_ body: (inout State) -> sending Result) -> sending Result {
         state.withLock { body(&$0) }
@@ -113,11 +116,11 @@ package final class Engine: Sendable {
         ClaimID(nextClaim.wrappingAdd(1, ordering: .relaxed).oldValue)
     }
 
-    /// Asks for access; never blocks.
+    /// Makes a claim; never blocks.
     ///
-    /// If the claim waits, ``onDecision(_:tell:)`` must follow. The calls are separate so that only claims that wait
-    /// allocate the closure. A claim may wait and be granted before this returns, even after questions to presenters.
-    /// So the basis of a grant is `free` only if the claim never waited.
+    /// If the claim waits, the caller must call ``onDecision(_:tell:)``. This is a separate call so that only claims
+    /// that wait allocate a closure. A claim may wait, and be granted before this method returns, even after questions
+    /// to presenters. So the basis of a grant is `free` only if the claim did not wait at all.
     package func claim(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
@@ -137,13 +140,14 @@ package final class Engine: Sendable {
         return admission(of: request.claim)
     }
 
-    /// Asks for access without a wait. If it is not granted at once, the claim ends, and no presenter is asked.
+    /// Makes a claim that does not wait. If it is not granted at once, the claim ends, and no presenter is asked.
+    /// Returns whether it was granted.
     package func tryClaim(_ request: ClaimRequest, by claimant: any Claimant) -> Bool {
         let now = Self.now
         let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
-            // The grant may exist already, behind effects that another thread has not carried out yet. It is given
-            // up, too.
+            // The grant may be among effects that another thread has not carried out yet. In this case the claim is
+            // ended, too.
             if grant == nil { state.arbiter.handle(.ended(request.claim), at: now, into: &state.effects) }
             return (grant != nil, dropped)
         }
@@ -152,7 +156,8 @@ package final class Engine: Sendable {
         return isGranted
     }
 
-    /// Returns the grant, if there is one, and a step that leaves the journal, to be released after the lock.
+    /// Makes a claim under the lock. Returns the grant, if there is one, and a step that was removed from the journal.
+    /// The caller releases the step after the lock.
     private func begin(
         _ request: ClaimRequest, by claimant: any Claimant, at now: Instant, in state: inout State
     ) -> (Grant?, JournalEntry?) {
@@ -160,8 +165,8 @@ package final class Engine: Sendable {
         if request.nature == .aware || request.nature == .batch {
             activeClientsFlag.store(true, ordering: .relaxed)
         }
-        // The normal case: one effect, the grant. A new claim is the last in its queue, so there are no other
-        // effects.
+        // In the normal case the grant is the only effect: a new claim is the last in its queue, so it changes no
+        // other claim.
         guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
             return (nil, nil)
         }
@@ -170,7 +175,7 @@ package final class Engine: Sendable {
         return (grant, journal.note(.granted, at: now, claim: request.claim, by: claimant))
     }
 
-    /// The state of a claim after its first effects were carried out.
+    /// Returns the state of a claim after the effects of its request were carried out.
     private func admission(of claim: ClaimID) -> Admission {
         let admission: Admission = state.withLock { state in
             guard case .decided(.granted(let grant)) = state.claims[claim]?.phase else {
@@ -184,8 +189,8 @@ package final class Engine: Sendable {
         return admission
     }
 
-    /// Sets the handler of a decision. It runs exactly once: at once if the claim is already decided, otherwise on
-    /// the thread that decides it.
+    /// Sets the handler that gets the decision about a claim. It is called exactly once: now if the claim is decided
+    /// already, else on the thread that carries out the decision.
     package func onDecision(_ claim: ClaimID, tell outcome: @escaping DecisionHandler) {
         let (decision, former): (Decision?, ClaimRecord?) = state.withLock { state in
             guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }
@@ -207,20 +212,20 @@ package final class Engine: Sendable {
         if let decision { outcome(decision.told) }
     }
 
-    /// With at most this many presenters and claims, any event is handled quickly.
+    /// The number of presenters and claims up to which the arbiter handles any event quickly.
     private static let few = 256
 
-    /// Whether the load is so low that a thread that serves many clients may hand events to the arbiter.
+    /// Whether a thread that many clients share may pass events to the arbiter, because the load is low.
     ///
-    /// False while another thread still has to carry out effects, as these may block.
+    /// False while another thread has effects to carry out, because they may block.
     package var isLightlyLoaded: Bool {
         state.withLock { $0.effects.isEmpty && $0.presenters.count + $0.claims.count <= Self.few }
     }
 
-    /// Ends an access. For the duty of the claimant before this call, see ``suspendedWriter(beside:)``.
+    /// Ends an access. Before this call the claimant may have to preserve contents; see ``suspendedWriter(beside:)``.
     package func end(_ claim: ClaimID) { finish(endWithoutBlocking(claim)) }
 
-    /// The same for a thread that must not block: effects that may block are left to ``finish(_:)``.
+    /// Ends an access on a thread that must not block. Effects that may block are left to ``finish(_:)``.
     package func endWithoutBlocking(_ claim: ClaimID) -> ClaimTeardown {
         let now = Self.now
         let ending = state.withLock { state in
@@ -228,7 +233,8 @@ package final class Engine: Sendable {
             state.observations.cancel(claim)
             var ending = ClaimTeardown(state.claims.removeValue(forKey: claim))
             ending.closeWaiters = state.takeCloseWaiters(claim)
-            // The claim may have been ended already: some callers end it before their answer, and again after it.
+            // The claim may have ended already: some callers end it before they answer the kernel, and once more
+            // afterwards.
             guard let entry = ending.entry else { return ending }
             ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
             state.decideDeletions(within: claim, at: now)
@@ -251,22 +257,23 @@ package final class Engine: Sendable {
         if !ending.isDone { dispatch(nil) }
     }
 
-    /// The remains of an ended access; never copied for speed, since nearly every request ends an access.
+    /// The objects and effects that are left after the end of an access. Not copyable, for speed: nearly every request
+    /// ends an access.
     package struct ClaimTeardown: ~Copyable, Sendable {
-        /// May own a file's last reference, like the other properties.
+        /// The record of the claim. Like the other properties, it may own the last reference to a file.
         fileprivate let entry: ClaimRecord?
         fileprivate var step: JournalEntry?
         fileprivate var eventContext = EventContext()
         fileprivate var deferredEffects: [DeferredEffect] = []
         fileprivate var closeWaiters: [CloseWaiter] = []
-        /// Whether no effects remain.
+        /// Whether no effects are left to carry out.
         package fileprivate(set) var isDone = true
 
         fileprivate init(_ entry: consuming ClaimRecord?) { self.entry = entry }
     }
 
-    /// Ends a claim, because the caller no longer waits. If it was granted meanwhile, the access ends at once.
-    /// Otherwise the decision is `refused(.withdrawn)`.
+    /// Ends a claim, because its caller no longer waits. If the claim was granted before this call, the access ends at
+    /// once. If not, the decision is `refused(.withdrawn)`.
     package func withdraw(_ claim: ClaimID) {
         let isWaiting = state.withLock { state in
             switch state.claims[claim]?.phase {
@@ -274,7 +281,8 @@ package final class Engine: Sendable {
             case .decided, .held, nil: false
             }
         }
-        // A grant may come between the two; then the second event ends a held claim.
+        // The claim may be granted between the check and this event. Then the event has no effect, and `end` ends the
+        // held claim.
         if isWaiting { submit(.withdrawn(claim)) }
         end(claim)
     }
@@ -282,38 +290,39 @@ package final class Engine: Sendable {
     /// Grants a claim, because its caller cannot wait any longer.
     package func force(_ claim: ClaimID) { submit(.forced(claim)) }
 
-    /// Ends the wait of a claim, if it waits: the policy decides the outcome.
+    /// Ends the wait of a claim, if it waits. The policy decides whether the claim is granted.
     package func endWait(of claim: ClaimID) { submit(.overdue(claim)) }
 
-    /// The program of a handle was observed to lock its file, or is expected to; see `ArbiterEvent.locked`.
+    /// Reports that the program of a handle was seen to lock its file, or is expected to lock it; see
+    /// `ArbiterEvent.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 
-    /// Reports, without a request of the arbiter, that a holder in contention has nothing to lose. Others may change
-    /// its file.
+    /// Reports that a holder in contention has nothing to lose, so that other programs may change its file. The
+    /// arbiter has not asked for this observation.
     package func noteNothingToLose(by claim: ClaimID) { submit(.observed(claim, .clean)) }
 
-    /// Reports the party of a claim, without a request of the arbiter.
+    /// Reports the party of a claim. The arbiter has not asked for it.
     package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
 
-    /// A name was vacated in the middle of a save; see `ArbiterEvent.vacated`.
+    /// Reports that a name was removed in the middle of a save; see `ArbiterEvent.vacated`.
     package func vacate(_ document: ItemID, orphan: ItemID) {
         submit(.vacated(document: document, orphan: orphan))
     }
 
-    /// Another file is the document from now on; see `ArbiterEvent.replaced`.
+    /// Reports that another file is the document from now on; see `ArbiterEvent.replaced`.
     package func replace(_ document: ItemID, by incoming: ItemID, orphan: ItemID?) {
         noteRestoration(of: document, or: incoming)
         submit(.replaced(document: document, incoming: incoming, orphan: orphan))
         if isAnythingUnsaved { state.withLock { $0.unsaved.move(from: incoming, to: document) } }
     }
 
-    /// Whether an item was placed as a directory.
+    /// Whether the item was reported as a directory.
     package func isDirectory(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isDirectory(item) } }
 
-    /// Whether an item was placed as a package.
+    /// Whether the item was reported as a package.
     package func isPackage(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPackage(item) } }
 
-    /// Whether a directory, or one above it, is a package.
+    /// Whether an item is a package, or a directory above it is one.
     package func isInPackage(_ item: ItemID, at place: Place) -> Bool {
         state.withLock { $0.arbiter.isInPackage(item, at: place) }
     }
@@ -324,7 +333,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
     }
 
-    /// Whether a claim is suspended for writers, too.
+    /// Whether a claim is suspended for all claims, so that even writers do not wait for it.
     package func letsWritersPass(_ claim: ClaimID) -> Bool {
         state.withLock { state in state.arbiter.suspension(of: claim).map { !$0.isForReaders } ?? false }
     }
@@ -337,7 +346,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.suspendedWriter(beside: claim) }
     }
 
-    /// The claimants of up to `limit` suspended writers.
+    /// The claimants of the suspended writers beside a claim, at most `limit` of them.
     package func suspendedWriters(beside claim: ClaimID, atMost limit: Int) -> [any Claimant] {
         state.withLock { state in
             state.arbiter.suspendedWriters(beside: claim, atMost: limit)
@@ -349,7 +358,7 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasWriter(besides: claim, and: other) }
     }
 
-    /// Whether a claim is granted and has not ended; its claimant may not have been told yet.
+    /// Whether a claim is granted and has not ended. Its claimant may not have been told of the grant yet.
     package func isGranted(_ claim: ClaimID) -> Bool {
         state.withLock { state in
             switch state.claims[claim]?.phase {
@@ -359,7 +368,7 @@ package final class Engine: Sendable {
         }
     }
 
-    /// The claimant of a claim that has not ended.
+    /// The claimant of a claim; nil if the claim has ended.
     package func claimant(of claim: ClaimID) -> (any Claimant)? {
         state.withLock { $0.claims[claim]?.claimant }
     }
@@ -367,12 +376,12 @@ package final class Engine: Sendable {
 
 extension Engine.State {
     mutating func noteBlocker(of claim: ClaimID) {
-        // The first blocker stays: a replacement could release its last reference under the lock.
+        // The first blocker is not replaced, because this could release its last reference under the lock.
         guard let index = claims.index(forKey: claim), claims.values[index].blocker == nil else { return }
         claims.values[index].blocker = blocker(of: claim)
     }
 
-    /// The claimant that a claim waits for now.
+    /// The claimant of the claim for which a claim waits now.
     func blocker(of claim: ClaimID) -> (any Claimant)? {
         arbiter.blocker(of: claim).flatMap { claims[$0]?.claimant }
     }
@@ -384,7 +393,7 @@ extension Engine.State {
 }
 
 extension Engine {
-    /// Replaces the claimant of a claim: its thread has made the request again.
+    /// Gives a claim to another claimant, because the thread of the former one has made its request again.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
         let former: ClaimRecord? = state.withLock { state in
             guard let former = state.claims[claim] else { return nil }

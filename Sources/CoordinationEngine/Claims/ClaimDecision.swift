@@ -4,7 +4,7 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// Decisions about claims: recorded, and delivered to their claimants.
+// Records the grants and refusals of claims, and delivers them to the claimants.
 
 extension Engine {
     func recordDecision(
@@ -30,7 +30,7 @@ extension Engine {
         }
     }
 
-    /// Explains a refusal by the blockers of the claim.
+    /// Returns the reason of a refusal: the blockers of the claim, the presenter, or the deadlock.
     func explanation(
         of refusal: Refusal, to claim: ClaimID, at now: Instant, in state: State
     ) -> Explanation {
@@ -45,7 +45,7 @@ extension Engine {
         return explanation
     }
 
-    /// Notes a step in the journal. The step that leaves the journal is released after the lock.
+    /// Adds a step to the journal. The step that the journal removes for it is stored, and is released after the lock.
     func note(
         _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
         _ detail: String = "", in state: inout State
@@ -54,7 +54,7 @@ extension Engine {
         state.eventContext.droppedSteps.append(dropped)
     }
 
-    /// The number of preempted claims that a journal step names.
+    /// The largest number of preempted claims that a step of the journal names.
     private static let listed = 8
 
     private func note(
@@ -77,7 +77,7 @@ extension Engine {
         }
     }
 
-    /// Logs every wait over one second and every preemption in one line.
+    /// Logs one line for each wait over one second, and for each claim that was granted or refused at its time limit.
     private func logNotableDecision(_ decision: Decision, of entry: ClaimRecord, waiting span: TimeSpan) {
         let what: String
         switch decision {
@@ -86,7 +86,7 @@ extension Engine {
         case .refused(.busy, _): what = "was refused after waiting \(span)"
         default: return
         }
-        // The processes are identified later: this runs under the lock.
+        // The processes are looked up later, on another thread, because this method runs under the lock.
         let (claimant, blocker) = (entry.claimant, entry.blocker)
         workers.run { [self] in
             logAction(
@@ -95,7 +95,7 @@ extension Engine {
     }
 }
 
-// Text of the log.
+// Texts for the log.
 extension Engine {
     func words(for suspension: Suspension) -> String {
         switch suspension {
@@ -117,7 +117,7 @@ extension Engine {
         }
     }
 
-    /// Writes one line to the log: process, action and path.
+    /// Writes one line to the log, with the process, its action and the path.
     package func logAction(_ what: String, _ attribution: Attribution) {
         log("\(Self.name(of: attribution)) \(what): \(String(decoding: attribution.path(), as: UTF8.self))")
     }

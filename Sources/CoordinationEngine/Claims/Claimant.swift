@@ -2,44 +2,46 @@
 package import Coordination
 package import LinuxSystem
 
-/// The subject of a journal step, which describes itself when the journal is read.
+/// The subject of a step in the journal. Its process and path are determined only when the journal is read.
 package protocol JournalSubject: AnyObject, Sendable {
     var attribution: Attribution { get }
 }
 
-/// The object behind a claim, which answers what the arbiter does not know.
+/// The object that has made a claim. It tells the engine facts that the arbiter does not know.
 ///
-/// Called on any thread, never under a lock.
+/// Its methods may be called on any thread, but never under a lock, except `opener`.
 package protocol Claimant: JournalSubject {
-    /// The intents of the claim, one for each part; the first is that of the attribution.
+    /// The accesses of the claim, one for each part. The first is on the path of the attribution.
     var intents: [Intent] { get }
-    /// The party of the claim, or ``Coordination/Party/nobody``.
+    /// The party that has made the claim; ``Coordination/Party/nobody`` if it cannot be found.
     func identify() -> Party
-    /// Observes what the holder has done to its file.
+    /// Finds out how the holder has used its file.
     func observe() -> Observation
-    /// The user that has opened the file, if known without the process. Never blocks, and so is also read under the
-    /// lock.
+    /// The user that has opened the file; nil if that is known only by a look-up of the process. This property never
+    /// blocks, so it is also read under the lock.
     var opener: UInt32? { get }
-    /// Whether its user may also write the file that it reads. May block.
+    /// Whether the user of the reader may also write the file. The call may block.
     func userMayWrite() -> Bool
-    /// The threads for observations that may take long; nil for the engine's workers.
+    /// The threads for observations that may take long; nil if the engine's workers make them.
     var observationThreads: LazyWorkerPool? { get }
-    /// The claim waits for another item now. A claimant that stores names of items is told before the grant.
+    /// Tells the claimant that its claim waits for another item now. The call comes before the grant. A claimant that
+    /// stores names of items updates them.
     func retarget(from former: ItemID, to item: ItemID)
 }
 
 extension Claimant {
-    /// Most claimants use handles or the names of a request, and never wait for another item.
+    /// Most claims are of handles, or of names in a request. They never wait for another item, so the default does
+    /// nothing.
     package func retarget(from former: ItemID, to item: ItemID) {}
     package var observationThreads: LazyWorkerPool? { nil }
     package var opener: UInt32? { nil }
     package func userMayWrite() -> Bool { true }
 }
 
-/// A claimed item, and the access to it.
+/// An access of a claim: what a program does with which path.
 package struct Intent: Sendable {
     package let access: Access
-    /// Relative to the source; made on demand.
+    /// The path relative to the source; determined when it is called.
     package let path: @Sendable () -> [UInt8]
 
     package init(_ access: Access, to path: @escaping @Sendable () -> [UInt8]) {
@@ -48,18 +50,19 @@ package struct Intent: Sendable {
     }
 }
 
-/// The process, user and path of an action, as far as known when it happened.
+/// The process, user and path of an action, as far as they were known when the action happened.
 package struct Attribution: Sendable {
-    /// The thread id, 0 if unknown.
+    /// The id of the thread that acted, 0 if unknown.
     package let thread: Int32
-    /// When the thread acted: a thread that started later with the same number is another one.
+    /// The moment of the action. A thread that has started later is another thread, even if its id is the same.
     package let acted: Instant
-    /// The process and its program's name, if they were read while it lived.
+    /// The process, and in the next property the name of its program. Nil if they were not read while the process
+    /// lived.
     package let process: Int32?
     package let program: [UInt8]?
-    /// The process's user, if known without the process.
+    /// The user of the process; nil if the user is known only by a look-up of the process.
     package let user: UInt32?
-    /// Relative to the source; made on demand, because most attributions are never read.
+    /// The path relative to the source; determined when it is called, because most attributions are never read.
     package let path: @Sendable () -> [UInt8]
 
     package init(
@@ -74,14 +77,14 @@ package struct Attribution: Sendable {
         self.path = path
     }
 
-    /// The attribution of a party that was identified before; its unknown properties are not looked up now.
+    /// The attribution of a party that was identified before. Unknown properties of the party are not looked up now.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,
             user: party.user, path: path)
     }
 
-    /// An attribution without a process.
+    /// The attribution of an action with an unknown process.
     package init(path: @escaping @Sendable () -> [UInt8]) {
         self.init(thread: 0, at: Engine.now, path: path)
     }

@@ -4,20 +4,21 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// The end of an access within which files were written. A program closes its file and then ends the access, but the
-// kernel often sends the release of the handle later. Only after the release are the handle's writes known.
+// Delays the reply to the end of an access within which files were written. A program closes its file and then ends
+// the access, but the kernel often sends the release of the handle later. Only after the release are the handle's
+// writes known.
 
 extension Engine {
-    /// A callback that waits for the release of handles.
+    /// A callback that is called when certain handles are released.
     struct CloseWaiter {
         var handles: Set<ClaimID>
         let tell: @Sendable () -> Void
     }
 
-    /// Calls `tell` when the program of an aware access has closed the handles it opened within it.
+    /// Calls `tell` when the program of an aware access has closed all handles that it opened within the access.
     ///
-    /// Also called after `trailing`, as the program may leave them open. Returns false, without a call, if there are
-    /// no such handles.
+    /// If the program leaves handles open, `tell` is called after `trailing`. If there are no such handles, returns
+    /// false and does not call `tell`.
     package func whenClosed(_ claim: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
         guard withState({ $0.addCloseWaiter(for: claim, tell: tell) }) else { return false }
         timers.schedule(at: (Self.now + bounds.trailing).nanoseconds) { [self] in
@@ -28,7 +29,7 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// Returns false if no handles were opened within the access.
+    /// Stores a callback for the handles that were opened within an access. Returns false if there are none.
     mutating func addCloseWaiter(for access: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
         let handles = arbiter.handles(within: access)
         guard !handles.isEmpty else { return false }
@@ -40,7 +41,7 @@ extension Engine.State {
         closeWaiters.removeValue(forKey: access)
     }
 
-    /// Removes an ended claim. Returns the waiters that waited for nothing else.
+    /// Removes an ended claim from all stored callbacks. Returns the callbacks that waited only for this claim.
     mutating func takeCloseWaiters(_ claim: ClaimID) -> [Engine.CloseWaiter] {
         if closeWaiters.isEmpty { return [] }
         var over: [Engine.CloseWaiter] = []

@@ -4,10 +4,11 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// Effects of an event: decided under the lock, carried out after it.
+// Carries out the effects of an event. The arbiter decides on them under the lock, and they run after the lock is
+// released.
 
 extension Engine {
-    /// An action to carry out after the lock is released.
+    /// An action that is carried out after the lock is released.
     enum DeferredEffect {
         case tell(DecisionHandler, Decision)
         case identify(ClaimID, any Claimant)
@@ -16,26 +17,25 @@ extension Engine {
         case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
-        /// Delivers a question to a guest and counts how long others wait for its answer. The mailbox is nil if an
-        /// earlier effect delivers it.
+        /// Delivers a question to a guest, and starts to count how long other users wait for its answer. The mailbox
+        /// is nil if an earlier effect delivers the mailbox.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
     }
 
-    /// A line for the log; formatted after the lock, because that reads `/proc`.
+    /// A line for the log. It is formatted after the lock is released, because that reads `/proc`.
     struct DeferredLogLine {
         let what: String
         let subject: any JournalSubject
     }
 
-    /// Hands an event to the arbiter and carries out all effects.
+    /// Passes an event to the arbiter, and carries out the effects.
     ///
     /// Without an event, it carries out the effects that an earlier event has left.
     ///
-    /// `isTrue` is called under the lock; if it returns false, the event is not handled. Returns whether the event
-    /// was handled. `renamed` is called under the lock before the notice of a move, and after the notices before it
-    /// (N13).
+    /// `isTrue` is called under the lock; if it returns false, the arbiter does not get the event. Returns whether the
+    /// arbiter got the event. `renamed` is called under the lock, directly before the notice of a move (N13).
     @discardableResult
     func dispatch(_ event: ArbiterEvent?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool
     {
@@ -61,11 +61,11 @@ extension Engine {
         return isHandled
     }
 
-    /// Storage for up to this many effects is reused for the next event.
+    /// If the list of effects has room for no more than this, its storage is used again for the next event.
     private static let reusableCapacity = 1024
 
-    /// Takes all effects from the state and converts them. `before` is called with each, and returns whether names
-    /// have changed.
+    /// Removes all effects from the state, and converts them to actions. `before` is called with each effect, and
+    /// returns whether the paths of items have changed with it.
     func takeDeferredEffects(
         at now: Instant, in state: inout State, before: (Effect) -> Bool = { _ in false }
     ) -> [DeferredEffect] {
@@ -77,7 +77,7 @@ extension Engine {
                 if before(effect) { state.messageBatch.paths.forget() }
                 deferredEffect(for: effect, at: now, in: &state).map { deferredEffects.append($0) }
             }
-            // The pause of presenters sends no messages, but may need a wake.
+            // To pause presenters sends no messages, but may add an effect that requests a wake-up.
             deferredEffects += pauseOverQuota(at: now, in: &state)
             guard state.effects.isEmpty, effects.capacity <= Self.reusableCapacity else { continue }
             effects.removeAll(keepingCapacity: true)
@@ -87,7 +87,7 @@ extension Engine {
         return deferredEffects
     }
 
-    /// Notes an event in the journal by itself, whatever its effects are.
+    /// Adds an answer of a presenter to the journal. Other events appear there through their effects.
     private func note(_ event: ArbiterEvent, at now: Instant, in state: inout State) {
         switch event {
         case .answered(let question, let presenter, let answer):
@@ -99,10 +99,10 @@ extension Engine {
         }
     }
 
-    /// Carries out effects in order. Effects that follow from them on this thread are queued and not nested.
-    /// Otherwise ten thousand opens that end each other's waits would overflow the stack.
+    /// Carries out effects in order. An effect may cause more effects on the same thread. These are added to the end
+    /// of the queue, because ten thousand nested calls would overflow the stack.
     func run(_ deferredEffects: [DeferredEffect]) {
-        // Timers come first: a callback below may block while time passes.
+        // Timers are set first, because a later effect may block for some time.
         for case .wake(let moment) in deferredEffects {
             timers.schedule(at: moment.nanoseconds) { [self] in submit(.tick) }
         }
@@ -116,10 +116,10 @@ extension Engine {
         while let deferredEffect = effectQueue.next() { perform(deferredEffect) }
     }
 
-    /// Runs a closure after all effects of what this thread has reported.
+    /// Calls a closure after all effects of the events that this thread has reported.
     package func runAfterEffects(_ body: @escaping @Sendable () -> Void) { run([.call(body)]) }
 
-    /// The pending effects of one thread, while it carries them out.
+    /// The effects that one thread is carrying out, and those that were added meanwhile.
     private final class EffectQueue {
         var deferredEffects: [DeferredEffect]
         private var first = 0
@@ -164,8 +164,8 @@ extension Engine {
         }
     }
 
-    /// The number of an event's messages that are noted. More would fill the journal if there are very many
-    /// presenters.
+    /// The number of notices of one event that the journal shows. With very many presenters, more of them would fill
+    /// the journal.
     private static let notedMessages = 64
 
     private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> DeferredEffect? {
@@ -192,7 +192,7 @@ extension Engine {
         return isForced ? .logAction(DeferredLogLine(what: words(for: suspension), subject: claimant)) : nil
     }
 
-    /// Notes a deadlock; the next effect ends it.
+    /// Adds a deadlock to the journal and the log. The next effect ends the deadlock.
     private func note(_ deadlock: Deadlock, at now: Instant, in state: inout State) -> DeferredEffect {
         counters.deadlocks.count()
         let explanation = state.explanation(of: deadlock, at: now)
@@ -247,7 +247,7 @@ extension Engine {
         case .observe(let claim, let claimant, let kind): scheduleObservation(claim, claimant, kind)
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
-        // It was scheduled before the first of the effects.
+        // The wake-up was scheduled before all other effects.
         case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
         case .deliverAndCharge(let mailbox, let question):
@@ -268,7 +268,7 @@ extension Engine {
 }
 
 extension Effect {
-    /// Whether the effect only posts a message or sets a timer, and so never blocks.
+    /// Whether the effect only stores a message or sets a timer, so that it never blocks.
     var neverBlocks: Bool {
         switch self {
         case .ask, .tell, .wake: true
@@ -277,18 +277,18 @@ extension Effect {
     }
 }
 
-/// The context of one event: facts that explain its effects, and objects to release after the lock.
+/// Facts about the present event that its effects need, and objects that are released after the lock.
 struct EventContext {
-    /// Claims to release after the lock.
+    /// Records of claims, stored here to be released after the lock.
     var dropped: [Engine.ClaimRecord] = []
-    /// Journal steps to release after the lock.
+    /// Steps removed from the journal, stored here to be released after the lock.
     var droppedSteps: [JournalEntry] = []
-    /// The presenter that could not do what it was asked.
+    /// The presenter that answered this event's question with an error.
     var refuser: PresenterID?
-    /// The last deadlock, and the claim that is changed to end it.
+    /// The last deadlock that was found: the claim that is changed to end it, and the cycle.
     var deadlock: (ClaimID, Explanation)?
 
-    /// Returns the context, and resets it.
+    /// Returns the context of the event, and resets it for the next event.
     mutating func end() -> EventContext {
         let eventContext = self
         self = EventContext()
@@ -296,7 +296,7 @@ struct EventContext {
     }
 }
 
-/// The messages that are posted during one event.
+/// The messages to presenters that one event causes.
 struct MessageBatch {
     /// The number of notices.
     var told = 0
@@ -309,7 +309,7 @@ struct MessageBatch {
 }
 
 extension Effect {
-    /// Whether this effect tells a presenter of a directory above that the item of a move has a new name.
+    /// Whether this effect tells a presenter of a directory above that the moved item has a new name.
     fileprivate func tellsOfMove(in event: ArbiterEvent?) -> Bool {
         guard case .moved(let item, _, _, _) = event, case .tell(let notice) = self else { return false }
         return notice.subitem?.item == item && notice.kind != .subitemDidChange

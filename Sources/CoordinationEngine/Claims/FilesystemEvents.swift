@@ -3,12 +3,14 @@ import Arbitration
 package import Coordination
 import Synchronization
 
-// Reports of the file system about directories, names and contents.
+// Methods by which the file system reports changes of directories, names and contents.
 extension Engine {
-    /// Whether there is a presenter or a claim over the socket. The fast paths read it.
+    /// Whether a presenter is registered, or an access over the control socket exists. Read on fast paths, without the
+    /// lock.
     package var hasAwareClients: Bool { activeClientsFlag.load(ordering: .relaxed) }
 
-    /// Whether an event of an item at a place concerns a presenter: of the item, above it or below it.
+    /// Whether any presenter would be told of an event of an item: a presenter of the item, or of an item above or
+    /// below.
     package func hasInterestedPresenter(of item: ItemID, at place: Place) -> Bool {
         withState { $0.arbiter.hasInterestedPresenter(of: item, at: place) }
     }
@@ -23,62 +25,64 @@ extension Engine {
             }
     }
 
-    /// Whether a program works for a presenter that an event of an item at a place concerns.
+    /// Whether a program works for a presenter that would be told of an event of an item.
     package func hasInterestedPresenter(of item: ItemID, at place: Place, by party: Party) -> Bool {
         withState { $0.arbiter.hasInterestedPresenter(of: item, at: place, by: party) }
     }
 
-    /// Whether an aware access to an item belongs to its name, and stays with the name when the item is moved.
+    /// Whether an aware access to an item is meant for the item's name. If the item is moved, the access stays with
+    /// the name.
     package func awaitsReplacement(_ item: ItemID) -> Bool {
         hasAwareClients && withState { $0.arbiter.awaitsReplacement(item) }
     }
 
     package func isPresented(_ item: ItemID) -> Bool { withState { $0.arbiter.isPresented(item) } }
 
-    /// Whether a program works for a presenter of an item.
+    /// Whether a program works for a presenter of an item; for example, the program is a child of an editor.
     package func isPresented(_ item: ItemID, by party: Party) -> Bool {
         withState { $0.arbiter.isPresented(item, by: party) }
     }
 
-    /// Whether any item in a directory is presented.
+    /// Whether any item that is directly in a directory is presented.
     package func isAnythingPresented(in directory: ItemID) -> Bool {
         hasAwareClients && withState { $0.arbiter.isAnythingPresented(in: directory) }
     }
 
-    /// The claimants of an item, the oldest first.
+    /// The claimants of the claims on an item, the oldest first.
     package func claimants(on item: ItemID, atMost limit: Int) -> [any Claimant] {
         withState { state in
             state.arbiter.claims(on: item, atMost: limit).compactMap { state.claims[$0]?.claimant }
         }
     }
 
-    /// Whether a party works for a presenter that has not answered a question about an item.
+    /// Whether a party works for a presenter of an item that has not answered all its questions.
     package func owesAnswer(_ party: Party, about item: ItemID) -> Bool {
         withState { $0.arbiter.owesAnswer(party, about: item) }
     }
 
-    /// A directory exists, after its parent, or has become or ceased to be a package.
+    /// Reports that a directory exists, or has become or ceased to be a package. Its parent directory must be reported
+    /// before.
     package func place(_ item: ItemID, _ directory: DirectoryInfo) { submit(.placed(item, directory)) }
 
-    /// No later call names a directory or an item in it.
+    /// Reports that no later call names a directory or an item in the directory.
     package func forget(_ directory: ItemID) { submit(.forgotten(directory)) }
 
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
-        // The name belonged to another item, which is gone.
+        // If a deletion of this item was not reported yet, the item with the former name is gone.
         if let (former, access) = takeDeletion(of: item) {
             submit(.deleted(item, at: former.place, by: former.party, under: access))
         }
         submit(.created(item, at: place, by: party, under: claim))
     }
 
-    /// Contents or attributes were written; see `ArbiterEvent.changed`, and `ArbiterEvent.written` for programs that
-    /// go on.
+    /// Reports that contents or attributes were written. If `isOngoing`, the program may write more
+    /// (`ArbiterEvent.written`); else see `ArbiterEvent.changed`.
     ///
-    /// A file is closed without a lock of its directory, so it may be renamed at the same time. `isThere` is called
-    /// under the engine's lock and returns whether the file still has this name. It takes no locks but those of
-    /// nodes. So no notice names a path after the notice of its end. Returns the result of `isThere`.
+    /// A file is closed without a lock on its directory, so it may be renamed at the same time. `isThere` is called
+    /// under the engine's lock, and returns whether the file still has this name. So no notice names a path of which
+    /// presenters were told that it is gone. `isThere` may lock only nodes. Returns the result of `isThere`.
     @discardableResult
     package func noteChange(
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
@@ -93,10 +97,10 @@ extension Engine {
         return dispatch(event, if: isThere)
     }
 
-    /// An item has a new name or place.
+    /// Reports that an item has a new name or is in another directory.
     ///
-    /// `told` is called under the engine's lock before the notice of the new name, maybe more than once. It takes no
-    /// locks but those of nodes.
+    /// `told` is called under the engine's lock before presenters are told of the new name, maybe more than once. It
+    /// may lock only nodes.
     package func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil, told: () -> Void = {}
     ) {
@@ -112,23 +116,23 @@ extension Engine {
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 
-    /// The name of an item was vacated as in a save, but the item was deleted.
+    /// Reports that a name was removed as if in a save, but that the item was in fact deleted.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
         let (party, claim) = author(party, nil, of: item, at: place)
         if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.lost(item, at: place, by: party))
     }
 
-    /// Reports the deletion of an item that a program removed a moment ago, within no access.
+    /// Reports that an item was deleted which a program removed a moment ago, outside of any aware access.
     ///
-    /// `isUndecided` is called under the engine's lock, and takes no other lock but its own. So the notice of the
-    /// deletion never follows a notice of a new item with that name.
+    /// `isUndecided` is called under the engine's lock, and may take only a lock of its own. So presenters are never
+    /// told of the deletion after they were told of a new item with that name.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party, if isUndecided: () -> Bool) {
         dispatch(.lost(item, at: place, by: party), if: isUndecided)
     }
 
-    /// The party and claim to report for a change. Changes by a program that holds an aware access belong to that
-    /// access. The presenters of the item are told so, other presenters of the same program included.
+    /// Returns the party and the claim to report for a change. A change by a program within an aware access is
+    /// reported as part of that access. Presenters of the item are told so, even other presenters of the same program.
     private func author(
         _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
     ) -> (Party, ClaimID?) {
@@ -137,12 +141,12 @@ extension Engine {
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 
-    /// Whether a program changes an item while it holds an access over the socket to write it.
+    /// Whether a program has an aware access within which it changes this item.
     package func isWithinAccess(_ party: Party, of item: ItemID, at place: Place) -> Bool {
         author(party, nil, of: item, at: place).1 != nil
     }
 
-    /// The target of a symbolic link has changed.
+    /// Reports that a symbolic link leads to another item now.
     package func noteLinkTarget(of link: ItemID, to item: ItemID, at place: Place) {
         submit(.relinked(link, to: item, at: place))
     }

@@ -2,28 +2,28 @@
 import Coordination
 import LinuxSystem
 
-/// The order in which holders are observed (D207).
+/// D207: The order in which holders are observed.
 ///
-/// An observation reads all open files of a process, and others wait for the same threads. So the number of
-/// observations under way is limited in each pool of threads, for each user and for all guests together. Others wait
-/// in their user's queue, and the users take turns.
+/// An observation reads all open files of a process, and other work waits for the same threads. So the number of
+/// observations that run at the same time is limited: in each pool of threads, for each user and for all guests
+/// together. Further observations wait in the queue of their user, and the users take turns.
 struct ObservationQueue: Sendable {
     enum ObservationKind: Sendable {
-        /// Observe what the holder has done to its file.
+        /// Find out how the holder has used its file.
         case fileState
-        /// Check whether its user may write the file. That is quick and comes first, because another user waits for
-        /// the result.
+        /// Check whether the holder's user may write the file. The check is quick and comes first, because another
+        /// user waits for its result.
         case rights
     }
 
     struct ObservationRequest: Sendable {
         let claim: ClaimID
         let kind: ObservationKind
-        /// Nil for the engine's workers.
+        /// The pool of threads; nil for the engine's workers.
         let threads: LazyWorkerPool?
     }
 
-    /// The user of an observed holder: a guest, or root or the mount's owner.
+    /// The user of an observed holder, and whether it is a guest. The other users are root and the owner of the mount.
     struct HolderUser: Sendable {
         let user: UInt32?
         let isGuest: Bool
@@ -31,7 +31,7 @@ struct ObservationQueue: Sendable {
 
     private enum ObservationStage: Sendable { case waiting(ObservationKind), underWay(ObservationKind) }
 
-    /// An observation that waits or is under way, and its user.
+    /// An observation that waits in a queue or runs, and its user.
     private struct QueuedObservation: Sendable {
         var stage: ObservationStage
         let holderUser: HolderUser
@@ -41,10 +41,10 @@ struct ObservationQueue: Sendable {
     private var entries: [ClaimID: QueuedObservation] = [:]
     private var pools: [ObjectIdentifier?: ObservationPool] = [:]
 
-    /// The number of observations, waiting and under way.
+    /// The number of observations, waiting and running.
     var count: Int { entries.count }
 
-    /// Whether a holder is not yet in a queue for this observation.
+    /// Whether a holder does not wait yet for this kind of observation.
     func needs(_ claim: ClaimID, _ kind: ObservationKind) -> Bool {
         switch entries[claim]?.stage {
         case nil: true
@@ -63,10 +63,10 @@ struct ObservationQueue: Sendable {
         pools[pool, default: ObservationPool(threads: threads)].enter(claim, kind, of: holderUser)
     }
 
-    /// Returns the observations of all pools that may begin now.
+    /// Returns the observations that may begin now, out of the queues of all pools.
     mutating func takeDue() -> [ObservationRequest] {
         var due: [ObservationRequest] = []
-        // A copy of the keys, so that a change of a pool does not copy the dictionary.
+        // The keys are copied first, so that a change of a pool does not copy the dictionary.
         for pool in Array(pools.keys) {
             while let (claim, kind) = pools[pool]?.next(where: { [entries] in
                 Self.isWaiting($0, for: $1, in: entries)
@@ -79,14 +79,14 @@ struct ObservationQueue: Sendable {
         return due
     }
 
-    /// An observation has finished.
+    /// Notes that an observation has finished.
     mutating func end(_ claim: ClaimID) {
         guard let entry = entries[claim], case .underWay(let kind) = entry.stage else { return }
         entries[claim] = nil
         pools[entry.pool]?.ended(kind, of: entry.holderUser)
     }
 
-    /// A claim has ended and needs no observation. An observation under way goes on.
+    /// Removes the observation of a claim that has ended. An observation that runs is not stopped.
     mutating func cancel(_ claim: ClaimID) {
         if entries.isEmpty { return }
         guard let entry = entries[claim], case .waiting(let kind) = entry.stage else { return }
@@ -106,7 +106,7 @@ struct ObservationQueue: Sendable {
 /// The queues of one pool of threads.
 private struct ObservationPool: Sendable {
     let threads: LazyWorkerPool?
-    /// In order of priority. A pool has eight threads, and guests use at most seven.
+    /// The queues in the order of their priority. A pool has eight threads, and guests use seven of them at most.
     private var lines = [
         UserQueues(most: (each: 8, all: 8)), UserQueues(most: (each: 8, all: 16)),
         UserQueues(most: (each: 1, all: 2)), UserQueues(most: (each: 3, all: 5)),
@@ -151,20 +151,20 @@ private struct ObservationPool: Sendable {
     }
 }
 
-/// Queues of users that take turns.
+/// The queues of several users that take turns.
 private struct UserQueues: Sendable {
     private struct UserQueue: Sendable {
         var claims = FIFOQueue<ClaimID>()
-        /// Entries of claims that need no observation any more.
+        /// The number of entries of claims that need no observation any more.
         var stale = 0
         var underWay = 0
-        /// Whether its user is in the order.
+        /// Whether the user is in `order`.
         var isInOrder = false
     }
 
     private let most: (each: Int, all: Int)
     private var lines: [UInt32?: UserQueue] = [:]
-    /// Users with claims in their queue, the next one first.
+    /// The users with claims in their queues; the user at the front is the next.
     private var order = FIFOQueue<UInt32?>()
     private var underWay = 0
 
@@ -183,8 +183,7 @@ private struct UserQueues: Sendable {
         order.append(user)
     }
 
-    /// Returns the next claim that may begin, in the order of users. Few users have reached their limit, so the loop
-    /// is short.
+    /// Returns the next claim to observe; users take turns. Few users have reached their limit, so the loop is short.
     mutating func next(where isWaiting: (ClaimID) -> Bool) -> ClaimID? {
         var left = order.count
         while left > 0, underWay < most.all, let user = order.popFirst() {
@@ -217,7 +216,8 @@ private struct UserQueues: Sendable {
         forgetIfUnused(user)
     }
 
-    /// A claim in a queue needs no observation any more. Such entries are removed once they are half of the queue.
+    /// Notes that a claim in a queue needs no observation any more. When half of a queue are such claims, they are
+    /// removed.
     mutating func left(_ user: UInt32?, where isWaiting: (ClaimID) -> Bool) {
         guard let line = lines[user] else { return }
         lines[user]?.stale += 1
@@ -226,7 +226,8 @@ private struct UserQueues: Sendable {
         lines[user]?.stale = 0
     }
 
-    /// Removes an unused queue. A user that is still in the order is removed when its turn comes.
+    /// Removes the queue of a user if it is empty and no observation of the user runs. If the user is in `order`, this
+    /// happens at the user's next turn.
     private mutating func forgetIfUnused(_ user: UInt32?) {
         guard let line = lines[user], line.claims.isEmpty, line.underWay == 0, !line.isInOrder else { return }
         lines[user] = nil

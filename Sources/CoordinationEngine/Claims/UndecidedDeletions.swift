@@ -4,18 +4,19 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// A deletion within an access that may still announce a move of the document (P15). It is reported only when that
-/// access ends.
+/// A deletion within an aware access. Until the access ends, its program may announce that it has moved the document
+/// (P15). So presenters are told of the deletion only when the access ends.
 struct UndecidedDeletion {
     var item: ItemID
     let place: Place
     let party: Party
-    /// Another file is the document now.
+    /// Whether another file has become the document since the deletion.
     var isRestored = false
 }
 
 extension Engine {
-    /// Whether the notice of a deletion must wait; `claim` is the access within which it happened.
+    /// Whether presenters must be told of a deletion only later; `claim` is the aware access within which it happened.
+    /// If so, stores the deletion.
     func postponeDeletion(
         of item: ItemID, at place: Place, by party: Party, within claim: ClaimID?
     ) -> Bool {
@@ -25,14 +26,14 @@ extension Engine {
         }
     }
 
-    /// Takes the undecided deletion of an item that was moved or created again, and the access within which it
-    /// happened.
+    /// Removes and returns the stored deletion of an item, with its access. The item was moved or exists again, so it
+    /// was not deleted.
     func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
         guard hasAwareClients else { return nil }
         return withState { $0.takeUndecided(of: item) }
     }
 
-    /// Another file is the document now; the deletion may name either item.
+    /// Notes that another file has become the document. A stored deletion may name either of the two items.
     func noteRestoration(of document: ItemID, or incoming: ItemID) {
         guard hasAwareClients else { return }
         withState { $0.restoreUndecided(of: document, or: incoming) }
@@ -40,10 +41,10 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// Returns false if the access may announce no move of the item: then the deletion is final.
+    /// Stores a deletion. Returns false if the access can announce no move of the item, so that the deletion is final.
     mutating func addUndecided(_ deletion: UndecidedDeletion, within claim: ClaimID) -> Bool {
         guard arbiter.mayMove(claim, deletion.item) else { return false }
-        // An access has few items, and each is listed once.
+        // An access concerns only few items, so a list is enough. Each item is in the list once.
         undecidedDeletions[claim, default: []].removeAll { $0.item == deletion.item }
         undecidedDeletions[claim]?.append(deletion)
         return true
@@ -72,7 +73,7 @@ extension Engine.State {
         }
     }
 
-    /// An access is about to end: its undecided deletions are final.
+    /// Reports the stored deletions of an access that is about to end, because they are final now.
     mutating func decideDeletions(within claim: ClaimID, at now: Instant) {
         if undecidedDeletions.isEmpty { return }
         for deletion in undecidedDeletions.removeValue(forKey: claim) ?? [] where !deletion.isRestored {

@@ -2,28 +2,28 @@
 package import Coordination
 import Synchronization
 
-/// Counts how long guests have made other users wait, and which guests do not answer.
+/// Counts how long guests have made other users wait, and which guests do not answer questions.
 ///
-/// A guest is a user that is neither root nor the mount's owner. A user that may read a file can delay its writers. A
-/// user that may write a file can present it and answer late. So a user could delay another for ever, with one file
-/// after the other. In one hour, others wait for a guest no longer than `guestDelay`. After that they wait for each
-/// of its programs only a moment.
+/// A guest is a user that is neither root nor the mount's owner. A user that may read a file can delay the writers of
+/// the file. A user that may write a file can present it and answer questions late. So a guest could delay another
+/// user for ever, with one file after another. The ledger limits this: in one hour, another user waits for a guest no
+/// longer than `guestDelay`. After that, other users wait only for a moment for each program of the guest.
 package final class DelayLedger: Sendable {
     package static let period = TimeSpan.seconds(3600)
-    /// The number of pairs of users that are remembered; beyond that the pair with the least delay is removed.
+    /// The number of pairs of users that are stored. If there are more, the pair with the shortest delay is removed.
     package static let most = 1024
-    /// A person may have very many user ids. So all guests together may delay another user this many times as long as
-    /// a single guest.
+    /// A person may have very many user ids. So all guests together may delay another user only four times as long as
+    /// one guest may.
     package static let guestsTogether: UInt64 = 4
-    /// The user id of an unknown program.
+    /// The user id that is stored for a program with an unknown user.
     fileprivate static let unknown = UInt32.max
 
     package struct Account: Hashable, Sendable {
-        /// The user that delays.
+        /// The guest that makes the other user wait.
         package let guest: UInt32
-        /// The user that is delayed.
+        /// The user that waits for the guest.
         package let delayed: UInt32
-        /// The delayed user; nil if unknown.
+        /// The user that waits; nil if it is unknown.
         var user: UInt32? { delayed == DelayLedger.unknown ? nil : delayed }
 
         package init(of guest: UInt32, delaying delayed: UInt32) {
@@ -34,7 +34,7 @@ package final class DelayLedger: Sendable {
     fileprivate struct Entry {
         let began: Instant
         var spent = TimeSpan.zero
-        /// The end of the time counted so far: two delays at the same time count once.
+        /// The end of the time that was counted so far. Two delays at the same time count once.
         var chargedUntil: Instant
 
         init(began: Instant) { (self.began, chargedUntil) = (began, began) }
@@ -51,9 +51,9 @@ package final class DelayLedger: Sendable {
 
     fileprivate struct State {
         var entries: [Account: Entry] = [:]
-        /// The delays by all guests together, by the delayed user.
+        /// For each delayed user, the delays by all guests together.
         var sums: [UInt32: Entry] = [:]
-        /// Of all presenters of a guest.
+        /// For each guest, the questions in a row that its presenters have not answered.
         var silences: [UInt32: UnansweredStreak] = [:]
         var lines = LogRateLimiter(lines: 1)
     }
@@ -62,7 +62,7 @@ package final class DelayLedger: Sendable {
     private let allowance: TimeSpan
     private let state = Mutex(State())
 
-    /// `owner` is nil for a mount without guests.
+    /// Makes an empty ledger. `owner` is the owner of the mount; nil for a mount without guests.
     package init(allowing allowance: TimeSpan, besides owner: UInt32?) {
         self.owner = owner
         self.allowance = allowance
@@ -80,20 +80,21 @@ package final class DelayLedger: Sendable {
         TimeSpan(nanoseconds: Self.guestsTogether * allowance.nanoseconds)
     }
 
-    /// Nil if `guest` is not a guest, or is the delayed user itself.
+    /// The account of a guest for the delays of another user. Nil if `guest` is not a guest, or is the delayed user
+    /// itself.
     package func account(of guest: UInt32?, delaying delayed: UInt32?) -> Account? {
         guard isGuest(guest), let guest, guest != delayed else { return nil }
         return Account(of: guest, delaying: delayed ?? Self.unknown)
     }
 
-    /// Counts a delay between two moments. Time that was counted before is not counted again.
+    /// Adds a delay between two moments to an account. Time that the account has counted already is not counted again.
     package func charge(_ account: Account, from begin: Instant, to end: Instant) {
         state.withLock { state in
             if state.entries[account] == nil { State.makeRoom(in: &state.entries, at: end) }
             state.entries[account, default: Entry(began: begin)].charge(from: begin, to: end)
             if state.sums[account.delayed] == nil {
-                // The entries of root, the owner and unknown programs stay: guests could displace them with many
-                // small ones.
+                // The entries of root, the owner and unknown programs are never removed. Guests could otherwise
+                // displace them with many entries of their own.
                 State.makeRoom(in: &state.sums, at: end) { isGuest($0) && $0 != Self.unknown }
             }
             state.sums[account.delayed, default: Entry(began: begin)].charge(from: begin, to: end)
@@ -110,7 +111,7 @@ package final class DelayLedger: Sendable {
         }
     }
 
-    /// The suffix of a log line about a guest with a spent allowance; nil if the line must not be written.
+    /// Returns the suffix of a log line about a guest with a spent allowance; nil if the line must not be written.
     func admitLogLine(about guest: UInt32, at now: Instant) -> String? {
         state.withLock { $0.lines.note(guest, at: now) }
     }
@@ -129,10 +130,10 @@ extension DelayLedger.State {
     }
 }
 
-/// Questions in a row that were not answered in time.
+/// The number of questions in a row that were not answered in time.
 ///
-/// After three, each question has only a moment, until an answer comes in time or ten minutes are over. Without that
-/// end, a slow presenter would never again get the time that it needs.
+/// After three of them, each question has only a short time. This ends with an answer in time, or after ten minutes.
+/// Without the second end, a slow presenter would never get the time that it needs again.
 struct UnansweredStreak: Sendable {
     private static let most = 3
     private static let length = TimeSpan.seconds(600)
@@ -141,7 +142,8 @@ struct UnansweredStreak: Sendable {
 
     func isLong(at now: Instant) -> Bool { count >= Self.most && now < last + Self.length }
 
-    /// Returns whether the streak is long from now on. Questions with only a moment do not count.
+    /// Counts a question that was not answered. Returns whether the streak has become long now. In a long streak
+    /// questions are not counted.
     mutating func note(at now: Instant) -> Bool {
         if isLong(at: now) { return false }
         count = now < last + Self.length ? count + 1 : 1
@@ -150,9 +152,9 @@ struct UnansweredStreak: Sendable {
     }
 }
 
-// Connections and guests that do not answer.
+// Connections and guests that do not answer questions.
 extension DelayLedger {
-    /// Returns whether others wait for the guest's programs only a moment from now on.
+    /// Counts an unanswered question of a guest. Returns whether its questions have only a short time from now on.
     func noteSilence(of guest: UInt32, at now: Instant) -> Bool {
         state.withLock { state in
             if state.silences[guest] == nil, state.silences.count >= Self.most { state.silences = [:] }
@@ -167,15 +169,15 @@ extension DelayLedger {
     }
 }
 
-/// How long a guest has made another user wait in the current hour.
+/// A report of how long a guest has made another user wait in the current hour.
 package struct DelayReport: Hashable, Sendable {
-    /// Nil for all guests together.
+    /// The guest; nil for all guests together.
     package var guest: UInt32?
-    /// Nil for unknown programs.
+    /// The user that waited; nil for programs with an unknown user.
     package var delayed: UInt32?
     package var spent: TimeSpan
     package var allowed: TimeSpan
-    /// When the count begins again.
+    /// The end of the hour, at which the count begins again at zero.
     package var end: Instant
 
     package init(guest: UInt32?, delayed: UInt32?, spent: TimeSpan, allowed: TimeSpan, end: Instant) {
@@ -184,7 +186,7 @@ package struct DelayReport: Hashable, Sendable {
 }
 
 extension DelayLedger {
-    /// The number of reports, those with the longest delays.
+    /// The largest number of reports; those with the longest delays are returned.
     private static let told = 100
 
     package func reports(at now: Instant) -> [DelayReport] {
@@ -193,7 +195,8 @@ extension DelayLedger {
             entries.compactMap { report($1, of: $0.guest, delaying: $0.user, allowance, at: now) })
     }
 
-    /// The delays by all guests together that exceed the allowance of a single guest; others would repeat a report.
+    /// The delays by all guests together. Only delays above the allowance of one guest are returned; smaller ones
+    /// would repeat the report of a guest.
     package func sums(at now: Instant) -> [DelayReport] {
         let sums = state.withLock { $0.sums }.filter { $0.value.spent > allowance }
         return Self.longest(
@@ -203,7 +206,7 @@ extension DelayLedger {
             })
     }
 
-    /// The delays between some users.
+    /// The delays of which the guest and the delayed user are both in this set.
     func reports(among users: Set<UInt32>, at now: Instant) -> [DelayReport] {
         let accounts = state.withLock {
             $0.entries.keys.filter { users.contains($0.guest) && users.contains($0.delayed) }
@@ -211,7 +214,7 @@ extension DelayLedger {
         return Self.longest(Array(Set(accounts.flatMap { reports(of: $0, at: now) })))
     }
 
-    /// The reports of an account: its own, and that of all guests together if their allowance is spent.
+    /// The reports of an account: that of the guest, and that of all guests together if their allowance is spent.
     func reports(of account: Account, at now: Instant) -> [DelayReport] {
         let (entry, sum) = state.withLock { ($0.entries[account], $0.sums[account.delayed]) }
         let own = entry.flatMap { report($0, of: account.guest, delaying: account.user, allowance, at: now) }

@@ -4,14 +4,15 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Counts the events that were sent lately to all presenters of each guest.
+/// Counts the events that were sent to the presenters of each guest in the present period.
 ///
-/// An event in a directory goes to the presenters of all directories above, and its program waits until all are
-/// queued. Beyond the allowance, a guest's presenters receive no notices of subitems until the period ends. Then they
-/// receive one notice that there were changes. Events of the presented items themselves are counted the same way, but
-/// separately.
+/// An event in a directory is sent to the presenters of all directories above, and its program waits until all
+/// messages are queued. If a guest has used its allowance, its presenters receive no notices about items in their
+/// directories until the period ends. Then each receives one notice that there were changes. A second value of this
+/// type counts events of the presented items themselves.
 struct DeliveryQuota {
-    /// The number of events in a period; by measurement, the program waits 2 to 3 µs for each.
+    /// The number of events that a guest's presenters may receive in a period. By measurement, the program waits 2 to
+    /// 3 µs for each.
     static let allowance = 8192
     static let period = TimeSpan.seconds(4)
 
@@ -22,12 +23,12 @@ struct DeliveryQuota {
     }
 
     private var shares: [UInt32: QuotaUsage] = [:]
-    /// Presenters with a spent quota that missed a message.
+    /// Presenters that did not receive a sent message, while the quota of their guest is spent.
     private var behind: Set<PresenterID> = []
 
     func isSpent(_ guest: UInt32?) -> Bool { guest.flatMap { shares[$0]?.isSpent } ?? false }
 
-    /// Counts events. Returns when the quota is renewed, if this call has spent it.
+    /// Counts events for a guest. Returns the moment at which the quota is renewed, if these events have used it up.
     mutating func charge(_ guest: UInt32, _ count: Int, at now: Instant) -> Instant? {
         var entry = shares[guest] ?? QuotaUsage(began: now)
         if !entry.isSpent, now >= entry.began + Self.period { entry = QuotaUsage(began: now) }
@@ -52,10 +53,10 @@ struct DeliveryQuota {
     mutating func forget(_ presenter: PresenterID) { if !behind.isEmpty { behind.remove(presenter) } }
 }
 
-// Presenters without notices of subitems for a while (N14).
+// N14: Presenters that receive no notices about items in their directory for a time.
 extension Engine {
-    /// Pauses the presenters of a mailbox, because the connection cannot send its messages. They receive no notices
-    /// of subitems.
+    /// Pauses the presenters of a mailbox, because the connection cannot send the messages fast enough. They receive
+    /// no notices about items in their directories.
     package func pause(_ mailbox: Mailbox) {
         withState { $0.pause(mailbox, at: Self.now) }
         dispatch(nil)
@@ -63,8 +64,8 @@ extension Engine {
 
     /// Resumes the presenters of a mailbox.
     ///
-    /// Those in `behind`, and those that missed notices, are told that there were changes; those in `told` know that
-    /// already.
+    /// Presenters in `behind`, and those that missed notices, are told that there were changes. Presenters in `told`
+    /// know this already and are not told.
     package func resume(
         _ mailbox: Mailbox, behind: Set<PresenterID> = [], told: Set<PresenterID> = []
     ) {
@@ -72,14 +73,14 @@ extension Engine {
         dispatch(nil)
     }
 
-    /// Applies the guest's pauses to a new presenter. This happens under one lock, as the others may be resumed at
-    /// the same time.
+    /// Pauses or mutes a new presenter if the other presenters of its guest are. This happens under one lock, because
+    /// they may be resumed at the same time.
     func pauseIfQuotaSpent(_ presenter: PresenterID) {
         withState { $0.pauseIfQuotaSpent(presenter, at: Self.now) }
         dispatch(nil)
     }
 
-    /// After an event, pauses presenters with too full mailboxes or spent quotas.
+    /// Pauses presenters after an event, if their mailbox is too full or the quota of their guest is used up.
     func pauseOverQuota(at now: Instant, in state: inout State) -> [DeferredEffect] {
         for mailbox in state.messageBatch.overfull { state.pause(mailbox, at: now) }
         state.messageBatch.overfull = []
@@ -107,7 +108,8 @@ extension Engine {
     }
 }
 
-// The transitions of a mailbox (open, paused) and of a guest's quotas (left, spent). The arbiter is told of each.
+// The two reasons for a pause: a mailbox is too full, or the quota of a guest is used up. The arbiter is told of each
+// change.
 extension Engine.State {
     fileprivate mutating func pause(_ mailbox: Mailbox, at now: Instant) {
         if mailbox.isPaused { return }
@@ -124,7 +126,7 @@ extension Engine.State {
         let spent = presenters(where: { $0.mailbox === mailbox && subitemQuota.isSpent($0.guest) })
         subitemQuota.addBehind(behind.intersection(spent))
         let ids = presenters(where: { $0.mailbox === mailbox && !subitemQuota.isSpent($0.guest) })
-        // The mailbox may have been paused again before the quota of some was renewed.
+        // The mailbox may have been paused again before the quota of a guest was renewed.
         let all = behind.union(subitemQuota.takeBehind(ids))
         arbiter.handle(.resumed(ids, behind: all, told: told), at: now, into: &effects)
     }

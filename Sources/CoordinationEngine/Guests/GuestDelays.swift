@@ -4,16 +4,16 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// The delays that guests cause; see ``DelayLedger``. The arbiter knows no users: the engine shortens deadlines of
-// questions and reports readers as finished.
+// Limits the delays that guests cause; see ``DelayLedger``. The arbiter knows no users. So the engine shortens
+// deadlines of questions, and reports readers as finished.
 
 extension Engine {
-    /// The interval at which delays by a guest's answers are counted; also the time for an answer once the allowance
-    /// is spent.
+    /// The interval at which delays by missing answers of guests are counted. It is also the time for an answer after
+    /// the allowance of a guest is spent.
     private static let shortWait = TimeSpan.milliseconds(250)
 
-    /// The user that a guest's reader delays, and since when. Nil if the reader is not a guest's, or delays no other
-    /// user.
+    /// The account and the start of the delay that a reader causes now. Nil if the reader is not that of a guest, or
+    /// delays no other user.
     private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
     {
         guard delays.hasGuests, let contention = state.arbiter.contention(of: reader),
@@ -22,19 +22,20 @@ extension Engine {
         else { return nil }
         let guest = entry.claimant.opener ?? state.arbiter.party(of: reader)?.user
         return delays.account(of: guest, delaying: waiting.user).map { account in
-            // The contention may have begun with another user's claim.
+            // The contention may have begun before this claim waited, with the claim of another user.
             (account, max(contention.since, state.claims[contention.blockedClaim]?.since ?? contention.since))
         }
     }
 
-    /// Counts the delay by a reader. It is called before each observation and at the end: the guest's other programs
-    /// can hold up observations.
+    /// Counts the delay that a reader causes. Called before each observation and at the end of the reader. An
+    /// observation alone may come late, because other programs of the guest can delay it.
     func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
         guard let delay = delay(by: reader, in: state) else { return }
         delays.charge(delay.account, from: delay.since, to: now)
     }
 
-    /// The account of a reader's delay, if it is spent and the reader has delayed the user for a moment.
+    /// The account of the delay that a reader causes, if the account's allowance is spent. Nil in the first moments of
+    /// the delay.
     private func exceeded(by reader: ClaimID, at now: Instant, in state: State) -> DelayLedger.Account? {
         guard let delay = delay(by: reader, in: state), now.since(delay.since) >= bounds.readerIdle,
             delays.isSpent(delay.account, at: now)
@@ -42,7 +43,8 @@ extension Engine {
         return delay.account
     }
 
-    /// Requests an observation of a holder; if its guest's allowance is spent, a check of the user's rights.
+    /// Requests an observation of a holder. If the allowance of its guest is spent, requests a check of the user's
+    /// rights instead.
     func observe(_ claim: ClaimID, at now: Instant, in state: inout State) -> DeferredEffect? {
         guard let claimant = state.claims[claim]?.claimant else { return nil }
         chargeDelay(by: claim, at: now, in: state)
@@ -55,7 +57,7 @@ extension Engine {
         return .observe(claim, claimant, kind)
     }
 
-    /// Queues the observation of a holder until its user's turn comes.
+    /// Adds the observation of a holder to the queue of its user. Then begins the observations that may run now.
     func scheduleObservation(
         _ claim: ClaimID, _ claimant: any Claimant, _ kind: ObservationQueue.ObservationKind
     ) {
@@ -79,7 +81,7 @@ extension Engine {
 
     private func runObservation(_ request: ObservationQueue.ObservationRequest) {
         let claim = request.claim
-        // The claim or its contention may have ended while it was in the queue.
+        // The claim, or its contention, may have ended while the observation was in the queue.
         let claimant = withState { state in
             state.arbiter.isContended(claim) ? state.claims[claim]?.claimant : nil
         }
@@ -99,16 +101,16 @@ extension Engine {
         if let observation { submit(.observed(claim, observation)) }
     }
 
-    /// Reports a guest's reader as at the end, if its user may not write the file. Readers with a user that may write
-    /// it are observed as usual.
+    /// Reports a guest's reader as finished, if its user may not write the file. If the user may, the reader is
+    /// observed like others.
     private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.userMayWrite()
         let now = Self.now
         let account: DelayLedger.Account? = withState { state in
             if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
-            // Under the same lock: if the contention ended in between, the reader would not yield, and its rights
-            // would not be checked again.
+            // The report is made under the same lock as the check. If the contention ended in between, the reader
+            // would not yield, and its rights would not be checked again.
             state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
             state.claims[claim]?.delayLimit = .suspended(account)
             return account
@@ -128,14 +130,14 @@ extension Engine {
     }
 }
 
-// Answers of guests' presenters.
+// The time that presenters of guests take to answer.
 extension Engine {
-    /// Whether a question goes to a guest, so that the wait for its answer is counted.
+    /// Whether a question goes to a guest, so that the wait for the answer is counted.
     func isCharged(_ question: Question, in state: State) -> Bool {
         delays.hasGuests && delays.isGuest(state.presenters[question.presenter]?.party.user)
     }
 
-    /// The time for an answer to a question; nil if the usual deadline holds.
+    /// The time for the answer to a question, if it is shorter than usual; else nil.
     func answerTimeout(for question: Question, of entry: PresenterEntry, at now: Instant) -> TimeSpan? {
         guard delays.hasGuests, let guest = entry.party.user, delays.isGuest(guest) else { return nil }
         if entry.mailbox.isSilent(at: now) || delays.isSilent(guest, at: now) { return Self.shortWait }
@@ -143,7 +145,8 @@ extension Engine {
         return account.map { delays.isSpent($0, at: now) } ?? false ? Self.shortWait : nil
     }
 
-    /// A guest was asked. From now on its answers are counted together, until none is missing.
+    /// Begins to count how long other users wait for a guest, because the guest was asked. The count goes on until the
+    /// guest has answered all its questions.
     func startCharging(_ id: QuestionID) {
         let now = Self.now
         let facts: (Question, PresenterEntry, UInt32, answerTimeout: TimeSpan?, isFirst: Bool)? =
@@ -173,11 +176,12 @@ extension Engine {
         }
     }
 
-    /// How many claims of a delayed user are searched at once for questions to shorten; the others follow.
+    /// The number of a delayed user's claims for which questions are shortened in one step. The other claims follow in
+    /// later steps.
     private static let shortenedAtOnce = 64
 
-    /// Counts how long others wait for a guest's answers, and shortens the deadlines of questions when the allowance
-    /// is spent.
+    /// Counts how long other users wait for a guest's answers. Shortens the deadlines of its questions if the
+    /// allowance is spent. Calls itself again after a moment.
     private func chargeAnswersRepeatedly(of guest: UInt32) {
         let now = Self.now
         let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = withState {
@@ -201,7 +205,7 @@ extension Engine {
         }
     }
 
-    /// The questions to the guest of an account that have more than a moment left.
+    /// The questions to the guest of an account that have a longer deadline than a moment.
     private func questions(
         in account: DelayLedger.Account, in state: State
     ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
@@ -213,7 +217,7 @@ extension Engine {
         }
     }
 
-    /// Counts the wait for a guest's answers. Returns the users that wait.
+    /// Counts how long other users have waited for a guest's answers. Returns the users that wait.
     private func chargeAnswers(of guest: UInt32, at now: Instant, in state: inout State) -> [UInt32?] {
         state.answersChargedAt[guest] = now
         return state.arbiter.waiting(forGuest: guest).map { user, claim, asked in
@@ -225,8 +229,8 @@ extension Engine {
         }
     }
 
-    /// Ends a question after a moment. A guest's silence must not refuse a request: under policy `fail` it counts as
-    /// consent.
+    /// Ends a question after a moment. Under policy `fail` the missing answer counts as consent: the silence of a
+    /// guest must not cause a refusal.
     private func shortenDeadline(_ question: Question, at now: Instant) {
         guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.shortWait)) }
         timers.schedule(at: max(question.asked + Self.shortWait, now).nanoseconds) { [self] in
@@ -234,10 +238,10 @@ extension Engine {
         }
     }
 
-    /// A guest may answer a thousand questions at once; answers within this time are counted together.
+    /// A guest may answer a thousand questions in a row. Answers within this time are counted in one step.
     private static let countedTogether = TimeSpan.milliseconds(10)
 
-    /// Notes an answer that came in time; a late answer has delayed others as long as none.
+    /// Notes an answer that came in time. The delay until a late answer was counted already.
     func noteAnswer(to id: QuestionID) {
         guard delays.hasGuests else { return }
         let now = Self.now
@@ -255,7 +259,7 @@ extension Engine {
         delays.noteAnswer(of: guest)
     }
 
-    /// Notes that a presenter did not answer. Returns the suffix of the log line.
+    /// Notes that a presenter did not answer in time. Returns a suffix for the log line about it.
     func noteSilence(of entry: PresenterEntry, at now: Instant) -> String {
         guard let guest = entry.party.user, delays.isGuest(guest) else { return "" }
         entry.mailbox.noteSilence(at: now)

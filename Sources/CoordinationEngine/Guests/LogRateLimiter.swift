@@ -2,7 +2,7 @@
 package import Coordination
 import Synchronization
 
-/// Limits the log lines about each user, for events that the user can repeat at will.
+/// Limits the log lines about each user. Used for events that a user can cause as often as it wants.
 package struct LogRateLimiter: Sendable {
     private struct Noted {
         var since: Instant
@@ -11,16 +11,16 @@ package struct LogRateLimiter: Sendable {
     }
 
     private static let interval = TimeSpan.seconds(60)
-    /// The number of users that are remembered; lines about more users are not written.
+    /// The number of users that are stored. Lines about further users are not written.
     private static let users = 64
 
     private let most: Int
     private var noted: [UInt32: Noted] = [:]
 
-    /// Allows this number of lines for each user and minute.
+    /// Allows `lines` log lines for each user in a minute.
     package init(lines: Int) { most = lines }
 
-    /// The suffix of a line about a user; nil if the line must not be written.
+    /// Returns the suffix of a log line about a user; nil if the line must not be written.
     package mutating func note(_ user: UInt32, at now: Instant) -> String? {
         if let last = noted[user], now.since(last.since) < Self.interval {
             if last.lines < most {
@@ -40,7 +40,7 @@ package struct LogRateLimiter: Sendable {
     }
 }
 
-/// The same for the threads that write such lines.
+/// A ``LogRateLimiter`` that several threads may use.
 package final class SharedLogRateLimiter: Sendable {
     private let limiter: Mutex<LogRateLimiter>
 

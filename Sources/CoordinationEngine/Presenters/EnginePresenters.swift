@@ -4,22 +4,22 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// A message to a presenter.
+/// A message to a presenter: a question or a notice.
 package struct PresenterMessage: Sendable {
     package enum Content: Sendable {
-        /// `subitem` is the item in the presented directory that is to be deleted.
+        /// A question. `subitem` is the item in the presented directory that is to be deleted, or nil.
         case request(QuestionID, PresenterRequest, subitem: ItemID?, deadline: Instant)
         case notice(PresenterNotice, Notice.Subitem?)
     }
 
     package let presenter: PresenterID
-    /// Pairs a relinquishment with its reacquisition.
+    /// The access session of the message: a question to relinquish and the later reacquire have the same one.
     package let accessSession: AccessSessionID
     package let content: Content
     package let cause: Cause
-    /// When the arbiter decided to send the message.
+    /// The moment at which the arbiter decided to send the message.
     package let moment: Instant
-    /// The paths of a notice's subitem at that moment; nil if the mailbox has no resolver.
+    /// The paths of the item in the directory at `moment`; nil if the mailbox has no resolver.
     package fileprivate(set) var paths: Paths?
 
     package struct Paths: Sendable {
@@ -37,7 +37,7 @@ package struct PresenterMessage: Sendable {
         self.moment = moment
     }
 
-    /// The same notice without the subitem: it only tells that the directory has changed.
+    /// The message without the item: the notice then says only that something in the directory has changed.
     package var withoutSubitem: PresenterMessage {
         guard case .notice(let notice, .some) = content else { return self }
         return PresenterMessage(
@@ -46,21 +46,22 @@ package struct PresenterMessage: Sendable {
     }
 }
 
-/// Messages to the presenters of one connection, in the order of the decisions.
+/// The messages to the presenters of one connection, in the order in which the arbiter decided them.
 package final class Mailbox: Sendable {
     private struct State {
         var messages: [PresenterMessage] = []
-        /// Whether `wake` was called since the messages were last taken.
+        /// Whether `wake` was called since the connection last took the messages.
         var isWoken = false
-        /// Whether its presenters receive no notices of subitems; see ``Engine/pause(_:)``.
+        /// Whether the presenters of the mailbox receive no notices about items in their directories; see
+        /// ``Engine/pause(_:)``.
         var isPaused = false
     }
 
-    /// With more messages than this, the connection is too slow for the events.
+    /// The number of messages above which the connection counts as too slow for the events.
     static let most = 4096
 
     private let state = Mutex(State())
-    /// Of all presenters of the connection.
+    /// The unanswered questions in a row of all presenters of the connection.
     private let silence = Mutex(UnansweredStreak())
     private let pathResolver: (any ItemPathResolver)?
     private let wake: @Sendable () -> Void
@@ -79,15 +80,15 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Whether its presenters receive no notices of subitems; the connection must call
-    /// ``Engine/resume(_:behind:told:)``.
+    /// Whether the presenters of the mailbox receive no notices about items in their directories. The connection ends
+    /// this by ``Engine/resume(_:behind:told:)``.
     package var isPaused: Bool { state.withLock { $0.isPaused } }
     func setPaused(_ isPaused: Bool) { state.withLock { $0.isPaused = isPaused } }
 
-    /// Adds a message. Returns whether too many wait to be taken.
+    /// Adds a message. Returns whether the mailbox has too many messages now.
     ///
-    /// Paths are resolved now. When the message is sent, a directory above may already have a new name, which only a
-    /// later message reports.
+    /// The paths of a notice are determined now. When the message is sent, a directory above may have a new name
+    /// already, of which only a later message tells.
     func put(_ message: PresenterMessage, _ known: inout SubitemPathCache) -> Bool {
         var message = message
         if case .notice(_, let subitem?) = message.content, let pathResolver {
@@ -99,7 +100,7 @@ package final class Mailbox: Sendable {
         }
     }
 
-    /// Calls `wake`, once until the messages are taken.
+    /// Calls `wake`, unless it was called since the connection last took the messages.
     func deliver() {
         let isFirst = state.withLock { state in
             defer { state.isWoken = true }
@@ -113,7 +114,8 @@ package final class Mailbox: Sendable {
     func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
 }
 
-/// The resolved paths of an event's messages: very many presenters may receive the same notice.
+/// The paths in the messages of one event. Very many presenters may receive the same notice, so each path is
+/// determined once.
 struct SubitemPathCache {
     private var paths: [Notice.Subitem: PresenterMessage.Paths] = [:]
 
@@ -128,7 +130,7 @@ struct SubitemPathCache {
         return found
     }
 
-    /// Drops all paths, because a name has changed.
+    /// Removes all paths, because an item has a new name.
     mutating func forget() { if !paths.isEmpty { paths = [:] } }
 }
 
@@ -137,9 +139,9 @@ final class PresenterEntry: JournalSubject {
     let party: Party
     let messages: PresenterMessages
     let mailbox: Mailbox
-    /// The guest that is charged; see ``DeliveryQuota``.
+    /// The guest to which the events of the presenter are charged; see ``DeliveryQuota``.
     let guest: UInt32?
-    /// Nil while the presented item does not exist.
+    /// The presented document; nil while it does not exist.
     private let shown: Mutex<(any TrackedDocument)?>
 
     init(
@@ -154,9 +156,9 @@ final class PresenterEntry: JournalSubject {
     }
 
     var document: (any TrackedDocument)? { shown.withLock { $0 } }
-    /// The presented item exists from now on.
+    /// Sets the document, because the presented item exists from now on.
     func show(_ document: any TrackedDocument) { shown.withLock { $0 = document } }
-    /// The presenter is removed: the caller releases the document.
+    /// Removes the document, because the presenter is removed. The caller must release the document.
     func takeDocument() -> (any TrackedDocument)? { shown.withLock { $0.take() } }
 
     var path: [UInt8] { document?.path ?? [] }
@@ -168,16 +170,16 @@ final class PresenterEntry: JournalSubject {
 
 // Registration, removal and answers of presenters.
 extension Engine {
-    /// Registers a presenter; its messages go to the mailbox from now on.
+    /// Registers a presenter. Its messages are put into the mailbox from now on.
     ///
-    /// Without a document it receives no questions or notices until ``show(_:by:)``. The document is released when
-    /// the presenter is removed. Its events are charged to `guest`, if there is one.
+    /// Without a document, the presenter receives no questions or notices until ``show(_:by:)``. The document is
+    /// released when the presenter is removed. The events of the presenter are charged to `guest`, if there is one.
     package func present(
         _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
         in mailbox: Mailbox, guest: UInt32? = nil
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
-        // The arbiter groups presenters by guest, to count the answers that each guest owes.
+        // The arbiter counts unanswered questions for each guest.
         let guest = guest ?? (delays.isGuest(party.user) ? party.user : nil)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox, guest: guest)
         withState { $0.presenters[id] = entry }
@@ -193,7 +195,7 @@ extension Engine {
         return id
     }
 
-    /// The document of a presenter exists from now on; the presenter had none before.
+    /// Sets the document of a presenter that had none, because the document exists from now on.
     package func show(_ document: any TrackedDocument, by presenter: PresenterID) {
         let entry = withState { $0.presenter(presenter) }
         guard let entry else { return document.release() }
@@ -203,7 +205,8 @@ extension Engine {
         follow(document, of: presenter, from: (item, place))
     }
 
-    /// Updates the presenters of a document that is another file now, maybe in another directory.
+    /// Reports the item and place of the presenters of a document. The document is another file now, maybe in another
+    /// directory.
     package func placePresenters(of document: ItemID) {
         let entries = withState { state in
             state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
@@ -216,8 +219,9 @@ extension Engine {
         }
     }
 
-    /// Reports the item and place of a presenter until they are current. The document may have become part of another
-    /// document before the arbiter knew the presenter. The document itself always changes first.
+    /// Reports the item and place of a document until the reported values are current. The document may have become
+    /// another item before the arbiter knew the presenter. The document object always changes before the arbiter is
+    /// told.
     private func follow(
         _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
     ) {
@@ -228,13 +232,14 @@ extension Engine {
         }
     }
 
-    /// Removes a presenter: its open questions count as consent, and it receives no more messages.
+    /// Removes a presenter. Its open questions count as answered with consent, and it receives no more messages.
     package func remove(_ presenter: PresenterID) { removeFew([presenter]) }
 
-    /// The number of presenters removed under one lock; a release of the lock costs more than a removal.
+    /// The number of presenters that are removed under one lock. To release the lock costs more than to remove a
+    /// presenter.
     private static let removedAtOnce = 64
 
-    /// Removes presenters, in this order.
+    /// Removes presenters in the given order.
     package func remove(_ presenters: [PresenterID]) {
         var rest = presenters[...]
         while !rest.isEmpty {
@@ -259,19 +264,20 @@ extension Engine {
         releaseMemory(of: entries.count)
     }
 
-    /// With this many removed presenters, it is worth giving memory back.
+    /// The number of removed presenters from which it is worth to return free memory to the system.
     private static let many = 64
-    /// The wait for further removals of the same client.
+    /// How long to wait for further removals by the same client.
     private static let quiet = TimeSpan.seconds(1)
     private static let mostTries = 10
 
-    /// Gives memory back to the system after very many presenters were removed.
+    /// Returns free memory to the system after very many presenters were removed.
     private func releaseMemory(of removed: Int) {
         let (former, count) = withState { $0.noteRemoved(removed) }
         if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
     }
 
-    /// Waits until no more presenters are removed, but only `mostTries` times, as removals may never stop.
+    /// Waits until no more presenters are removed, and then returns the memory. After `mostTries` waits, returns it
+    /// anyway.
     private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
             let isLast = tries == Self.mostTries
@@ -282,24 +288,25 @@ extension Engine {
         }
     }
 
-    /// The process of a presenter; nil if it was removed.
+    /// The process of a presenter; nil if the presenter was removed.
     package func actor(behind presenter: PresenterID) -> ProcessDescription? {
         let entry = withState { $0.presenter(presenter) }
         return entry.map { ProcessDescription($0.attribution) }
     }
 
-    /// Reports an answer of a presenter; late answers and those to unknown questions are harmless.
+    /// Reports an answer of a presenter. Late answers, and answers to unknown questions, do no harm.
     package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
         noteAnswer(to: question)
         submit(.answered(question, by: presenter, answer))
     }
 
-    /// Counts a question as answered with consent, without an answer of the presenter: it is no sign of life.
+    /// Counts a question as answered with consent, although the presenter did not answer. So it does not count as a
+    /// sign of life.
     package func consent(_ question: QuestionID, of presenter: PresenterID) {
         submit(.answered(question, by: presenter, .done))
     }
 
-    /// A presenter works on an answer and asks for more time.
+    /// Reports that a presenter works on an answer and asks for more time.
     package func progress(_ question: QuestionID) { submit(.progressed(question)) }
 }
 
@@ -308,7 +315,7 @@ extension Engine.State {
 
     func parties(of ids: some Sequence<PresenterID>) -> [Party] { ids.compactMap { presenters[$0]?.party } }
 
-    /// Removes presenters, in this order. Returns their entries, to be released after the lock.
+    /// Removes presenters in the given order. Returns their entries, which the caller releases after the lock.
     fileprivate mutating func remove(
         _ ids: ArraySlice<PresenterID>, at now: Instant
     ) -> [PresenterEntry] {
@@ -322,13 +329,14 @@ extension Engine.State {
         return entries
     }
 
-    /// Counts removed presenters. Returns the count before and after.
+    /// Adds to the number of removed presenters. Returns the numbers before and after.
     fileprivate mutating func noteRemoved(_ count: Int) -> (former: Int, now: Int) {
         defer { removed += count }
         return (removed, removed + count)
     }
 
-    /// The count if presenters were removed since it was `count`. Otherwise, or with `anyway`, counting begins anew.
+    /// Returns the number of removed presenters if it is no longer `count`. If it is still `count`, or with `anyway`,
+    /// resets it and returns nil.
     fileprivate mutating func removedSince(_ count: Int, orAnyway anyway: Bool) -> Int? {
         if removed != count, !anyway { return removed }
         removed = 0
@@ -338,7 +346,8 @@ extension Engine.State {
 
 // Messages to presenters.
 extension Engine {
-    /// Puts a message into its mailbox, under the lock, so that messages have the order of the decisions.
+    /// Puts a message into its mailbox. This happens under the lock, so that messages are in the order of the
+    /// decisions.
     func post(
         _ content: PresenterMessage.Content, to presenter: PresenterID, _ accessSession: AccessSessionID,
         _ cause: Cause,
@@ -349,14 +358,14 @@ extension Engine {
             presenter: presenter, accessSession: accessSession, content: content, cause: cause, at: now)
         let mailbox = entry.mailbox
         if mailbox.put(message, &state.messageBatch.paths) { state.messageBatch.overfull.append(mailbox) }
-        // A mailbox is delivered only after all messages of the event are in it.
+        // A mailbox is delivered only after all messages of the event are in the mailbox.
         guard state.messageBatch.delivered.insert(ObjectIdentifier(mailbox)).inserted else { return nil }
         return .deliver(mailbox)
     }
 }
 
 extension Cause {
-    /// `save for cat (712)`: a message in the journal and the log.
+    /// The text of a message for the journal and the log, such as `save for cat (712)`.
     func describes(_ what: String) -> String {
         "\(what) for \(String(decoding: party.program, as: UTF8.self)) (\(party.process?.number ?? 0))"
     }

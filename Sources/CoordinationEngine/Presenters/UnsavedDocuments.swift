@@ -4,7 +4,7 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-/// The documents with unsaved changes, as reported by their presenters.
+/// The documents of which presenters have reported unsaved changes.
 struct UnsavedDocuments: Sendable {
     private var presenters: [ItemID: Set<PresenterID>] = [:]
     private var items: [PresenterID: ItemID] = [:]
@@ -17,7 +17,7 @@ struct UnsavedDocuments: Sendable {
 
     func presenters(of item: ItemID) -> Set<PresenterID> { presenters[item] ?? [] }
 
-    /// Returns whether the entry is new.
+    /// Adds an entry. Returns false if there was the same entry before.
     mutating func insert(_ presenter: PresenterID, showing item: ItemID) -> Bool {
         guard items[presenter] != item else { return false }
         remove(presenter)
@@ -32,7 +32,7 @@ struct UnsavedDocuments: Sendable {
         if presenters[item]?.isEmpty ?? false { presenters[item] = nil }
     }
 
-    /// Moves the entries of a document that has become another item.
+    /// Moves the entries of a document to another item, because the document is this item now.
     mutating func move(from former: ItemID, to item: ItemID) {
         guard former != item, let moved = presenters.removeValue(forKey: former) else { return }
         for presenter in moved { items[presenter] = item }
@@ -40,32 +40,32 @@ struct UnsavedDocuments: Sendable {
     }
 }
 
-// Unsaved changes, for readers of a document's attributes.
+// Unsaved changes of presenters, for programs that read the attributes of a document.
 extension Engine {
-    /// Whether any presenter has reported unsaved changes. The fast paths read it.
+    /// Whether any presenter has reported unsaved changes. Read on fast paths, without the lock.
     package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
 
     package func isUnsaved(_ item: ItemID) -> Bool {
         isAnythingUnsaved && withState { $0.unsaved.contains(item) }
     }
 
-    /// The parties with unsaved changes of a document.
+    /// The parties of the presenters that have reported unsaved changes of a document.
     package func partiesWithUnsaved(_ item: ItemID) -> [Party] {
         guard isAnythingUnsaved else { return [] }
         return withState { $0.parties(of: $0.unsaved.presenters(of: item)) }
     }
 
-    /// The parties that present a document.
+    /// The parties of the presenters of a document.
     package func partiesPresenting(_ item: ItemID) -> [Party] {
         withState { $0.parties(of: $0.arbiter.presenters(of: item)) }
     }
 
-    /// A presenter reports whether it has unsaved changes. Ignored if it does not implement `save`.
+    /// Stores whether a presenter has reported unsaved changes. Ignored if the presenter does not implement `save`.
     package func noteUnsaved(_ isUnsaved: Bool, by presenter: PresenterID) {
         let entry = withState { $0.presenter(presenter) }
         guard let entry, let document = entry.document else { return }
         guard isUnsaved, entry.messages.contains(.save) else { return forgetUnsaved(of: presenter) }
-        // The document may become part of another one meanwhile.
+        // The document may become another item during this loop.
         var (item, isNew) = (document.item, false)
         while true {
             let isInserted = withState { state in
@@ -80,13 +80,14 @@ extension Engine {
         }
         guard isNew else { return }
         document.invalidateAttributes()
-        // A lookup that was under way may have given the kernel old attributes, which it caches for long.
+        // A look-up that runs at the same time may have given the kernel the old attributes, which it would cache for
+        // long.
         timers.schedule(at: (Self.now + Self.longestAnswer).nanoseconds) { [self] in
             if self.isUnsaved(document.item) { document.invalidateAttributes() }
         }
     }
 
-    /// The longest time for a lookup's answer to arrive.
+    /// The longest time until the answer to a look-up reaches the kernel.
     private static let longestAnswer = TimeSpan.milliseconds(100)
 
     private func forgetUnsaved(of presenter: PresenterID) {
@@ -96,6 +97,6 @@ extension Engine {
         }
     }
 
-    /// Call under the lock.
+    /// Stores the number of unsaved documents for ``isAnythingUnsaved``. Must be called under the lock.
     func countUnsaved(in state: State) { unsavedCount.store(state.unsaved.count, ordering: .relaxed) }
 }

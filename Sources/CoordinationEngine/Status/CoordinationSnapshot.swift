@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The claims and presenters of an item or of the mount, at one moment.
+/// The claims and presenters of an item, or of the whole mount, at one moment.
 package struct CoordinationSnapshot: Hashable, Sendable {
-    /// Oldest first.
+    /// The claims, the oldest first.
     package var claims: [ClaimReport]
     package var presenters: [PresenterReport]
-    /// The delays between these users; nil for a whole mount, and for a mount without guests.
+    /// The delays between the users of these claims and presenters. Nil for a whole mount, and for a mount without
+    /// guests.
     package var delays: [DelayReport]?
 
     package init(
@@ -27,15 +28,15 @@ package struct ClaimReport: Hashable, Sendable {
 
     package var claim: ClaimID
     package var actor: ProcessDescription
-    /// One for each part, at least one.
+    /// The accesses of the claim, one for each part; at least one.
     package var intents: [IntentReport]
     package var state: ReportedClaimState
-    /// When it began to wait, or was granted.
+    /// The moment at which the claim began to wait or was granted.
     package var since: Instant
-    /// Why it waits, one clause for each blocker in the chain; empty unless it waits. Example: `cat (712) waits for
-    /// nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
+    /// The reasons why the claim waits, one clause for each blocker in the chain; empty if the claim does not wait.
+    /// Example: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
     package var reasons: [String]
-    /// The delay that its user has caused, if the claim is suspended for that reason.
+    /// The delay that the user of the claim has caused; nil unless the claim is suspended because of it.
     package var exceeded: DelayReport?
 
     package init(
@@ -53,10 +54,10 @@ package struct ClaimReport: Hashable, Sendable {
     }
 }
 
-/// One item of a claim.
+/// One access of a claim, with the path of its item.
 package struct IntentReport: Hashable, Sendable {
     package var access: Access
-    /// Below the root of the mount, without a leading slash.
+    /// The path below the root of the mount, without a leading slash.
     package var path: [UInt8]
 
     package init(_ access: Access, _ path: [UInt8]) {
@@ -66,7 +67,7 @@ package struct IntentReport: Hashable, Sendable {
 }
 
 package struct PresenterReport: Hashable, Sendable {
-    /// A question that is not answered yet.
+    /// A question that the presenter has not answered yet.
     package struct UnansweredQuestion: Hashable, Sendable {
         package var request: PresenterRequest
         package var asked: Instant
@@ -88,9 +89,9 @@ package struct PresenterReport: Hashable, Sendable {
     package var path: [UInt8]
     package var messages: PresenterMessages
     package var unansweredQuestions: [UnansweredQuestion]
-    /// It did not answer three questions in a row. It receives only notices until it answers.
+    /// Whether the presenter did not answer three questions in a row. Then it receives only notices until it answers.
     package var isDemoted: Bool
-    /// It has reported unsaved changes.
+    /// Whether the presenter has reported unsaved changes.
     package var isUnsaved: Bool
 
     package init(

@@ -3,10 +3,10 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// The status of the engine.
+// The status of the engine, for `truce status`.
 
 extension Engine {
-    /// The status of the mount now.
+    /// The status of the mount at this moment.
     package func report(options: EffectiveOptions, dataPath: DataPath) -> StatusReport {
         var report = StatusReport(
             options: options, dataPath: dataPath, counters: counters.snapshot, waiting: waitingClaims,
@@ -18,7 +18,7 @@ extension Engine {
         return report
     }
 
-    /// How many claims are visited under one lock, while requests wait for it.
+    /// The number of claims that are visited each time the lock is taken. Requests wait for the lock meanwhile.
     private static let statusBatchSize = 512
 
     /// The waiting claims, the oldest first.
@@ -81,7 +81,8 @@ extension LiveCounters {
 }
 
 extension Attribution {
-    /// The process and its program, as noted or read from the thread now; no program if it is gone.
+    /// The process, and the name of its program. If they are not stored, they are looked up by the thread. The name is
+    /// nil if the thread has ended.
     var identity: (process: Int32, program: [UInt8]?) {
         if let process, let program { return (process, program) }
         guard isStillThere else { return (process ?? thread, program) }
@@ -91,7 +92,7 @@ extension Attribution {
         )
     }
 
-    /// Whether the thread still exists, and its number was not reused.
+    /// Whether the thread still exists, and its id is not that of a later thread.
     var isStillThere: Bool {
         guard thread > 0, let status = ProcessInspection.status(ofProcess: thread) else { return false }
         return ProcessInspection.hadStarted(status.started, at: acted.nanoseconds)

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Why a claim waits or was refused: a chain of blockers up to its end.
+/// The reason why a claim waits or was refused: the claim that blocks it, the claim that blocks that one, and so on.
 ///
-/// The facts are collected under the lock. Sentences are made after it, because that reads `/proc` and names of
-/// files.
+/// The facts are collected under the lock. The sentences are made after the lock is released, because that reads
+/// `/proc` and names of files.
 package struct Explanation: Sendable {
-    /// One step of a chain.
+    /// One step of the chain: one claim or presenter that another claim waits for.
     enum Link: Sendable {
         case holder(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
         case queued(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
-        /// A holder does not end before another claim is granted.
+        /// The first claim is held. It does not end before the second claim is granted.
         case dependency(ExplainedClaimant, on: ExplainedClaimant)
         case presenter(waiting: ExplainedClaimant, PresenterEntry, Question)
     }
 
-    /// How two claims are in conflict, seen from the waiting one.
+    /// The resource for which two claims compete, from the view of the waiting claim.
     enum ClaimOverlap: Sendable {
         case item
         case package
-        /// The other claim is below the directory that the waiting claim changes.
+        /// The other claim is on an item below the directory that the waiting claim deletes, moves or replaces.
         case below
-        /// The waiting claim is below the directory that the other claim changes.
+        /// The waiting claim is on an item below the directory that the other claim deletes, moves or replaces.
         case above
     }
 
@@ -31,7 +31,7 @@ package struct Explanation: Sendable {
         let isWaiting: Bool
     }
 
-    /// A claimant that waits or blocks.
+    /// A claimant that waits, or for which another claim waits.
     enum ExplainedClaimant: Sendable {
         case claimant(any Claimant)
         case detached(Attribution, [Intent])
@@ -53,23 +53,24 @@ package struct Explanation: Sendable {
         var detached: ExplainedClaimant { .detached(attribution, intents) }
     }
 
-    /// The maximum number of links; a longer chain is not readable.
+    /// The largest number of steps, because a longer chain cannot be read.
     static let longest = 32
 
     var links: [Link] = []
-    /// The claims of a deadlock; else empty.
+    /// The claims of a deadlock; empty if there is no deadlock.
     var cycle: [CycleMember] = []
-    /// The presenter that could not do what it was asked.
+    /// The presenter that answered the question with an error; nil for other refusals.
     package internal(set) var refuser: PresenterID?
-    /// When the facts were collected.
+    /// The moment at which the facts were collected.
     private let moment: Instant
 
     init(at moment: Instant = Instant(nanoseconds: 0)) { self.moment = moment }
 
-    /// Sentences without a full stop: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
+    /// The reason as sentences without a period, such as `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s
+    /// ago, 8.8 s left`.
     package var sentences: [String] { cycle.isEmpty ? links.map(sentence) : [cycleText] }
 
-    /// The processes that the claim waits for, nearest first, each once.
+    /// The processes that the claim waits for, the nearest first, each once.
     package var actors: [ProcessDescription] {
         var accounts = links.compactMap { link -> Attribution? in
             switch link {
@@ -124,12 +125,13 @@ package struct Explanation: Sendable {
         }
     }
 
-    /// `a (712) holds x and waits for b (640), who holds y and waits for a (712)`.
+    /// The cycle as one sentence, such as `a (712) holds x and waits for b (640), which holds y and waits for a
+    /// (712)`.
     private var cycleText: String {
         let names = cycle.map(\.claimant.name)
         let last = cycle.count - 1
-        // The last claim's holder and the first claim may be of one program: then the sentence begins with what it
-        // holds.
+        // The last holder and the first claim may be of one program. In this case the sentence begins with the files
+        // that the program holds.
         let isRound = !cycle[last].isWaiting && names[last] == names[0]
         var text = names[0] + (isRound ? " holds \(cycle[last].claimant.allPaths) and" : "")
         for (index, step) in cycle.enumerated() where !isRound || index != last {
@@ -151,7 +153,7 @@ package struct Explanation: Sendable {
 extension Explanation.ExplainedClaimant {
     fileprivate var name: String { Engine.name(of: attribution) }
 
-    /// The intent that is in conflict with another claim: one with the same path, if there is one.
+    /// The access that competes with that of another claimant. It is on the same path if there is one.
     fileprivate func intent(beside other: Self) -> Intent {
         let paths = other.intents.map { $0.path() }
         let own = intents
@@ -162,7 +164,8 @@ extension Explanation.ExplainedClaimant {
 }
 
 extension Explanation {
-    /// The same without claimants: a refused claimant may store the explanation, and must not retain itself.
+    /// The explanation without references to claimants. A refused claimant may store the explanation, and must not own
+    /// itself through it.
     var detached: Explanation {
         var explanation = self
         explanation.cycle = cycle.map { CycleMember(claimant: $0.claimant.detached, isWaiting: $0.isWaiting) }
@@ -182,7 +185,7 @@ extension Explanation {
 }
 
 extension Engine.Decision {
-    /// The decision for the claimant, with a detached explanation.
+    /// The decision as the claimant receives it, with an explanation that refers to no claimant.
     var told: Self {
         switch self {
         case .granted: self
@@ -204,11 +207,11 @@ extension Access {
 }
 
 extension [UInt8] {
-    /// The path, or `/` for the root.
+    /// The path as text, or `/` for the root.
     fileprivate var shownText: String { isEmpty ? "/" : String(decoding: self, as: UTF8.self) }
 }
 
 extension TimeSpan {
-    /// `1.2 s`.
+    /// The time in seconds as text, such as `1.2 s`.
     fileprivate var seconds: String { "\(milliseconds / 1000).\(milliseconds / 100 % 10) s" }
 }

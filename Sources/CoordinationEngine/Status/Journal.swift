@@ -14,9 +14,9 @@ package struct JournalEntry: Sendable {
     package let detail: String
 }
 
-/// The last steps of a mount.
+/// The last steps of a mount, such as waits, grants and questions.
 package final class Journal: Sendable {
-    /// The number of steps that are remembered.
+    /// The number of steps that the journal stores.
     package static let capacity = 2048
 
     private struct State {
@@ -28,8 +28,8 @@ package final class Journal: Sendable {
 
     package init() {}
 
-    /// Notes a step. Returns the step that it replaces, to be released under no lock: its subject may own a file's
-    /// last reference.
+    /// Adds a step. Returns the step that is removed for it. The caller must release that step under no lock, because
+    /// its subject may own the last reference to a file.
     @discardableResult
     package func note(
         _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil,
@@ -52,7 +52,7 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Oldest first.
+    /// The stored steps, the oldest first.
     package var entries: [JournalEntry] {
         state.withLock { $0.entries }.sorted { $0.sequence < $1.sequence }
     }

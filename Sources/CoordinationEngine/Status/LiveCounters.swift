@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Synchronization
 
-/// Counters of events since the mount was made.
+/// Counters of events since the mount was made, which all threads may increment.
 package final class LiveCounters: Sendable {
     package let granted = Atomic<UInt64>(0)
     package let waited = Atomic<UInt64>(0)
-    /// Questions to presenters.
+    /// Questions that were sent to presenters.
     package let asked = Atomic<UInt64>(0)
     package let forfeited = Atomic<UInt64>(0)
     package let proceeded = Atomic<UInt64>(0)
-    /// Holders that yielded, with nothing to lose.
+    /// Holders that had nothing to lose and so yielded to other claims.
     package let yielded = Atomic<UInt64>(0)
-    /// Holders that were suspended by force.
+    /// Holders that were suspended although they might go on.
     package let suspended = Atomic<UInt64>(0)
-    /// Claims that waited for each other.
+    /// Cycles of claims that waited for each other.
     package let deadlocks = Atomic<UInt64>(0)
     package let retried = Atomic<UInt64>(0)
     package let parkedUnderLock = Atomic<UInt64>(0)
     package let stale = Atomic<UInt64>(0)
     package let interrupted = Atomic<UInt64>(0)
-    /// Lookups of the processes behind requests.
+    /// Look-ups of the process that made a request.
     package let identified = Atomic<UInt64>(0)
     package let preserved = Atomic<UInt64>(0)
     package let reads = Atomic<UInt64>(0)

@@ -4,13 +4,14 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// Claims, presenters, and the blockers of each claim.
+// Collects claims, presenters, and the blockers of each claim for the status output.
 
 extension Engine {
-    /// Facts collected under the lock. They are formatted after it, because that reads `/proc` and names of files.
+    /// Facts that are collected under the lock. They are formatted after the lock is released, because that reads
+    /// `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: ClaimRecord, suspension: Suspension?, Explanation)] = []
-        /// The users of these claims and presenters, as far as known.
+        /// The users of these claims and presenters, as far as they are known.
         var users: Set<UInt32> = []
         var presenters:
             [(
@@ -20,9 +21,10 @@ extension Engine {
                 []
     }
 
-    /// The claims and presenters of one item, or of all.
+    /// The claims and presenters of one item; with nil, those of the whole mount.
     ///
-    /// The oldest of each, up to `limit`. May read `/proc`, so it is not for threads that must not wait.
+    /// Returns the oldest claims and presenters, at most `limit` of each. May read `/proc`, so threads that must not
+    /// block do not call it.
     package func snapshot(of item: ItemID?, atMost limit: Int = .max) -> CoordinationSnapshot {
         let facts = facts(of: item, atMost: limit)
         let now = Self.now
@@ -55,7 +57,8 @@ extension Engine {
     /// The number of entries that are read each time the lock is taken. Requests wait for the lock meanwhile.
     static let snapshotBatchSize = 32
 
-    /// Ids are copied under the lock and sorted after it. Claims and presenters that end meanwhile are left out.
+    /// Copies the numbers of claims and presenters under the lock, and sorts them after it. Claims and presenters that
+    /// end before they are read are left out.
     private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
         let (claims, presenters): ([ClaimID], [PresenterID]) = withState { state in
             guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
@@ -86,7 +89,7 @@ extension Engine {
         return facts
     }
 
-    /// Calls the body with one part after another, each time under the lock.
+    /// Calls the body with one part of the list after another. Takes the lock for each call.
     func forEachPart<ID>(
         of ids: ArraySlice<ID>, atOnce most: Int = snapshotBatchSize, _ body: (ArraySlice<ID>, State) -> Void
     ) {
@@ -100,7 +103,7 @@ extension Engine {
 }
 
 extension Engine.State {
-    /// Explains the wait of a claim along its chain of blockers.
+    /// Returns the reason why a claim waits: its blocker, the blocker of that claim, and so on.
     func explanation(of claim: ClaimID, at now: Instant) -> Explanation {
         var explanation = Explanation(at: now)
         var (next, seen): (ClaimID?, Set<ClaimID>) = (claim, [])
@@ -112,11 +115,11 @@ extension Engine.State {
         return explanation
     }
 
-    /// Notes the direct blockers of a claim, and returns the next claim in the chain.
+    /// Adds the direct blockers of a claim to an explanation. Returns the next claim of the chain.
     private func explain(
         _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
     ) -> ClaimID? {
-        // A claim that was refused just now does not wait any more.
+        // A claim that was refused just now no longer waits. The arbiter has stored its last blocker and questions.
         let refused = arbiter.lastWait(of: claim)
         let blocker = refused.map(\.blocker) ?? arbiter.blocker(of: claim)
         let questions = refused?.questions ?? arbiter.openQuestions(for: claim)
@@ -151,7 +154,7 @@ extension Engine.State {
         }
     }
 
-    /// Explains a deadlock by its claims at the moment it was found.
+    /// Returns the claims of a deadlock at the moment at which it was found.
     func explanation(of deadlock: Deadlock, at now: Instant) -> Explanation {
         var explanation = Explanation(at: now)
         explanation.cycle = deadlock.cycle.compactMap { claim in
@@ -173,13 +176,13 @@ extension Engine.ClaimRecord {
 }
 
 extension ProcessDescription {
-    /// Users know a program by the number of its process, not of the acting thread.
+    /// Describes a process by its pid and not by the id of the thread, because users know the pid.
     init(_ attribution: Attribution) {
         let (process, program) = attribution.identity
         self.init(pid: process, program: program ?? [])
     }
 
-    /// With the process and its user, which may be read from `/proc`.
+    /// Describes a process with its user. May look up both in `/proc`.
     fileprivate init(lookingAt attribution: Attribution) {
         self.init(attribution)
         user = attribution.user

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A source of status reports: a mount, or its substitute in a test.
+/// A source of status reports: a mount, or a substitute in a test.
 package protocol StatusSource: Sendable {
-    /// May be called on any thread, and never waits for a claim.
+    /// The present status. May be called on any thread, and never waits for a claim.
     func status() -> StatusReport
 }
 
 /// The data path that the administrator has chosen.
 package enum DataMode: String, Hashable, Sendable, CaseIterable {
-    /// Passthrough, wherever the kernel supports it.
+    /// Passthrough for all files for which the kernel supports it.
     case automatic = "auto"
     /// All data goes through the daemon.
     case daemon
 }
 
-/// The data path in use; known once the kernel has opened the connection.
+/// The data path that is used. It is known when the kernel has opened the connection to the daemon.
 package enum DataPath: String, Hashable, Sendable, CaseIterable {
     case undecided
     case passthrough
     case daemon
 }
 
-/// The status of a mount at one moment: plain values, independent of any wire format.
+/// The status of a mount at one moment, as plain values. They do not depend on a format for output.
 package struct StatusReport: Hashable, Sendable {
     package var options: EffectiveOptions
     package var dataPath: DataPath
     package var counters: Counters
     package var use = ResourceUsage()
-    /// Nil for an in-place mount, which has no bypass.
+    /// The detection of changes out of band; nil for an in-place mount, which has no bypass.
     package var sourceWatch: SourceWatchReport?
-    /// The rules about programs, and their files.
+    /// The rules about programs, and the files that state them.
     package var rules = RulesReport()
     /// The delays that guests have caused, the longest first; nil for a mount without guests.
     package var delays: [DelayReport]?
@@ -53,11 +53,11 @@ package struct StatusReport: Hashable, Sendable {
     }
 }
 
-/// The rules, and the files that they come from.
+/// The rules about programs, and the files that state them.
 package struct RulesReport: Hashable, Sendable {
     package struct File: Hashable, Sendable {
         package let path: String
-        /// Why the file is not in force; nil if it is.
+        /// The reason why the file has no effect; nil if it has effect.
         package let problem: String?
 
         package init(path: String, problem: String?) {
@@ -76,7 +76,7 @@ package struct RulesReport: Hashable, Sendable {
         }
     }
 
-    /// Later files override earlier ones.
+    /// The files with rules. A later file overrides the earlier ones.
     package var files: [File] = []
     package var programs: [Program] = []
 
@@ -85,18 +85,18 @@ package struct RulesReport: Hashable, Sendable {
 
 /// The detection of changes out of band.
 package struct SourceWatchReport: Hashable, Sendable {
-    /// `fanotify`, `inotify` or `none`.
+    /// The interface of the kernel that reports changes: `fanotify`, `inotify` or `none`.
     package var means = "none"
-    /// Why the detection is incomplete; nil if it is complete.
+    /// The reason why the detection is incomplete; nil if it is complete.
     package var shortage: String?
     package var changes: UInt64 = 0
-    /// How often the kernel's queue of events overflowed.
+    /// The number of times that the kernel's queue of events overflowed.
     package var losses: UInt64 = 0
 
     package init() {}
 }
 
-/// The effective options of a mount, from defaults, the command line and the mount below.
+/// The options in effect, from the defaults, the command line and the mount below.
 package struct EffectiveOptions: Hashable, Sendable {
     package var bounds = Bounds()
     package var data = DataMode.automatic
@@ -110,50 +110,51 @@ package struct EffectiveOptions: Hashable, Sendable {
     package init() {}
 }
 
-/// Counts of events since the mount, by kind.
+/// The numbers of events since the mount was made, by kind.
 package struct Counters: Hashable, Sendable {
     package var granted: UInt64 = 0
     package var waited: UInt64 = 0
-    /// Questions to presenters.
+    /// Questions that were sent to presenters.
     package var asked: UInt64 = 0
     /// Questions that were not answered in time.
     package var forfeited: UInt64 = 0
-    /// Claims that preempted others after their wait reached its limit.
+    /// Claims that reached their time limit and were granted although other claims blocked them.
     package var proceeded: UInt64 = 0
-    /// Holders that yielded, with nothing to lose.
+    /// Holders that had nothing to lose and so yielded to other claims.
     package var yielded: UInt64 = 0
     /// Holders that were suspended at a time limit.
     package var suspended: UInt64 = 0
-    /// Claims that waited for each other.
+    /// Cycles of claims that waited for each other.
     package var deadlocks: UInt64 = 0
     package var retried: UInt64 = 0
     /// Requests that waited while the kernel held a lock for them.
     package var parkedUnderLock: UInt64 = 0
-    /// Answers of ESTALE other than retries.
+    /// Requests that were answered with ESTALE for another reason than a retry.
     package var stale: UInt64 = 0
     package var interrupted: UInt64 = 0
-    /// Lookups of the processes behind requests; none while no claim or presenter needs them.
+    /// Look-ups of the process that made a request. There is none while no claim and no presenter needs to know the
+    /// process.
     package var identified: UInt64 = 0
-    /// Contents preserved before a step that would have destroyed them.
+    /// Contents that were preserved before a step that would have destroyed them.
     package var preserved: UInt64 = 0
-    /// READ requests that reached the daemon; none do under passthrough.
+    /// READ requests that reached the daemon. Under passthrough there are none.
     package var reads: UInt64 = 0
-    /// WRITE requests that reached the daemon.
+    /// WRITE requests that reached the daemon. Under passthrough there are none.
     package var writes: UInt64 = 0
-    /// Requests to list a directory; none while the kernel has it cached.
+    /// Requests to list a directory. There is none while the kernel has the list in its cache.
     package var listed: UInt64 = 0
 
     package init() {}
 }
 
-/// The resources of the daemon at one moment. All but descriptors and backing files are 0 when no file is open and no
-/// program waits.
+/// The resources that the daemon uses at one moment. When no file is open and no program waits, only descriptors and
+/// backing files are not 0.
 package struct ResourceUsage: Hashable, Sendable {
-    /// Held, suspended and waiting claims.
+    /// The claims, held, suspended and waiting.
     package var claims = 0
     /// Open files of unmodified programs.
     package var openFiles = 0
-    /// Open files with a decided data path, including those being opened or closed.
+    /// Open files for which the data path is decided, those that are being opened or closed included.
     package var routes = 0
     /// Files that are registered with the kernel for passthrough.
     package var backingFiles = 0
@@ -167,7 +168,7 @@ package struct ResourceUsage: Hashable, Sendable {
 package struct ProcessDescription: Hashable, Sendable {
     package var pid: Int32
     package var user: UInt32?
-    /// The program's name; bytes, since a process may choose any name.
+    /// The name of the program, as bytes, because a process may choose any name.
     package var program: [UInt8]
 
     package init(pid: Int32, user: UInt32? = nil, program: [UInt8]) {
@@ -182,10 +183,10 @@ package struct WaitingClaim: Hashable, Sendable {
     package var claim: ClaimID
     package var actor: ProcessDescription
     package var access: Access
-    /// Below the root of the mount, without a leading slash.
+    /// The path below the root of the mount, without a leading slash.
     package var path: [UInt8]
     package var since: Instant
-    /// The claimants that it waits for.
+    /// The processes that the claim waits for.
     package var holders: [ProcessDescription]
 
     package init(
@@ -204,37 +205,37 @@ package struct WaitingClaim: Hashable, Sendable {
 /// A step of the journal: process, action, path and reason.
 package struct JournalStep: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
-        // States of claims.
+        // Changes of the state of a claim.
         case waited, granted, proceeded, refused, withdrawn, ended
         /// The claim waits for another item now.
         case retargeted
-        /// The claim was changed to end a deadlock.
+        /// The claim was granted, suspended or refused in order to end a deadlock.
         case deadlock
-        // How holders in contention stopped blocking others.
+        // The holder in contention yielded or was suspended, so that other claims no longer wait for it.
         case yielded, suspended
-        // Presenters.
+        // Questions to a presenter, its answers, and notices to it.
         case asked, answered, forfeited, told
-        // How requests waited.
+        // Changes of the state of a waiting request.
         case retried = "bounced"
         case parkedUnderLock, stale, interrupted
-        // Names in the middle of a save.
+        // Steps of a save: a name was removed, has a file again, got its former file back, or stayed without a file.
         case vacated, filled, rolledBack, windowClosed
-        // Changes of the source.
+        // Changes of names in the source.
         case created, unlinked, renamed
-        // Preserved versions, and versions that were dropped.
+        // A version was preserved, or a version was removed.
         case preserved = "kept"
         case dropped
     }
 
-    /// Counts from 1 without gaps, so that a reader detects missed steps.
+    /// The number of the step, from 1 without gaps, so that a reader of the journal detects missed steps.
     package var sequence: UInt64
     package var moment: Instant
     package var kind: Kind
     package var claim: ClaimID?
     package var actor: ProcessDescription?
-    /// Below the root of the mount, without a leading slash.
+    /// The path below the root of the mount, without a leading slash.
     package var path: [UInt8]
-    /// A clause for people: the reason, or the preempted claims.
+    /// A clause for people: the reason of the step, or the preempted claims.
     package var detail: String
 
     package init(
