@@ -22,8 +22,8 @@ struct Agenda: Sendable {
         case searchForCycles
     }
 
-    /// R3: Resources at which claims were added or removed by a move. All claims at each of these resources are
-    /// reviewed once.
+    /// R3: Resources with other claims than before, because items or claims were moved. All claims on each of these
+    /// resources are reviewed once.
     private var resources: Set<Resource> = []
     /// Waiting claims that may have no blocker any more, and so may be granted.
     private var grantCandidates: [ClaimID] = []

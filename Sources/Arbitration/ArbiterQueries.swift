@@ -244,7 +244,7 @@ extension Arbiter {
         waitForGraph.claims(answering: question).filter { waits.contains($0) }.sorted()
     }
 
-    /// The blocker or the questions for which a claim waited that the last event refused.
+    /// If the last event refused this claim: the blocker or the questions for which the claim waited.
     public func lastWait(of claim: ClaimID) -> LastWait? { waits.lastWait(of: claim) }
 
     /// S6: Whether an aware access, held or waiting, is about to replace an item.

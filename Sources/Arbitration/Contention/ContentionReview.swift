@@ -59,8 +59,8 @@ extension Arbiter {
         }
     }
 
-    /// Adds the holders that have this claim as their example of a blocked claim. The claim no longer waits, so they
-    /// need another.
+    /// Adds the holders that have stored this claim as their blocked claim to the agenda. The claim no longer waits,
+    /// so they must search for another.
     mutating func addContendedToReview(by claim: Claim) {
         agenda.addHolders(contentions.holders(blocking: claim.id))
     }
@@ -134,8 +134,8 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        // X4: A holder that is suspended for all claims blocks only writers, until both are identified. So no blocked
-        // claim is searched for.
+        // X4: A holder that is suspended for all claims blocks only writers, and only until both are identified. So
+        // the search for a blocked claim is left out.
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
         guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
@@ -263,7 +263,7 @@ extension Arbiter {
             return newcomer
         }
         return holder.firstOfRequiredLocks { lock in
-            // Y11: At the limit of contentions, no blocked claim is searched for.
+            // Y11: If the resource has no room for another contention, the search for a blocked claim is left out.
             if locks.hasGroups, locks.isGrouped(lock.resource), holder.isBounded,
                 contentions[holder.id] == nil,
                 !hasRoom(at: lock.resource)
@@ -347,7 +347,7 @@ extension Arbiter {
         rearm(id)
     }
 
-    /// Suspends a claim, and reviews its contention and the claims that watched it.
+    /// Suspends a claim. Reviews its contention, and the claims that waited for it.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
         // Y8: A suspension for readers may grow to one for all claims; no suspension is taken back.
         guard let former = claims[id],

@@ -91,7 +91,7 @@ final class CycleFinder {
         return found.holders.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    /// D1, G4, X4: Stores the waiting claims on which a holder depends that blocks the claim.
+    /// D1, G4, X4: A holder that blocks this claim may depend on waiting claims. Stores those waiting claims.
     private func noteHeld(by claim: Claim, at lock: RequiredLock, _ found: inout Found) {
         for holding in graph.holdings(of: lock.resource).all
         where (holding.partyKey.partyNumber == 0 || holding.partyKey.partyNumber != claim.partyNumber)
@@ -124,7 +124,7 @@ final class CycleFinder {
         }
     }
 
-    /// Q1, Q3, D3: Stores the identified waiting claims that block the claim.
+    /// Q1, Q3, D3: Stores the identified waiting claims that block this claim.
     private func noteWaiting(
         before claim: Claim, at lock: RequiredLock, _ blockingAnalysis: inout BlockingAnalysis,
         _ found: inout Found

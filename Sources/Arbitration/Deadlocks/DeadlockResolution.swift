@@ -90,34 +90,37 @@ extension Arbiter {
         } ?? false
     }
 
-    /// D2: Adds the waiting claims on which this holder depends; the holder was just granted or identified.
+    /// D2: Adds the waiting claims on which a holder depends to the cycle candidates. The holder was just granted or
+    /// identified.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfCounterparts(of: party)) else { return }
         families.waiters.forEachCounterpart(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds the waiting claims of a program that blocks more or fewer claims than before.
+    /// D2: Adds the waiting claims of a program to the cycle candidates. The program blocks more or fewer claims than
+    /// before.
     mutating func addRelativesToCandidates(of party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfRelatives(of: party)) else { return }
         families.waiters.forEachRelative(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds all dependency targets, because claims anywhere may wait for another claim than before.
+    /// D2: Adds all waiting claims on which holders depend to the cycle candidates. Claims anywhere may wait for
+    /// another claim than before.
     mutating func addAllDependencyTargets() {
         let targets = waitForGraph.dependencyTargets
         if mayAddCandidates(upTo: targets.count) { agenda.addCycleCandidates(targets) }
     }
 
-    /// D2, Q3: Adds a claim that stops waiting. Claims that waited through it for a program may now block that
-    /// program.
+    /// D2, Q3: Adds a claim that stops waiting to the cycle candidates. Other claims waited for a program through this
+    /// claim, and may now block that program.
     mutating func addOvertakersToCandidates(of claim: Claim) {
         // The claim no longer waits. So as a candidate it causes a search from all dependency targets.
         if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 
-    /// D5: Returns whether `count` claims may be added one by one.
+    /// D5: Returns whether `count` claims may be added to the cycle candidates.
     ///
-    /// If not, the deferred search starts from all dependency targets.
+    /// If not, the deferred search starts from all waiting claims on which holders depend.
     private mutating func mayAddCandidates(upTo count: Int) -> Bool {
         if count == 0 { return false }
         if maySearch() {

@@ -83,6 +83,6 @@ extension WaitForGraph {
         (dependencyTargets, isBehind) = (targets, false)
     }
 
-    /// D5: Notes that some claims were not checked whether they are dependency targets.
+    /// D5: Notes that `dependencyTargets` may lack some claims, because new waiting claims were not checked.
     mutating func fallBehind() { isBehind = true }
 }

@@ -134,8 +134,8 @@ final class WaitForGraphView {
         return found[resource] ?? []
     }
 
-    /// The waiting claims of other processes on which all claims of a program depend, for each of the program's
-    /// threads.
+    /// The waiting claims of other processes on which all claims of a program depend, no matter which thread made
+    /// them.
     func dependencyTargetsOfAllThreads(of partyKey: HolderGroups.PartyKey) -> [ClaimID] {
         if let known = targetsOfAllThreads[partyKey] { return known }
         let families = arbiter.families.waiters

@@ -89,7 +89,7 @@ struct BlockingAnalysis {
     private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
         if heldUp.isEmpty { return false }
         let found = claim.firstOfRequiredLocks { lock -> Bool? in
-            // Q5: A chain of claims does not lead through an overlong queue.
+            // Q5: Waits in an overlong queue are not followed, because the queue has too many claims.
             if arbiter.isOverlong(lock.resource) { return nil }
             let isOne = { (id: ClaimID) in
                 id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
@@ -150,7 +150,7 @@ struct EarlierWaiters {
     mutating func takeNew(
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
-        // Q5: A search does not lead through an overlong queue.
+        // Q5: Waits in an overlong queue are not followed, because the queue has too many claims.
         guard let waiting = arbiter.locks[lock.resource]?.waiting, !waiting.isEmpty,
             !arbiter.isOverlong(lock.resource)
         else { return }

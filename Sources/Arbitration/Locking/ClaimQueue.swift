@@ -50,7 +50,7 @@ struct ClaimQueue: Sequence, Sendable {
         /// Whether all members are claims of this one party, and the party is known.
         func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
 
-        /// The number of members of the chunk with a smaller number than a claim.
+        /// The number of members of the chunk that are earlier than a claim.
         func place(of claim: ClaimID) -> Int {
             var (low, high) = (0, members.count)
             while low < high {

@@ -60,7 +60,7 @@ extension Arbiter {
     /// Some claim in a waiting queue that blocks a claim.
     ///
     /// For a writer the claim just before it is tried first, so that writers wait for each other in a chain. Readers
-    /// get different writers: when a blocker ends, all claims that watch it must be reviewed.
+    /// get different writers: when a blocker ends, all claims that wait for it must be reviewed.
     private func blocker(
         in queue: ClaimQueue, of claim: Claim, _ lock: RequiredLock, _ isBlocker: (ClaimID) -> Bool
     ) -> ClaimID? {
@@ -83,7 +83,8 @@ extension Arbiter {
     /// Q5: Stores how many claims wait for a resource now.
     mutating func noteLength(of resource: Resource, _ count: Int) {
         switch locks.noteLength(of: resource, count, within: limits.queue) {
-        // Claims that were granted before others, because those waited through a third claim, must now wait for them.
+        // A claim could go before an earlier claim that waited for its program through a third claim. In an overlong
+        // queue it must wait for the earlier claim, which may close a cycle.
         case .becameOverlong: addAllDependencyTargets()
         case .becameShort:
             addAllDependencyTargets()
@@ -113,7 +114,8 @@ extension Arbiter {
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4: Waiting claims do not block a name change.
         if claim.nature == .nameChange { return false }
-        // Ten thousand claims may be granted together. Each finds as many new holders, but no earlier waiting claim.
+        // If ten thousand claims are granted together, the list of new holders is long. Usually no earlier claim
+        // waits, so the list is not searched.
         if !hasEarlierWaiters(claim) { return false }
         // New holders of the claim's own party do not let another party's claim go first.
         var kins: Set<PartyNumber> = [claim.partyNumber]
@@ -175,15 +177,16 @@ extension Arbiter {
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
         // Q3, P6: An earlier claim does not block a claim if it waits for that claim's own party.
         guard blockingAnalysis.arePossible(in: self) else { return true }
-        // Q5: In an overlong queue only the claims that the party holds there are considered.
+        // Q5: In an overlong queue, a claim goes before an earlier one only because of a claim that its own program
+        // holds there.
         if isOverlong(resource) {
             return waiter.nature == .nameChange || !locks.programHoldsExclusively(claim, of: resource)
         }
         return !blockingAnalysis.blocks(waiter, in: self)
     }
 
-    /// Whether a holder that is incompatible with a claim blocks the claim: by its lock, or by X4 until both are
-    /// identified.
+    /// Whether a holder that is incompatible with a claim blocks the claim: because of its lock, or because both must
+    /// be identified first (X4).
     func isBlocker(
         holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
     ) -> Bool {

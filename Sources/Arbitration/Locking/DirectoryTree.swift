@@ -102,7 +102,8 @@ struct DirectoryTree: Sendable {
 }
 
 extension DirectoryTree {
-    /// Adds a directory or updates it. The directory's own presenters must not be counted meanwhile.
+    /// Adds a directory or updates it. Before the call the caller uncounts the presenters of the directory itself, and
+    /// counts them again after it.
     ///
     /// Returns whether the outermost package of any directory has changed.
     @discardableResult

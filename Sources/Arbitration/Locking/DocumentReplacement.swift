@@ -66,14 +66,14 @@ extension Arbiter {
         return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
-    /// R3: Reviews all claims on the resources of the agenda, no matter which claims they watch.
+    /// R3: Reviews all claims on the resources of the agenda, no matter which claim blocked each of them.
     mutating func reviewResources() {
         let resources = agenda.takeResources()
         // D2, Q3: Claims anywhere may wait for another claim than before.
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
-        // Q3: A claim that waits for two resources may make claims at the other resource wait for another program than
-        // before.
+        // Q3: If a claim waits for two resources, a change at one of them may decide which claims block at the other.
+        // So all waiting claims are reviewed.
         if resources.contains(where: isWaitedForWithOthers) { agenda.addGrantCandidates(waits.ids) }
     }
 

@@ -178,7 +178,7 @@ struct HolderGroups: Sendable {
         change(kind) { $0.isNonblocking = true }
     }
 
-    /// Removes this note from the groups that block a waiting claim, as the closure decides.
+    /// Removes the note that a group blocks no waiting claim, if the closure returns true for the group.
     mutating func clearNonblocking(where keepsOut: (HolderGroup) -> Bool) {
         let former = nonblocking
         nonblocking = []
@@ -299,7 +299,8 @@ extension Arbiter {
             holder.id, kind, at: lock.resource, thread: thread, isContended: isContended)
     }
 
-    /// Removes a holder from the groups of a resource. Removes all groups if far fewer holders are left.
+    /// Removes a holder from the groups of a resource. Removes all groups of the resource if far fewer holders are
+    /// left.
     mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
         guard locks.isGrouped(resource) else { return }
         _ = locks.removeFromGroup(holder, at: resource)

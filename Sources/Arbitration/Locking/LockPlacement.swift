@@ -133,7 +133,8 @@ extension Arbiter {
         let overlongBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
         leave(former)
         releaseSubtreeLocks(former)
-        // If no claim requires some contents to write, this claim does not require them to read.
+        // The claim needs a read lock on the contents of a directory only while another claim requires the contents to
+        // write.
         claim.setRequiredLocks(requiredLocks(of: claim))
         // I1: The claim was not checked against the claims at its new resources when it was granted.
         if claim.isHeld { claim.mayOverlap = true }
@@ -162,7 +163,7 @@ extension Arbiter {
             var isRetargeted = false
             relocate(id) { part in
                 guard part.item == item, part.place.isSameName(as: move.from) else { return part }
-                // A held handle that replaces has created this very file, and stays with it.
+                // The held handle of a replacement has created this file, so its claim stays with the file.
                 let isMaker = claim.isHeld && claim.nature == .handle
                 if part.access == .write(.forReplacing), !isMaker, let name = move.placeholder {
                     isRetargeted = true

@@ -113,7 +113,7 @@ extension LockTable {
             accessPattern: claim.accessPattern.rawValue, isAware: claim.nature == .aware)
     }
 
-    /// Counts a holder. Returns whether it is the first of its kind at any of its resources.
+    /// Adds a holder to the numbers. Returns whether it is the first of its kind at any of its resources.
     mutating func countHold(_ claim: Claim) -> Bool {
         var isFirst = false
         claim.forEachRequiredLock { if countHold(claim, at: $0) { isFirst = true } }
@@ -124,7 +124,7 @@ extension LockTable {
         claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
     }
 
-    /// Uncounts a holder. Returns whether it was the last of its kind at any of its resources.
+    /// Removes a holder from the numbers. Returns whether it was the last of its kind at any of its resources.
     mutating func uncountHold(_ claim: Claim) -> Bool {
         var isLast = false
         claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }

@@ -13,20 +13,20 @@ struct AccessSession: Sendable {
     var party: Party
     let began: Instant
     var cause: Cause
-    /// The claims of the session: they wait for answers of the presenter, or are held and not suspended.
+    /// The claims of the access session: they wait for answers of the presenter, or are held and not suspended.
     var members: [ClaimID] = []
-    /// The questions that are still to be asked in this session, in their order.
+    /// The questions that are still to be asked in this access session, in their order.
     var pendingQuestions: [PendingQuestion] = []
-    /// P9: The open question for which the session waits; another session may have asked it.
+    /// P9: The open question for which the access session waits; another session may have asked it.
     var question: QuestionID?
-    /// The questions that were asked in this session, answered or not.
+    /// The questions that were asked in this access session, answered or not.
     var asked: [QuestionKind] = []
-    /// Whether any question of the session was answered with an error, or forfeited.
+    /// Whether any question of the access session was answered with an error, or forfeited.
     var lacksConsent = false
-    /// P23: Whether a write of the session was granted. Then the contents may differ from those that the presenter
-    /// knows.
+    /// P23: Whether a write of the access session was granted. Then the contents may differ from those that the
+    /// presenter knows.
     var isEntered = false
-    /// P7: Whether a question of the session was forfeited, so that no more questions are asked in it.
+    /// P7: Whether a question of the access session was forfeited, so that no more questions are asked in it.
     var hasForfeited = false
     /// The number of the question about a deletion that has happened already.
     var lossQuestion: QuestionID?
@@ -37,21 +37,21 @@ struct AccessSession: Sendable {
     var moves: [OwnMove] = []
     /// N8: The events of items below the presented item, by name.
     var nameEvents = NameEventLog()
-    /// The moment at which the session will end; nil while it has members or an open question.
+    /// The moment at which the access session will end; nil while it has members or an open question.
     var end: Instant?
 
-    /// N3: Whether the presenter relinquished the item in this session, so that it must receive a reacquire.
+    /// N3: Whether the presenter relinquished the item in this access session, so that it must receive a reacquire.
     var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     var moved: Cause? { moves.last?.cause }
     var hasItemEvents: Bool { changed != nil || moved != nil || deleted != nil }
     var hasUnreported: Bool { isRelinquished || hasItemEvents || nameEvents.hasUnreported }
-    /// N10: Whether names have changed in the session, as in a save of several steps.
+    /// N10: Whether names have changed in the access session, as in a save of several steps.
     var hasSteps: Bool { moved != nil || deleted != nil || nameEvents.hasSteps }
-    /// P23: Whether a write was granted in the session, and the session has members.
+    /// P23: Whether a write was granted in the access session, and the session still has claims in it.
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
     var isSettled: Bool { question == nil && pendingQuestions.isEmpty }
-    /// P2: Whether the session asks about a deletion that has happened. Then it goes on although no claim waits for
-    /// the answer.
+    /// P2: Whether the access session asks about a deletion that has happened. Then it goes on although no claim waits
+    /// for the answer.
     var asksAboutLoss: Bool {
         pendingQuestions.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
@@ -61,19 +61,19 @@ struct AccessSession: Sendable {
 struct OwnMove: Sendable {
     /// The item that was moved: the presented item, or a directory above it.
     let item: ItemID
-    /// The name of the moved item before the session.
+    /// The name of the moved item before the access session.
     let former: Place
     let cause: Cause
 }
 
-/// The kind of a question, so that a session asks the same question only once.
+/// A question without its cause. An access session compares such values, so that it asks the same question only once.
 struct QuestionKind: Hashable, Sendable {
     let request: PresenterRequest
     /// For a question about an item below the presented item: the item that is to be deleted.
     var subitem: ItemID?
 }
 
-/// A question that is still to be asked in a session.
+/// A question that is still to be asked in an access session.
 struct PendingQuestion: Sendable {
     let questionKind: QuestionKind
     var cause: Cause
@@ -84,15 +84,15 @@ struct PendingQuestion: Sendable {
 }
 
 extension AccessSession {
-    /// Whether a question was asked in the session, or is still to be asked.
+    /// Whether a question was asked in the access session, or is still to be asked.
     func includes(_ questionKind: QuestionKind) -> Bool {
         asked.contains(questionKind) || pendingQuestions.contains { $0.questionKind == questionKind }
     }
 
-    /// P3: Adds a question, unless it was asked in the session. P22: A presenter that has relinquished to a writer is
-    /// not asked to relinquish to a reader.
+    /// P3: Adds a question, unless it was asked in the access session. P22: A presenter that has relinquished to a
+    /// writer is not asked to relinquish to a reader.
     mutating func enqueue(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
-        // P7: After a forfeit nothing more is asked in the session.
+        // P7: After a forfeit nothing more is asked in the access session.
         if hasForfeited { return }
         let hasLetWritersIn = includes(QuestionKind(request: .relinquishToWriter))
         if asked.contains(questionKind) || (questionKind.request == .relinquishToReader && hasLetWritersIn) {
@@ -108,8 +108,8 @@ extension AccessSession {
         }
     }
 
-    /// P2: Adds a question about a deletion that has happened. If this question is open already, the session waits for
-    /// its answer. Returns whether an answer is outstanding.
+    /// P2: Adds a question about a deletion that has happened. If this question is open already, the access session
+    /// waits for its answer. Returns whether an answer is outstanding.
     mutating func enqueueAboutLoss(_ questionKind: QuestionKind, _ cause: Cause, isOpen: (QuestionID) -> Bool)
         -> Bool
     {
@@ -127,8 +127,8 @@ extension AccessSession {
         return true
     }
 
-    /// N11: Notes a move of an item. If the item is back at its former name, the move and the earlier one are
-    /// forgotten, unless the earlier one was told.
+    /// N11: Notes a move of an item. If the presenter was not told of an earlier move, and the item is back at its
+    /// former name, both moves are forgotten.
     mutating func noteMove(of item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves.removeAll { $0.item == item }
@@ -136,7 +136,7 @@ extension AccessSession {
         moves.append(OwnMove(item: item, former: former ?? move.from, cause: cause))
     }
 
-    /// N5: Forgets the events that the presenter was told of: all but the deletions that are held back.
+    /// N5: Forgets the events that the presenter was told of: all but the deletions in `heldBack`.
     mutating func discardReportedEvents(but heldBack: Set<NameKey>) {
         discardItemEvents()
         nameEvents.discardReported(heldBack: heldBack)
@@ -151,15 +151,15 @@ extension AccessSession {
         deleted = nil
     }
 
-    /// Notes an access that is a part of the session.
+    /// Notes an access that is a part of the access session.
     mutating func noteAccess(_ cause: Cause) {
-        // The first access with a purpose gives its purpose to the session. Accesses with other purposes then get
-        // sessions of their own.
+        // The first access with a purpose gives its purpose to the access session. Accesses with other purposes then
+        // get sessions of their own.
         if party.purpose == nil, cause.party.purpose != nil { party = cause.party }
         self.cause = cause
     }
 
-    /// Notes that the open question of the session was answered or forfeited.
+    /// Notes that the open question of the access session was answered or forfeited.
     mutating func closeQuestion(lacksConsent isRefused: Bool) {
         question = nil
         if isRefused { lacksConsent = true }
@@ -168,7 +168,7 @@ extension AccessSession {
     /// P7: Forgets all questions that were not asked yet, because the presenter forfeited one.
     mutating func forfeitPendingQuestions() { (pendingQuestions, hasForfeited) = ([], true) }
 
-    /// Notes that a question was asked in the session.
+    /// Notes that a question was asked in the access session.
     mutating func take(_ question: QuestionID, _ questionKind: QuestionKind, asksAboutLoss: Bool) {
         asked.append(questionKind)
         self.question = question

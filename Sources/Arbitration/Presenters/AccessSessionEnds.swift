@@ -22,17 +22,18 @@ extension Arbiter {
     }
 
     mutating func beginTrailing(_ id: AccessSessionID) {
-        // An open question for which no claim waits does not delay the end of the session. A question about a deletion
-        // that has happened does.
+        // An open question for which no claim waits does not delay the end of the access session. A question about a
+        // deletion that has happened does.
         guard let accessSession = registry.accessSessions[id], !accessSession.asksAboutLoss else { return }
-        // N10: A session in which names have changed goes on longer, because a save may change more names.
+        // N10: An access session in which names have changed goes on longer, because a save may change more names.
         let span = accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing
         let end = now + span
         registry.updateAccessSession(id) { $0.end = end }
         clock.setTimer(for: .accessSession(id), at: end)
     }
 
-    /// N5: Before a presenter is told of a party's access, ends the sessions of other programs that have no members.
+    /// N5: Before a presenter is told of a party's access, ends those access sessions of other programs in which no
+    /// claim is left.
     mutating func endTrailingSessions(
         of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
         where isConcerned: (AccessSession) -> Bool = { _ in true }
@@ -46,8 +47,8 @@ extension Arbiter {
         }
     }
 
-    /// N5: Of several sessions, only the one with the latest event of a name tells the presenter of that name. So the
-    /// last notice of each name is true.
+    /// N5: Of several access sessions, only the one with the latest event of a name tells the presenter of that name.
+    /// So the last notice of each name is true.
     ///
     /// After the move of a directory, all items below it have new paths. So other sessions tell nothing about the
     /// directory's old and new name: the move replaces their events.
@@ -64,7 +65,7 @@ extension Arbiter {
     }
 
     /// N5: Before a presenter is asked a question, tells it of all earlier writes and sends the reacquires of ended
-    /// sessions.
+    /// access sessions.
     mutating func tellBeforeAsking(in asking: AccessSession, _ effects: inout [Effect]) {
         guard let record = registry.records[asking.presenter] else { return }
         for id in record.accessSessions where id != asking.id {
@@ -75,11 +76,11 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // The events of this session may have been told when other sessions ended, so it is read again.
+        // The events of this access session may have been told when other sessions ended, so it is read again.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
-    /// N3: The session to which an access of a party is added; nil if the access begins a session.
+    /// N3: The access session to which an access of a party is added; nil if the access begins a session.
     ///
     /// A program that accesses an item again and again would make its presenters wait for the reacquire for ever. So a
     /// session that is older than `hold` accepts no new claims, and ends when it has no members.
@@ -104,7 +105,7 @@ extension Arbiter {
         return nil
     }
 
-    /// N3: Ends a session. The presenter is told of the session's events before it receives the reacquire.
+    /// N3: Ends an access session. The presenter is told of the session's events before it receives the reacquire.
     mutating func endAccessSession(_ id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.removeAccessSession(id),
             let record = registry.records[accessSession.presenter]
@@ -121,8 +122,8 @@ extension Arbiter {
         }
     }
 
-    /// N3: Before a presenter receives a reacquire, tells it of the same program's sessions in which nothing was
-    /// relinquished.
+    /// N3: Before a presenter receives a reacquire, tells it of the same program's access sessions in which nothing
+    /// was relinquished.
     private mutating func reportSessionsWithoutRelinquishment(
         but accessSession: AccessSession, _ record: PresenterRecord, _ effects: inout [Effect]
     ) {
@@ -161,7 +162,7 @@ extension Arbiter {
         claims.update(claim.id) { $0.reportedStamp = stamp }
     }
 
-    /// Adds a pending save to the sessions in which its program removed the name.
+    /// Adds a pending save to the access sessions in which its program removed the name.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
         var (joined, known): ([AccessSessionID], Set<AccessSessionID>) = ([], [])

@@ -26,7 +26,8 @@ extension Arbiter {
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: The session that asked may have ended, so the party is excused here.
+        // P4: The access session that asked may have ended, so the party of the question is excused here and not
+        // below.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }
@@ -37,7 +38,8 @@ extension Arbiter {
         }
     }
 
-    /// P7: Excuses a party from waiting for a presenter, and removes excuses that are over.
+    /// P7: For a time, the process of a party does not wait for a presenter that forfeited a question. Stores the end
+    /// of this time.
     mutating func excuse(_ party: Party, by id: PresenterID) {
         guard let process = party.process, var excused = registry.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
@@ -45,7 +47,7 @@ extension Arbiter {
         registry.updateRecord(id) { $0.excused = excused }
     }
 
-    /// Continues every session that waited for the answer to a question.
+    /// Continues every access session that waited for the answer to a question.
     private mutating func resumeAccessSessions(
         _ question: Question, lacksConsent: Bool, _ effects: inout [Effect],
         _ body: (inout Arbiter, AccessSessionID, inout [Effect]) -> Void
@@ -58,7 +60,7 @@ extension Arbiter {
         }
     }
 
-    /// P13: Refuses the waiting aware claims of a session, because the presenter answered with an error.
+    /// P13: Refuses the waiting aware claims of an access session, because the presenter answered with an error.
     private mutating func refuseAware(in accessSession: AccessSessionID, _ effects: inout [Effect]) {
         for id in registry.accessSessions[accessSession]?.members ?? [] {
             guard let claim = claims[id], claim.isAware, !claim.isHeld else { continue }
@@ -66,8 +68,8 @@ extension Arbiter {
         }
     }
 
-    /// D2: Adds the waiting claims that work for the presenter. No claim waits for them because of this question any
-    /// more.
+    /// D2: Adds the waiting claims of programs that work for the presenter to the cycle candidates. No claim waits for
+    /// these programs because of this question any more.
     private mutating func addRelativesToCandidates(of question: Question) {
         if let party = registry.records[question.presenter]?.presenter.party {
             addRelativesToCandidates(of: party)
@@ -122,7 +124,8 @@ extension Arbiter {
         leavePlace(id)
         registry.leave(id)
         registry.remove(id)
-        // Some claims wait for their identification only because of presenters. This may have been the last presenter.
+        // Some claims wait to be identified only because a presenter must be asked. This may have been the last
+        // presenter.
         agenda.addGrantCandidates(waits.toIdentify)
     }
 }

@@ -22,7 +22,7 @@ extension Arbiter {
     private mutating func consult(_ claim: Claim, _ party: Party, _ effects: inout [Effect]) {
         registry.beginConsultation(of: claim.id)
         claims.update(claim.id) { $0.hasConsulted = true }
-        // D2: From now on the claim waits for answers, which is a new edge of the wait-for graph.
+        // D2: From now on the claim waits for answers, so it may now be part of a cycle.
         agenda.addCycleCandidate(claim.id)
         if claim.onlyReads { noteOwnReading(claim, party) }
         let unaskedWrites = unaskedWritesOfMuted(by: claim, party)
@@ -79,8 +79,8 @@ extension Arbiter {
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
-            // P12: Presenters of plain directories have no contents at risk. Of the muted presenters, one is listed
-            // for all of them, elsewhere.
+            // P12: Presenters of plain directories have no contents at risk. Of the muted presenters,
+            // `unaskedWritesOfMuted` lists one for all.
             guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !questionKinds.isEmpty
             if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {
@@ -109,7 +109,7 @@ extension Arbiter {
         endTrailingSessions(of: record, but: party, &effects)
         let present = currentAccessSession(
             of: party, isWrite: questionPlan.access.isWrite, at: record, &effects)
-        // The access needs no answer now, and causes no notice later.
+        // The claim needs no answer now, and causes no notice later, so it needs no access session.
         guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
         registry.updateAccessSession(accessSession) { accessSession in
@@ -135,7 +135,7 @@ extension Arbiter {
         return id
     }
 
-    /// Asks the next question of a session. If there is none, the members of the session may go on.
+    /// Asks the next question of an access session. If there is none, the claims of the session may go on.
     mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
         guard let former = registry.accessSessions[id], former.question == nil else { return }
         guard !former.pendingQuestions.isEmpty else { return settled(former, &effects) }
@@ -147,10 +147,10 @@ extension Arbiter {
             if isNeedless(pendingQuestion, record) { return askNext(in: id, &effects) }
         }
         let (questionKind, request) = (pendingQuestion.questionKind, pendingQuestion.questionKind.request)
-        // Y1: Held claims of the session have a contention from now on, because the presenter waits for them.
+        // Y1: Held claims of the access session have a contention from now on, because the presenter waits for them.
         if request.isRelinquishment { agenda.addHolders(accessSession.members) }
         agenda.addCycleCandidates(accessSession.members)
-        // P9: If another session asks the presenter to save, this session waits for the same answer.
+        // P9: If another access session asks the presenter to save, this session waits for the same answer.
         if request == .save, bounds.askAgain > .zero,
             let open = registry.openSave(of: accessSession.presenter)
         {
@@ -200,7 +200,7 @@ extension Arbiter {
         }
     }
 
-    /// P3: Removes the questions of a claim that was granted without the answers.
+    /// P3: Removes the questions of a claim that was granted before they were asked.
     mutating func stopAsking(for id: ClaimID) {
         for accessSession in registry.consultations[id]?.accessSessions ?? [] {
             registry.updateAccessSession(accessSession) { $0.stopAsking(for: id) }

@@ -68,7 +68,7 @@ extension Arbiter {
         return found.values.sorted { $0.id < $1.id }
     }
 
-    /// Stores that claims wait for the open question of a session, if its presenter is that of a guest.
+    /// Stores that claims wait for the open question of an access session, if its presenter is that of a guest.
     mutating func noteGuestWaiters(in id: AccessSessionID, by claims: [ClaimID]) {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
@@ -87,8 +87,8 @@ extension PresenterRegistry {
         return questions[question]
     }
 
-    /// The open question to a guest for which a claim waits. The search begins at the session for which the claim last
-    /// waited, because a claim may have very many sessions.
+    /// The open question to a guest for which a claim waits. The search begins at the access session for which the
+    /// claim last waited, because a claim may have very many sessions.
     fileprivate func firstQuestion(to guest: UInt32, for claim: ClaimID) -> Question? {
         guard let consultation = consultations[claim] else { return nil }
         let accessSessions = consultation.accessSessions

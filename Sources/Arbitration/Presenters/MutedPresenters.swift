@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// N15: How presenters are muted, so that they are not asked and told nothing of their item, and unmuted.
+/// N15: How presenters are muted and unmuted. A muted presenter is not asked, and is told nothing of its item.
 extension Arbiter {
     mutating func mute(_ ids: [PresenterID]) {
         var shown: [ItemID: Set<PresenterID>] = [:]

@@ -15,10 +15,10 @@ struct NameKey: Hashable, Sendable {
     }
 }
 
-/// N8: What happened in a session at one name: the item before, the item now, and the last cause of each kind of
-/// event.
+/// N8: What happened in an access session at one name: the item before, the item now, and the last cause of each kind
+/// of event.
 struct NameEvents: Sendable {
-    /// How the present item got the name.
+    /// How the item that has the name now got the name.
     enum Arrival: Sendable {
         case made(Cause)
         case moved(Cause)
@@ -35,9 +35,9 @@ struct NameEvents: Sendable {
 
     /// What is known of an item when it is moved to another name.
     struct CarriedState: Sendable {
-        /// The name of the item before the session.
+        /// The name of the item before the access session.
         var origin: NameKey?
-        /// The cause of a change of the item's contents in the session.
+        /// The cause of a change of the item's contents in the access session.
         var changed: Cause?
     }
 
@@ -46,7 +46,7 @@ struct NameEvents: Sendable {
     /// N7: Whether the name is below the presented directory. If not, it is stored only as the new name of an item
     /// that was moved away.
     var isInside: Bool
-    /// The item that had the name before the session.
+    /// The item that had the name before the access session.
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
@@ -77,13 +77,13 @@ struct NameEvents: Sendable {
     mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> CarriedState {
         left = cause
         guard let now, now != item else {
-            // A deleted item may turn out to have been moved (N9), so the state of the name stays.
+            // A deleted item may turn out to have been moved (N9), so what is known of the item is returned.
             self.now = nil
             return CarriedState(
                 origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
         }
         guard isSecondHalf else {
-            // The item was known under another of its names, so no item has this name now.
+            // Another name of the same file was stored as this name, so no item has the name now.
             self.now = nil
             return CarriedState()
         }
@@ -98,7 +98,8 @@ struct NameEvents: Sendable {
     }
 }
 
-/// N8: The events of a session at the names below the presented item, in the order of the first event of each name.
+/// N8: The events of an access session at the names below the presented item, in the order of the first event of each
+/// name.
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
@@ -107,7 +108,7 @@ struct NameEventLog: Sendable {
     /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
 
-    /// N8: The number of names at which a session tells its presenter of all of them at once.
+    /// N8: The number of names at which an access session tells its presenter of all of them at once.
     ///
     /// The number is 256, or less if there are very many presenters. So all sessions of one program together store at
     /// most 32,768 names.
@@ -190,7 +191,7 @@ struct NameEventLog: Sendable {
         if entries[known].isStep { hasSteps = true }
     }
 
-    /// Forgets names, because another session tells the presenter about them from now on.
+    /// Forgets names, because another access session tells the presenter about them from now on.
     mutating func forget(_ names: [NameKey]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
         // For very many names a set avoids the comparison of all pairs.
@@ -238,7 +239,7 @@ struct NameEventLog: Sendable {
         reindex()
     }
 
-    /// N5, N8: Forgets the events that the presenter was told of: all but those that are held back.
+    /// N5, N8: Forgets the events that the presenter was told of: all but those of the names in `heldBack`.
     mutating func discardReported(heldBack: Set<NameKey> = []) {
         let last = lastArrival
         entries = entries.compactMap { entry in
@@ -318,7 +319,8 @@ extension NameEventLog {
         return first + rest
     }
 
-    /// N5: Names that an item had before the session and no item has now. Such a loss may be the first step of a save.
+    /// N5: Names that an item had before the access session and no item has now. Such a loss may be the first step of
+    /// a save.
     var goneNames: Set<NameKey> {
         let moved = Set(formerNames().values)
         return Set(
@@ -361,9 +363,9 @@ extension NameEvents {
     }
 }
 
-/// How presenters are told of the events of a session.
+/// How presenters are told of the events of an access session.
 extension Arbiter {
-    /// N8: Tells a presenter of all events of a session, which then goes on.
+    /// N8: Tells a presenter of all events of an access session, which then goes on.
     mutating func reportNameEvents(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id],
             let record = registry.records[accessSession.presenter]
@@ -372,7 +374,7 @@ extension Arbiter {
         registry.updateAccessSession(id) { $0.discardAllEvents() }
     }
 
-    /// N5: Tells a presenter of all events of a session but deletions, which may be first steps of a save.
+    /// N5: Tells a presenter of all events of an access session but deletions, which may be first steps of a save.
     mutating func reportExceptDeletions(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]

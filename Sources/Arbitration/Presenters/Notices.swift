@@ -10,8 +10,8 @@ extension Arbiter {
         isOngoing: Bool = false, _ effects: inout [Effect]
     ) {
         let cause = Cause(families.party(of: id) ?? cause.party, cause.access)
-        // N4, N12: Returns if presenters were told of this state of the file. An ongoing change is told for each name
-        // of the item.
+        // N4, N12: If presenters were told of this state of the file, the method returns. An ongoing change is told
+        // for each name of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
         if isOngoing, let id { claims.update(id) { $0.reportedStamp = stamp } }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -29,7 +29,8 @@ extension Arbiter {
             }
             count(relation, record)
             note(itemEvent, under: id, at: record, &effects) { accessSession in
-                // N6: A plain directory has no contents of its own, so its change is an event at its name.
+                // N6: A plain directory has no contents of its own, so presenters are told of a change at the name of
+                // the directory.
                 if relation == .item, !isPlainDirectory { return accessSession.changed = cause }
                 accessSession.nameEvents.change(item, at: place, cause)
             }
@@ -196,7 +197,7 @@ extension Arbiter {
             if !above.isEmpty { lists += 1 }
             found += above
         }
-        // One list alone is sorted already.
+        // A single list is sorted already.
         return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
     }
 
@@ -226,13 +227,14 @@ extension Arbiter {
         return listeners(above: directory).map { ($0, relation) }
     }
 
-    /// A directory and the directories above it, the nearest first.
+    /// The directory of a place and the directories above it, the nearest first.
     private func above(_ place: Place) -> [ItemID] {
         guard let directory = place.directory else { return [] }
         return [directory] + tree.ancestors(of: directory, at: Place())
     }
 
-    /// Notes an event for each recipient. For a presenter that caused the event itself, only marks the event as known.
+    /// Notes an event for each recipient. For a presenter that caused the event itself, only notes that the presenter
+    /// knows the event.
     private mutating func tell(
         _ recipients: [(PresenterID, PresenterRelation)], _ itemEvent: ItemEvent, under claim: ClaimID?,
         _ effects: inout [Effect],
@@ -255,8 +257,8 @@ extension Arbiter {
         }
     }
 
-    /// N15: Returns whether a presenter is muted. Notes a move by another party, so that the presenter is told of it
-    /// later.
+    /// N15: Returns whether a presenter is muted. If so, notes a move by another party, so that the presenter is told
+    /// of the move later.
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
         if !isOwnDoing(party, under: claim, record) {
@@ -276,7 +278,8 @@ extension Arbiter {
     /// an event.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
-        // If the presenters of the claim were selected, it was decided then which of them act in this claim.
+        // If the presenters of the claim were selected, it was decided at that time whether the claim is an access of
+        // the presenter itself.
         if let claim, claims[claim]?.hasConsulted ?? false {
             return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
         }
@@ -320,7 +323,7 @@ extension Arbiter {
             return accessSession.nameEvents.entries.count
         }
         guard let knownNames else { return }
-        // N7, N8: The move of a directory is told at once. So are all names if the session has too many.
+        // N7, N8: The move of a directory is told at once. So are all names if the access session has too many.
         let isFull = knownNames >= NameEventLog.most(among: registry.records.count)
         if isFull || itemEvent.isToldAtOnce { reportNameEvents(of: id, &effects) }
         // N12: The program may write more, so the presenter is told now.
@@ -332,8 +335,8 @@ extension Arbiter {
         guard let claim, let consultation = registry.consultations[claim],
             !consultation.accessSessions.isEmpty
         else { return nil }
-        // I5: A claim has at most one session with each presenter. The claim and the presenter may both have very many
-        // sessions, so the shorter list is searched.
+        // I5: A claim has at most one access session with each presenter. The claim and the presenter may both have
+        // very many sessions, so the shorter list is searched.
         guard consultation.accessSessions.count > 8 else {
             return consultation.accessSessions.first {
                 registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
@@ -349,7 +352,7 @@ extension Arbiter {
 struct ItemEvent {
     let cause: Cause
     let names: [NameKey]
-    /// Whether presenters are told of the event at once, and not when the session ends.
+    /// Whether presenters are told of the event at once, and not when the access session ends.
     var isToldAtOnce = false
     /// N12: Whether the program may write more, so that presenters are told now.
     var isOngoing = false

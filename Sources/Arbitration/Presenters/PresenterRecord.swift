@@ -15,7 +15,8 @@ struct PresenterRecord: Sendable {
     var questions: [QuestionID] = []
     /// The number of questions in a row that the presenter forfeited.
     var forfeits = 0
-    /// P7: Processes that do not wait for this presenter after a forfeit, each with the end of this time.
+    /// P7: Processes that do not wait for this presenter, because it forfeited a question for them. Each is stored
+    /// with the end of this time.
     var excused: [ProcessID: Instant] = [:]
     /// P12: Items that were written without the presenter's consent, since it last answered a question or wrote the
     /// item itself.
@@ -67,17 +68,19 @@ struct PresenterRecord: Sendable {
     static let demotingForfeits = 3
 }
 
-/// The presenters of a claim: which of them were asked, and which were not.
+/// Which presenters were asked for a claim, and which presenters were not.
 struct Consultation: Sendable {
     var accessSessions: [AccessSessionID] = []
-    /// The index of the session that was last found to wait for an answer. The sessions before it did not wait then.
+    /// The index of the access session that was last found to wait for an answer. The sessions before it did not wait
+    /// then.
     var awaited = 0
-    /// P6: Presenters that make this access themselves, in order to save.
+    /// P6: Presenters for which this claim is their own access, for example in order to save.
     var ownPresenters: [PresenterID] = []
     /// Presenters that the claim did not ask, because they forfeited earlier questions (P7, P8).
     var skippedPresenters: [PresenterID] = []
     /// P12: Presenters that the grant listed as not having consented.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: Written items, each with a presenter that should have been asked about the write but was not.
+    /// P12: Items that the claim writes, each with a presenter that was not asked, although it would have to be asked
+    /// without P7, P8 or N15.
     var unaskedWrites: [(presenter: PresenterID, item: ItemID)] = []
 }

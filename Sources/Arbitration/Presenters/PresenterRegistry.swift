@@ -53,7 +53,7 @@ struct PresenterRegistry: Sendable {
         return QuestionID(nextQuestion)
     }
 
-    /// Whether no access session, question or consultation is left.
+    /// Whether no access session, no question and no record of a claim's presenters is left.
     var isAtRest: Bool {
         accessSessions.isEmpty && questions.isEmpty && consultations.isEmpty && openQuestionCounts.isEmpty
             && guestWaiters.isEmpty
@@ -67,7 +67,7 @@ extension PresenterRegistry {
         if presenter.messages.contains(.accommodateSubitemDeletion) { agreeingToDeletions += 1 }
     }
 
-    /// Removes a presenter. Its sessions and questions must be gone, and it must have left its item.
+    /// Removes a presenter. Its access sessions and questions must be gone, and it must have left its item.
     mutating func remove(_ id: PresenterID) {
         let former = records.removeValue(forKey: id)
         if former?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false {
@@ -168,28 +168,28 @@ extension PresenterRegistry {
 
 }
 
-/// Access sessions, and the consultations of the claims in them.
+/// Access sessions, and for each claim in them its consultation: the record of its presenters.
 extension PresenterRegistry {
     mutating func insert(_ accessSession: AccessSession) {
         accessSessions[accessSession.id] = accessSession
         records[accessSession.presenter]?.accessSessions.append(accessSession.id)
     }
 
-    /// Removes a session. Its members still have it in their consultations.
+    /// Removes an access session. The claims in it keep the session in their consultations.
     mutating func removeAccessSession(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         records[removed.presenter]?.accessSessions.removeAll { $0 == id }
         return removed
     }
 
-    /// Removes a session, also from the consultations of its members.
+    /// Removes an access session, also from the consultations of the claims in it.
     mutating func dissolve(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         for member in removed.members { consultations[member]?.accessSessions.removeAll { $0 == id } }
         return removed
     }
 
-    /// Changes a session in place; returns nil if it does not exist.
+    /// Changes an access session in place; returns nil if it does not exist.
     @inline(__always)
     @discardableResult
     mutating func updateAccessSession<Result>(
@@ -203,19 +203,21 @@ extension PresenterRegistry {
         of claim: ClaimID, _ consultation: Consultation = Consultation()
     ) { consultations[claim] = consultation }
 
-    /// Removes the consultation of a claim. The claim stays a member of its sessions.
+    /// Removes the consultation of a claim, which is the record of its presenters. The claim stays a member of its
+    /// access sessions.
     mutating func removeConsultation(of claim: ClaimID) -> Consultation? {
         consultations.removeValue(forKey: claim)
     }
 
-    /// Changes the consultation of a claim in place; does nothing if there is none.
+    /// Changes the consultation of a claim in place, which is the record of its presenters. Does nothing if there is
+    /// none.
     @inline(__always)
     mutating func updateConsultation(of claim: ClaimID, _ body: (inout Consultation) -> Void) {
         guard let entry = consultations.index(forKey: claim) else { return }
         body(&consultations.values[entry])
     }
 
-    /// Adds a claim that has a consultation to a session. The session does not end while it has members.
+    /// Adds a claim that has a consultation to an access session. The session does not end while it has members.
     mutating func addMember(_ claim: ClaimID, to id: AccessSessionID) {
         if let entry = accessSessions.index(forKey: id) {
             accessSessions.values[entry].members.append(claim)
@@ -224,7 +226,7 @@ extension PresenterRegistry {
         consultations[claim]?.accessSessions.append(id)
     }
 
-    /// Removes a claim and its questions from a session. Returns whether the session has no members now.
+    /// Removes a claim and its questions from an access session. Returns whether the session has no members now.
     mutating func removeMember(_ claim: ClaimID, from id: AccessSessionID) -> Bool {
         guard let entry = accessSessions.index(forKey: id) else { return false }
         accessSessions.values[entry].members.removeAll { $0 == claim }
@@ -232,7 +234,7 @@ extension PresenterRegistry {
         return accessSessions.values[entry].members.isEmpty
     }
 
-    /// The session to which an access of a party is added, out of the sessions that accept new claims.
+    /// The access session to which an access of a party is added, out of the sessions that accept new claims.
     func accessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord,
         where isOpen: (AccessSession) -> Bool = { _ in true }
@@ -242,11 +244,11 @@ extension PresenterRegistry {
         }
         let alike = own.filter { $0.isWrite == isWrite && isOpen($0) }
         guard let purpose = party.purpose else { return alike.last?.id }
-        // B3: A session of the same purpose comes first.
+        // B3: An access session of the same purpose comes first.
         let isOfPurpose = { (accessSession: AccessSession) in accessSession.party.purpose == purpose }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession.id }
-        // P22: A read enters a write session of the same purpose, because a presenter that relinquished to the writer
-        // need not relinquish again.
+        // P22: A read enters a write access session of the same purpose, because a presenter that relinquished to the
+        // writer need not relinquish again.
         guard !isWrite, own.allSatisfy(\.isWrite) else { return nil }
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
@@ -258,7 +260,7 @@ extension PresenterRegistry {
         } ?? false
     }
 
-    /// P23: Notes in all sessions of a claim that a write was granted.
+    /// P23: Notes in all access sessions of a claim that a write was granted.
     mutating func noteEntry(of claim: ClaimID) {
         for accessSession in consultations[claim]?.accessSessions ?? [] {
             accessSessions[accessSession]?.isEntered = true
@@ -270,8 +272,8 @@ extension PresenterRegistry {
         consultations[claim].map { firstUnsettled($0) == nil } ?? false
     }
 
-    /// Returns whether all presenters of a claim have answered. Stores the session for which the claim still waits, so
-    /// that each answer costs one check.
+    /// Returns whether all presenters of a claim have answered. Stores the access session for which the claim still
+    /// waits, so that each answer costs one check.
     mutating func settles(_ claim: ClaimID) -> Bool {
         guard let consultation = consultations[claim] else { return false }
         guard let first = firstUnsettled(consultation) else { return true }
@@ -279,8 +281,8 @@ extension PresenterRegistry {
         return false
     }
 
-    /// The index of the first session in which an answer for a claim is missing. The search begins at the session for
-    /// which the claim last waited.
+    /// The index of the first access session in which an answer for a claim is missing. The search begins at the
+    /// session for which the claim last waited.
     private func firstUnsettled(_ consultation: Consultation) -> Int? {
         let all = consultation.accessSessions.indices
         let start = min(consultation.awaited, all.endIndex)

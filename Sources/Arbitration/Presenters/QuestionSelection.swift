@@ -24,8 +24,8 @@ extension Arbiter {
 
     /// P12: Whether a presenter was asked for an aware access around a claim, and has not consented.
     ///
-    /// By P15 the presenter is not asked for the claim itself, and it did not consent to it before. The client of an
-    /// aware access preserves no contents.
+    /// By P15 the presenter is not asked for the claim itself. But it did not consent to the access around the claim
+    /// either. The client of an aware access preserves no contents.
     func hasNotConsented(_ claim: Claim, _ part: ClaimRequest.Part, _ record: PresenterRecord) -> Bool {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         guard !claims.aware.isEmpty, !claim.isAware, !isCreation else { return false }
@@ -146,7 +146,8 @@ extension Arbiter {
         }
     }
 
-    /// P7: Whether a process does not wait for a presenter that forfeited a question because of it.
+    /// P7: Whether a process does not wait for a presenter at present, because the presenter forfeited a question for
+    /// that process.
     func isExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard let process = party.process, let until = registry.records[id]?.excused[process] else {
             return false
@@ -161,7 +162,7 @@ extension Arbiter {
         return true
     }
 
-    /// P25: Whether a claim that works for the presenter waits for an answer that this party has not given.
+    /// P25: Whether a program that works for the presenter waits for an answer that this party has not given.
     ///
     /// False if the party works for the presenter, too.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {

@@ -36,7 +36,8 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// P5: Whether presenters treat accesses of both parties in the same manner, as their own or not.
+    /// P5: Whether each presenter treats the accesses of both parties in the same manner: all as its own, or all as
+    /// those of others.
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process
@@ -147,7 +148,7 @@ extension Arbiter {
         registry.updateRecord(id) { if !$0.hearsOfChanges { $0.isOutdated = true } }
     }
 
-    /// Tells a presenter that something has happened below its directory, but not what.
+    /// Tells a presenter that something has happened below its directory, without details.
     mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
         let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
         guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
@@ -156,7 +157,7 @@ extension Arbiter {
         effects.append(.tell(Notice(kind, to: record.id, in: registry.makeAccessSessionID(), cause)))
     }
 
-    /// The presenters of a directory that are told of names in the directory.
+    /// The presenters of a directory that are told of events in the directory.
     func listeners(above directory: ItemID) -> [PresenterID] {
         if tree.isPackage(directory) { return registry.unmutedPresenters(to: directory) }
         return registry.pauses.notified[directory] ?? registry.presented[directory] ?? []

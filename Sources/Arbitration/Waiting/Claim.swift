@@ -120,7 +120,7 @@ struct Claim: Sendable {
             || other.accessPattern.contains(.appends) && isPrefixEnough
     }
 
-    /// Whether the claim is not disturbed if the item becomes longer: it reads or appends.
+    /// Whether the claim may go on while another handle appends to the item: the claim only reads or appends.
     private var isPrefixEnough: Bool {
         accessPattern.contains(.appends) || onlyReads
     }

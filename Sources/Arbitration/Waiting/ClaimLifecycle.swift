@@ -52,7 +52,7 @@ extension Arbiter {
         expire(id, &effects)
     }
 
-    /// X1, X3: Stores the party of a claim. Reviews the claim, the claims that watch it, and its contention.
+    /// X1, X3: Stores the party of a claim. Reviews this claim, the claims that wait for it, and its contention.
     mutating func identify(_ id: ClaimID, as party: Party) {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isIdentityRequested = true
@@ -65,7 +65,7 @@ extension Arbiter {
         if claim.isHeld {
             if locks.countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
-            // D1: With the party, it is known whether claims that were made within this claim depend on it.
+            // D1: Now that the party is known, claims that were made within this claim may be part of a cycle.
             agenda.addCycleCandidates(waitForGraph.nested(in: id))
             agenda.addHolder(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
@@ -87,7 +87,7 @@ extension Arbiter {
         forget(claim, &effects)
     }
 
-    /// Removes every record of a claim, and reviews the claims that watched it.
+    /// Removes every record of a claim, and reviews the claims that waited for it.
     private mutating func forget(_ claim: Claim, _ effects: inout [Effect]) {
         let isLast = leave(claim)
         releaseSubtreeLocks(claim)

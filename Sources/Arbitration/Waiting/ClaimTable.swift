@@ -73,7 +73,7 @@ extension ClaimTable {
     @inline(__always)
     mutating func uncontendedItem(at place: Place) -> ItemID? { claims.values[place].uncontendedItem() }
 
-    /// Removes a claim that is in no index, as ``uncontendedItem(at:)`` has found.
+    /// Removes a claim for which ``uncontendedItem(at:)`` has returned an item, so that the claim is in no index.
     @inline(__always)
     mutating func removeUncontended(at place: Place) { claims.remove(at: place) }
 }

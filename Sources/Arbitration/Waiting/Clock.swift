@@ -7,7 +7,7 @@ import Coordination
 ///
 /// - Time never runs backwards (T4).
 /// - Each requested wake-up is still to come, and is earlier than the wake-up requested before it (T3).
-/// - A timer is stale if its moment is not the one that its subject stores. Stale timers are skipped.
+/// - The subject of a timer stores the moment at which it is due. A timer with another moment is stale and is skipped.
 struct Clock: Sendable {
     private(set) var now = Instant(nanoseconds: 0)
     private var timers = TimerQueue()
@@ -44,7 +44,8 @@ struct Clock: Sendable {
         while let asked = requestedWakes.last, asked <= now { requestedWakes.removeLast() }
     }
 
-    /// T3: Notes that a wake-up is needed. Returns whether it must be requested: not if an earlier wake-up is to come.
+    /// T3: Notes that a wake-up is needed. Returns false if an earlier wake-up is to come, so that this one need not
+    /// be requested.
     mutating func requestWake(at moment: Instant) -> Bool {
         if let next = requestedWakes.last, next <= moment { return false }
         requestedWakes.append(moment)

@@ -36,7 +36,7 @@ extension Arbiter {
         hold(claim, basis: basis, &effects)
     }
 
-    /// Adds a claim to the holders, and adds the effect `grant`.
+    /// Adds a claim to the holders, and emits the effect `grant`.
     mutating func hold(_ claim: Claim, basis: Grant.Basis, _ effects: inout [Effect]) {
         let unanswered =
             registry.isEmpty ? [] : Set(unanswered(by: claim) + unaskedWrites(byGranted: claim)).sorted()
@@ -128,8 +128,8 @@ extension Arbiter {
         }
     }
 
-    /// Grants the claims of the agenda that no claim blocks, in the order of their numbers. Each other claim watches a
-    /// claim that blocks it.
+    /// Grants the claims of the agenda that no claim blocks, in the order of their numbers. For each other claim,
+    /// stores one claim that blocks it.
     private mutating func reviewGrantCandidates(_ effects: inout [Effect]) {
         let round = agenda.takeGrantCandidates()
         workCounter.add(round.count)
@@ -166,7 +166,7 @@ extension Arbiter {
         grant(claim, basis: .waited, &effects)
     }
 
-    /// Reviews the claims that watched a claim. That claim has ended, was suspended, or was identified.
+    /// Reviews the claims that waited for a claim, because that claim has ended, was suspended, or was identified.
     mutating func releaseWatchers(of id: ClaimID) {
         agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
@@ -195,14 +195,14 @@ extension Arbiter {
     }
 
     private mutating func addGrantCandidate(_ relative: ClaimID) {
-        // A claim that waits for a holder has no waiting blocker, so nothing changes for it.
+        // This claim waits for a holder and not for a waiting claim, so a new holder changes nothing for it.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
             return agenda.addGrantCandidate(relative)
         }
     }
 
-    /// The related claims that may go before others because of a holder, if only few claims wait for the holder's
-    /// item.
+    /// The waiting claims of the holder's program, if all of them wait for the holder's item, and only few claims wait
+    /// there.
     ///
     /// Nil if many claims wait there, or if one of them waits for another resource as well.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {

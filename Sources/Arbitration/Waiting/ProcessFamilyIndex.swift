@@ -96,8 +96,8 @@ struct ProcessFamilyIndex: Sendable {
     /// Calls the body with each claim that may be exempt from a claim of the party, but not with claims of the party's
     /// own process.
     ///
-    /// A claim may come twice. A claim of the party's process does come if it has the same purpose, or through the
-    /// partner.
+    /// A claim may come twice. A claim of the party's process still comes if it has the same purpose, or is found
+    /// through the partner.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
@@ -174,7 +174,8 @@ struct ProcessFamilyIndex: Sendable {
     }
 }
 
-/// Gives a number to each set of parties that are exempt from each other without further checks.
+/// Gives the same number to all parties with equal process, ancestors, purpose and partner. They are exempt from each
+/// other.
 struct PartyNumbers: Sendable {
     private struct Key: Hashable, Sendable {
         let process: ProcessID

@@ -130,7 +130,7 @@ extension WaitQueue {
     /// Stores the blocker or the questions for which a refused claim waited.
     mutating func noteRefusal(of claim: ClaimID, _ lastWait: LastWait) { lastWaits[claim] = lastWait }
 
-    /// The blocker or the questions for which a claim waited that the last event refused.
+    /// If the last event refused this claim: the blocker or the questions for which the claim waited.
     func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
 
     /// Forgets the refusals of the last event.
