@@ -45,13 +45,13 @@ public struct Bounds: Hashable, Sendable {
     public var progress: TimeSpan = .seconds(60)
     /// For how long a presenter that was asked to save, or has saved, is not asked again because of reads.
     public var askAgain: TimeSpan = .seconds(2)
-    /// A user may repeat a command that only reads attributes in one POSIX session. For how long it does not cause a
-    /// second question to save.
+    /// How long a repeated command that only reads attributes, such as `ls -l`, does not ask the presenter to save
+    /// again. The repetition must be in the same POSIX session.
     public var askAgainStat: TimeSpan = .seconds(30)
     /// How long in total a guest may delay the requests of one other user in one hour.
     public var guestDelay: TimeSpan = .seconds(60)
-    /// How long an access session goes on after its last claim has ended. At its end presenters are told of the
-    /// changes.
+    /// How long an access session goes on after its last claim has ended. At the end of the session its presenter is
+    /// told of the changes.
     public var trailing: TimeSpan = .milliseconds(100)
     /// How long an access session goes on after the last change of a name in the session. One save changes several
     /// names.

@@ -190,8 +190,8 @@ public enum Refusal: String, Hashable, Sendable {
 
 /// The reason for which other claims no longer wait for a held claim in contention.
 public enum Suspension: String, Hashable, Sendable {
-    /// The holder had nothing to lose, so no other claim waits for it. The holder is a clean writer, a reader at the
-    /// end of the file, or a reader of a background program.
+    /// The holder had nothing to lose, so no other claim waits for it. The holder is a writer that has changed
+    /// nothing, a reader at the end of the file, or a reader of a background program.
     case yielded
     /// The position of a reader did not change for a time: no other claim waits for the reader.
     case readerStalled = "stoodStill"

@@ -81,13 +81,13 @@ public enum Effect: Hashable, Sendable {
     case grant(ClaimID, Grant)
     case refuse(ClaimID, Refusal)
     /// Find out which party made this claim. The arbiter sends this at most once per claim, and only if the claim
-    /// meets another claim or a presenter.
+    /// waits, or another claim waits for it.
     case identify(ClaimID)
     /// Find out how this holder has used its file.
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
-    /// The claim is on another item from now on: a save has replaced the document, or a symbolic link leads to another
-    /// item.
+    /// The claim is on another item from now on. Its item was moved and the claim stays with the name, or a symbolic
+    /// link leads to another item.
     case retarget(ClaimID, from: ItemID, to: ItemID)
     /// A deadlock was found; the next effect ends the deadlock.
     indirect case deadlock(Deadlock)

@@ -40,7 +40,7 @@ package final class Engine: Sendable {
         /// The user of the reader may also write the file, so the reader is observed like other readers. Its right to
         /// write is checked again after each observation.
         case exemptAsWriter
-        /// The reader is suspended, so that no other claim waits for it.
+        /// The user of the reader may not write the file, so the reader is suspended: no other claim waits for it.
         case suspended(DelayLedger.Account)
     }
 
@@ -90,8 +90,8 @@ package final class Engine: Sendable {
     let unsavedCount = Atomic<Int>(0)
     private let nextClaim = Atomic<UInt64>(1)
 
-    /// `log` gets one line for each long wait and for each step against a program's will; it is called on any thread.
-    /// `owner` is the owner of the mount if guests may use the mount, else nil.
+    /// `log` gets one line for each long wait, and for each step that a time limit or a deadlock forces. It is called
+    /// on any thread. `owner` is the owner of the mount if guests may use the mount, else nil.
     package init(
         bounds: Bounds, timers: Timers, workers: WorkerPool, sharedBy owner: UInt32? = nil,
         log: @escaping @Sendable (String) -> Void

@@ -114,7 +114,8 @@ extension Arbiter {
     /// D2, Q3: Adds a claim that stops waiting to the cycle candidates. Other claims waited for a program through this
     /// claim, and may now block that program.
     mutating func addOvertakersToCandidates(of claim: Claim) {
-        // The claim no longer waits. So as a candidate it causes a search from all dependency targets.
+        // The claim no longer waits. So as a candidate it causes a search from all waiting claims on which holders
+        // depend.
         if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 

@@ -11,7 +11,7 @@ import Coordination
 /// - `answering` lists each claim under the question that it was made to answer (D1).
 /// - `dependencyTargets` has only waiting claims. It has each waiting claim on which a holder depends, unless
 ///   `isBehind`.
-/// - If no search is deferred, there is no cycle.
+/// - While no search is deferred, there is no cycle.
 struct WaitForGraph: Sendable {
     private var nested: [ClaimID: [ClaimID]] = [:]
     private var answering: [QuestionID: [ClaimID]] = [:]

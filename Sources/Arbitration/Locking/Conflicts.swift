@@ -3,7 +3,7 @@ import Coordination
 
 /// Decides which claim blocks which other claim.
 extension Arbiter {
-    /// Some claim that blocks a claim which waits, or is about to wait; nil if the claim can be granted (G2).
+    /// Some claim that blocks this claim; nil if the claim can be granted (G2).
     ///
     /// The search goes from the claim's own place in the queue to the front, and then to the holders. In a long queue
     /// the nearest earlier claim nearly always blocks the claim, and does so until the end.

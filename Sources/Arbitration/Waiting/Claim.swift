@@ -78,7 +78,7 @@ struct Claim: Sendable {
 
     /// Returns the only item of the claim, if the claim is only in the claim table and in one lock queue.
     ///
-    /// If the claim was to be identified, it has met another claim, and may be in other tables.
+    /// If the arbiter has asked for the party of the claim, the claim may be in other tables.
     ///
     /// The method is mutating, like ``LockQueue/hasSingleHolder()``, so that the value is read in place and not
     /// copied.

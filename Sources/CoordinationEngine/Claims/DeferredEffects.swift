@@ -77,7 +77,7 @@ extension Engine {
                 if before(effect) { state.messageBatch.paths.forget() }
                 deferredEffect(for: effect, at: now, in: &state).map { deferredEffects.append($0) }
             }
-            // To pause presenters sends no messages, but may add an effect that requests a wake-up.
+            // A pause of presenters sends no messages, but may add an effect that requests a wake-up.
             deferredEffects += pauseOverQuota(at: now, in: &state)
             guard state.effects.isEmpty, effects.capacity <= Self.reusableCapacity else { continue }
             effects.removeAll(keepingCapacity: true)

@@ -70,7 +70,8 @@ extension Engine {
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
-        // If a deletion of this item was not reported yet, the item with the former name is gone.
+        // A deletion of this item that was not reported yet is reported first, because the item at the former name is
+        // gone.
         if let (former, access) = takeDeletion(of: item) {
             submit(.deleted(item, at: former.place, by: former.party, under: access))
         }

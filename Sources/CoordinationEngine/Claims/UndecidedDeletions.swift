@@ -15,8 +15,8 @@ struct UndecidedDeletion {
 }
 
 extension Engine {
-    /// Whether presenters must be told of a deletion only later; `claim` is the aware access within which it happened.
-    /// If so, stores the deletion.
+    /// Returns whether presenters must be told of a deletion only when the aware access `claim` ends. If so, stores
+    /// the deletion.
     func postponeDeletion(
         of item: ItemID, at place: Place, by party: Party, within claim: ClaimID?
     ) -> Bool {

@@ -133,7 +133,7 @@ extension DelayLedger.State {
 /// The number of questions in a row that were not answered in time.
 ///
 /// After three of them, each question has only a short time. This ends with an answer in time, or after ten minutes.
-/// Without the second end, a slow presenter would never get the time that it needs again.
+/// Without the end after ten minutes, a slow presenter would never again get the time that it needs.
 struct UnansweredStreak: Sendable {
     private static let most = 3
     private static let length = TimeSpan.seconds(600)
@@ -206,7 +206,7 @@ extension DelayLedger {
             })
     }
 
-    /// The delays of which the guest and the delayed user are both in this set.
+    /// The delays for which both the guest and the delayed user are in `users`.
     func reports(among users: Set<UInt32>, at now: Instant) -> [DelayReport] {
         let accounts = state.withLock {
             $0.entries.keys.filter { users.contains($0.guest) && users.contains($0.delayed) }

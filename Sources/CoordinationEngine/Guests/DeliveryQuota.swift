@@ -23,7 +23,7 @@ struct DeliveryQuota {
     }
 
     private var shares: [UInt32: QuotaUsage] = [:]
-    /// Presenters that did not receive a sent message, while the quota of their guest is spent.
+    /// Presenters that missed messages. They are told so only when the quota of their guest is renewed.
     private var behind: Set<PresenterID> = []
 
     func isSpent(_ guest: UInt32?) -> Bool { guest.flatMap { shares[$0]?.isSpent } ?? false }

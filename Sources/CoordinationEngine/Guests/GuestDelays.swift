@@ -27,15 +27,15 @@ extension Engine {
         }
     }
 
-    /// Counts the delay that a reader causes. Called before each observation and at the end of the reader. An
-    /// observation alone may come late, because other programs of the guest can delay it.
+    /// Counts the delay that a reader causes. Called before each observation and at the end of the reader. If only the
+    /// observations counted it, other programs of the guest could delay the count.
     func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
         guard let delay = delay(by: reader, in: state) else { return }
         delays.charge(delay.account, from: delay.since, to: now)
     }
 
-    /// The account of the delay that a reader causes, if the account's allowance is spent. Nil in the first moments of
-    /// the delay.
+    /// The account of the delay that a reader causes, if the account's allowance is spent. Nil until the delay has
+    /// lasted for `readerIdle`.
     private func exceeded(by reader: ClaimID, at now: Instant, in state: State) -> DelayLedger.Account? {
         guard let delay = delay(by: reader, in: state), now.since(delay.since) >= bounds.readerIdle,
             delays.isSpent(delay.account, at: now)
@@ -180,8 +180,8 @@ extension Engine {
     /// later steps.
     private static let shortenedAtOnce = 64
 
-    /// Counts how long other users wait for a guest's answers. Shortens the deadlines of its questions if the
-    /// allowance is spent. Calls itself again after a moment.
+    /// Counts how long other users wait for a guest's answers. Shortens the deadlines of the guest's questions if the
+    /// allowance is spent. Runs again after `shortWait` until all questions are answered.
     private func chargeAnswersRepeatedly(of guest: UInt32) {
         let now = Self.now
         let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = withState {
@@ -205,7 +205,7 @@ extension Engine {
         }
     }
 
-    /// The questions to the guest of an account that have a longer deadline than a moment.
+    /// The questions to the guest of an account that leave more than `shortWait` for the answer.
     private func questions(
         in account: DelayLedger.Account, in state: State
     ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
@@ -229,8 +229,8 @@ extension Engine {
         }
     }
 
-    /// Ends a question after a moment. Under policy `fail` the missing answer counts as consent: the silence of a
-    /// guest must not cause a refusal.
+    /// Ends a question when `shortWait` is over. Under policy `fail` the missing answer counts as consent: the silence
+    /// of a guest must not cause a refusal.
     private func shortenDeadline(_ question: Question, at now: Instant) {
         guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.shortWait)) }
         timers.schedule(at: max(question.asked + Self.shortWait, now).nanoseconds) { [self] in
@@ -241,7 +241,8 @@ extension Engine {
     /// A guest may answer a thousand questions in a row. Answers within this time are counted in one step.
     private static let countedTogether = TimeSpan.milliseconds(10)
 
-    /// Notes an answer that came in time. The delay until a late answer was counted already.
+    /// Notes an answer that came in time. A late answer is not noted, because it has delayed other users as long as a
+    /// missing one.
     func noteAnswer(to id: QuestionID) {
         guard delays.hasGuests else { return }
         let now = Self.now

@@ -5,7 +5,7 @@ package import LinuxSystem
 /// A document that a presenter shows or a client has found by name. If it is moved, this object stays with it.
 package protocol TrackedDocument: AnyObject, Sendable {
     var item: ItemID { get }
-    /// The present place of the document. Of the directory, only the number in the engine is known.
+    /// The present place of the document. Its directory was reported to the engine.
     var place: Place { get }
     /// The present path below the root of the mount, without a leading slash. May be read on any thread, but under no
     /// lock.

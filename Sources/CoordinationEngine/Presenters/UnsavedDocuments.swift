@@ -97,6 +97,6 @@ extension Engine {
         }
     }
 
-    /// Stores the number of unsaved documents for ``isAnythingUnsaved``. Must be called under the lock.
+    /// Stores the number of presenters with unsaved changes for ``isAnythingUnsaved``. Must be called under the lock.
     func countUnsaved(in state: State) { unsavedCount.store(state.unsaved.count, ordering: .relaxed) }
 }
