@@ -68,11 +68,12 @@ extension Arbiter {
         return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
     }
 
-    /// The claims from which a search must start to find each new cycle.
+    /// The claims from which a search must start in order to find each new cycle.
     ///
-    /// Every cycle contains a dependency target: a waiting claim on which a holder depends. A claim is in no cycle if
-    /// no holder depends on it and no identified claim waits behind it. Any other claim of the round may lead to each
-    /// dependency target. So may a claim that has ended, because other claims waited through it.
+    /// Every cycle contains a dependency target: a waiting claim on which a holder depends. A candidate is in no cycle
+    /// if it is no dependency target and no identified claim waits behind it. A cycle through any other candidate, or
+    /// through waits that an ended candidate caused, may contain any dependency target. The search then starts from
+    /// all of them.
     private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
         let isElsewhere = round.contains { id in
             !waitForGraph.dependencyTargets.contains(id)

@@ -109,7 +109,7 @@ extension DirectoryTree {
     @discardableResult
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) -> Bool {
         var parent = directory.parent
-        // A parent below the directory itself is ignored.
+        // A given parent that is the directory itself, or is below it, is ignored.
         if let above = parent,
             above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
         {

@@ -68,7 +68,8 @@ extension Arbiter {
         enter(claim, lock)
     }
 
-    /// S4: Removes the read locks on the contents of directories that no claim requires to write any more.
+    /// S4: If no other claim requires the contents of a directory to write any more, removes the read locks on these
+    /// contents.
     mutating func releaseSubtreeLocks(_ claim: Claim) {
         if !locks.hasSubtreeLocks { return }
         claim.forEachRequiredLock { lock in
@@ -101,7 +102,7 @@ extension Arbiter {
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) {
         let own = registry.presented[item] ?? []
         for presenter in own { leavePlace(presenter) }
-        // For a directory that is new to the arbiter, no claim can need other locks.
+        // If the arbiter did not know the directory before, no claim is on an item in it, so no required lock changes.
         let isNew = !tree.isDirectory(item)
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
@@ -140,7 +141,7 @@ extension Arbiter {
         if claim.isHeld { claim.mayOverlap = true }
         claims.replace(claim)
         enter(claim)
-        // Q5: A claim that was moved within an overlong queue has not made the queue shorter.
+        // Q5: The claim has left the queue only to enter it again, so an overlong queue stays overlong.
         for resource in overlongBefore { locks.restoreOverlong(resource, within: limits.queue) }
         addContendedToReview(by: former)
         // D2: The program of the claim may now make fewer claims wait.

@@ -92,7 +92,8 @@ extension LockTable {
 
     /// Stores how many claims wait for a resource now. Returns whether the queue has become overlong or short.
     ///
-    /// Each such change reviews all waiting claims. So the two changes happen at different lengths.
+    /// A queue becomes overlong above the limit, and short again at half the limit. The two lengths differ, because
+    /// each change reviews all waiting claims.
     mutating func noteLength(of resource: Resource, _ count: Int, within limit: Int) -> LengthChange? {
         if count > limit { return overlong.insert(resource).inserted ? .becameOverlong : nil }
         if overlong.isEmpty || count > limit / 2 { return nil }

@@ -6,7 +6,7 @@ extension Arbiter {
     mutating func answer(
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
-        // P8: Even a late answer shows that the presenter answers again.
+        // P8: Even a late answer shows that the presenter answers again, so the presenter is no longer demoted.
         registry.updateRecord(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return

@@ -50,7 +50,8 @@ struct NameEvents: Sendable {
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
-    /// The item that had the name before a move replaced it. The second half of an exchange may move this item.
+    /// The item that had the name before a move replaced it. If two names are exchanged by two moves, the second move
+    /// may move this item.
     var displaced: (item: ItemID, carried: CarriedState)?
     var arrival: Arrival?
     /// The cause of the last event by which an item lost the name.
@@ -92,7 +93,8 @@ struct NameEvents: Sendable {
             let origin = displaced.carried.origin ?? (before == item ? name : nil)
             return CarriedState(origin: origin, changed: displaced.carried.changed)
         }
-        // In an exchange, the first half was noted before it was known which item had this name.
+        // If two names are exchanged by two moves, the first move was stored before this item was known to have the
+        // name.
         if before == nil { before = item }
         return CarriedState(origin: before == item ? name : nil)
     }
@@ -103,7 +105,8 @@ struct NameEvents: Sendable {
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
-    /// The new name of the last move. The second half of an exchange may follow, even after the presenter was told.
+    /// The new name of the last move. If two names are exchanged by two moves, the second move may follow after the
+    /// presenter was told.
     private var lastArrival: NameKey?
     /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
@@ -220,7 +223,8 @@ struct NameEventLog: Sendable {
         {
             changed = entries[from].other
         }
-        // These names were given to other items by the first half of the exchange, so their events stay.
+        // If two names are exchanged by two moves, the first move has given these names to other items, so their
+        // events stay.
         let kept = itemEvent.names.filter { name in
             guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
                 return false
@@ -431,8 +435,8 @@ extension Arbiter {
     /// N13: Tells a presenter of the events in a directory that is about to leave the presented directory. Another
     /// directory may get its path soon.
     ///
-    /// `taken` is the name that the first half of an exchange has already taken. It must not be told before the second
-    /// half.
+    /// If two names are exchanged by two moves, `taken` is the name that the first move has given to an item. The
+    /// presenter is told of it after the second move.
     mutating func reportNameEvents(
         inside directory: ItemID, but taken: NameKey? = nil, to id: PresenterID, _ effects: inout [Effect]
     ) {

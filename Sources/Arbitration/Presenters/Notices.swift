@@ -278,8 +278,8 @@ extension Arbiter {
     /// an event.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
-        // If the presenters of the claim were selected, it was decided at that time whether the claim is an access of
-        // the presenter itself.
+        // When the presenters of the claim were selected, `ownPresenters` stored for which of them the claim is their
+        // own access.
         if let claim, claims[claim]?.hasConsulted ?? false {
             return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
         }
@@ -356,7 +356,7 @@ struct ItemEvent {
     var isToldAtOnce = false
     /// N12: Whether the program may write more, so that presenters are told now.
     var isOngoing = false
-    /// For the second half of an exchange: the item that got another name.
+    /// If two names are exchanged by two moves: the item of the second move. Else nil.
     var mover: ItemID?
     /// The item and its move, if a file has moved with its contents to a name below the presenter's directory.
     var moved: (item: ItemID, move: Move)?

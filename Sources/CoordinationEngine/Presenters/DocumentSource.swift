@@ -28,8 +28,7 @@ package protocol DocumentSource: ItemPathResolver {
     func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument
     /// Whether ``find(_:)`` would return without a wait for a disk or a network. Never blocks.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool
-    /// Returns the object of a document that is followed already, for one more user; nil if the document is not
-    /// followed.
+    /// Returns the object that follows a document already, for one more caller; nil if no object follows the document.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
     /// Tells the file system that a presenter of a document was registered.
     func didRegisterPresenter(_ document: any TrackedDocument)

@@ -38,7 +38,7 @@ package struct StatusReport: Hashable, Sendable {
     package var delaysOfAll: [DelayReport]?
     /// The waiting claims, the oldest first.
     package var waiting: [WaitingClaim]
-    /// The last steps, the oldest first.
+    /// The last steps of the journal, the oldest first.
     package var journal: [JournalStep]
 
     package init(
@@ -158,7 +158,7 @@ package struct ResourceUsage: Hashable, Sendable {
     package var routes = 0
     /// Files that are registered with the kernel for passthrough.
     package var backingFiles = 0
-    /// Descriptors of files and directories below the mount.
+    /// Descriptors that the daemon has open for files and directories below the mount.
     package var descriptors = 0
 
     package init() {}
