@@ -119,8 +119,8 @@ extension Arbiter {
 
     /// The oldest claims on an item, held and waiting, in the order of their numbers.
     ///
-    /// For a package, claims on items in the package are included. So are they for a directory that a claim is about
-    /// to delete or move.
+    /// If the item is a package, claims on items in it are included. The same holds for a directory that a claim is
+    /// about to delete or move.
     public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
         let lockQueues = [locks[.item(item)], locks[.contents(of: item)]].compactMap { $0 }
         let queues = lockQueues.flatMap { lockQueue in

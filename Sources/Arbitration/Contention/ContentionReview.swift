@@ -221,8 +221,8 @@ extension Arbiter {
 
     /// How many contended claims are checked for an earlier start of their contention.
     ///
-    /// All claims that a program made while other claims waited have the start of the first of them. So a few are
-    /// enough.
+    /// All contentions of a program that begin while other claims wait have the start of the first of them. So the
+    /// last few contended claims are enough.
     private static let lookedAtForBeginning = 64
 
     /// Y6: Returns the moment at which a holder's contention begins.

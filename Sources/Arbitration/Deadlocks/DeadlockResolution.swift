@@ -211,8 +211,8 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
-    /// D1: Returns waiting claims that were made to answer the questions of a claim. Adds those made within such a
-    /// claim that is held.
+    /// D1: Returns waiting claims that were made to answer the questions of a claim. If such a claim is held, returns
+    /// the waiting claims that were made within it.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
         if !waitForGraph.hasAnswering || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []

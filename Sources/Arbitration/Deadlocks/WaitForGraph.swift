@@ -23,7 +23,7 @@ struct WaitForGraph: Sendable {
 
     /// Whether no claim was made within another claim or to answer a question.
     var isEmpty: Bool { nested.isEmpty && answering.isEmpty }
-    /// D2: Whether any edge is stored here; without one there is no cycle.
+    /// D2: Whether any edge is stored in this graph; without one there is no cycle.
     var mayHaveCycles: Bool { !answering.isEmpty || !nested.isEmpty || !dependencyTargets.isEmpty }
     /// The number of claims within which other waiting claims were made.
     var countOfOuter: Int { nested.count }

@@ -46,8 +46,8 @@ struct BlockingAnalysis {
         if let known = known[waiter.id] { return known }
         if holds(party, up: waiter, arbiter) { return note(waiter, true) }
         var answer = false
-        // Each claim waits only for earlier claims. So in the order of their numbers, the results that a claim needs
-        // are known.
+        // Each claim waits only for earlier claims. The claims are checked in the order of their numbers, so the
+        // results for all earlier claims are known.
         for claim in chain(behind: waiter, arbiter).sorted(by: { $0.id < $1.id }) where known[claim.id] == nil
         {
             answer = note(claim, holds(party, up: claim, arbiter) || waitsForOneHeldUp(claim, arbiter))

@@ -206,9 +206,9 @@ extension Arbiter {
         }
         switch holder.suspension {
         case nil: return !areExempt(holder, claim)
-        // Y5, Y9: Readers do not wait for such a holder.
+        // Y5, Y9: Only writers wait for a holder that is suspended for readers.
         case .idle, .unchanged: return isWrite && !areExempt(holder, claim)
-        // Y3, Y4, Y6, D3: No claim waits for such a holder.
+        // Y3, Y4, Y6, D3: No claim waits for a holder that is suspended for all claims.
         case .yielded, .readerStalled, .holdExpired, .deadlocked: return false
         }
     }

@@ -28,8 +28,8 @@ struct HolderGroups: Sendable {
 
         /// Y1, Y7: Whether a holder of this kind is suspended after a time; name changes and pending saves are not.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-        /// D1: Whether the program of such a holder may wait for another claim, so that the holder depends on that
-        /// claim.
+        /// D1: Whether the program of a holder of this kind may wait for another claim, so that the holder depends on
+        /// that claim.
         var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
         /// Whether a holder of this kind can have a contention.
         fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
@@ -37,7 +37,7 @@ struct HolderGroups: Sendable {
 
     struct HolderGroup: Sendable {
         let kind: HolderKind
-        /// The holders without a contention, followed by the holders with a contention.
+        /// The holders without a contention; the next property has the holders with a contention.
         fileprivate(set) var uncontended = ClaimQueue()
         fileprivate(set) var contended = ClaimQueue()
         /// The holders that may depend on waiting claims, by their threads.

@@ -75,7 +75,7 @@ extension LockTable {
     /// does.
     @inline(__always)
     mutating func releaseUncontended(_ resource: Resource) -> Bool {
-        // The lock queue is read in place, because a copy of it would cost more than all other work here.
+        // The lock queue is read in place, because a copy of it would cost more than the rest of this method.
         guard let place = queues.index(forKey: resource), queues.values[place].hasSingleHolder() else {
             return false
         }
@@ -197,7 +197,7 @@ extension LockTable {
         groups[resource]?.markNonblocking(holder)
     }
 
-    /// Forgets which holders block no waiting claim.
+    /// Forgets which holders block no waiting claim, so that each of them is checked again.
     mutating func clearNonblocking(at resource: Resource) { groups[resource]?.clearNonblocking { _ in true } }
 }
 

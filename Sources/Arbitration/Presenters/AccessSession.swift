@@ -66,7 +66,7 @@ struct OwnMove: Sendable {
     let cause: Cause
 }
 
-/// A question without its cause. An access session compares such values, so that it asks the same question only once.
+/// A question without its cause. An access session compares these values, so that it asks the same question only once.
 struct QuestionKind: Hashable, Sendable {
     let request: PresenterRequest
     /// For a question about an item below the presented item: the item that is to be deleted.

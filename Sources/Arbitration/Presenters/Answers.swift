@@ -26,8 +26,7 @@ extension Arbiter {
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: The access session that asked may have ended, so the party of the question is excused here and not
-        // below.
+        // P4: The access session that asked may have ended, so the party of the question is excused even without it.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }

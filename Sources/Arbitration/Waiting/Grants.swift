@@ -171,8 +171,8 @@ extension Arbiter {
         agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
 
-    /// Q3: Claims that wait for a new holder no longer block claims of the holder's own program. Adds the latter for
-    /// review.
+    /// Q3: Claims that wait for a new holder no longer block claims of the holder's own program. Adds those claims of
+    /// the holder's program for review.
     ///
     /// Holders of one process have the same related claims, so each process is looked up once. A holder with a purpose
     /// is looked up by itself, because claims of the same purpose are related, too. Of several alike holders of a

@@ -87,7 +87,7 @@ extension Engine {
         return deferredEffects
     }
 
-    /// Adds an answer of a presenter to the journal. Other events appear there through their effects.
+    /// Adds an answer of a presenter to the journal. Other events appear in the journal through their effects.
     private func note(_ event: ArbiterEvent, at now: Instant, in state: inout State) {
         switch event {
         case .answered(let question, let presenter, let answer):
@@ -279,9 +279,9 @@ extension Effect {
 
 /// Facts about the present event that its effects need, and objects that are released after the lock.
 struct EventContext {
-    /// Records of claims, stored here to be released after the lock.
+    /// Records of ended claims, stored in order to be released after the lock.
     var dropped: [Engine.ClaimRecord] = []
-    /// Steps removed from the journal, stored here to be released after the lock.
+    /// Steps that were removed from the journal, stored in order to be released after the lock.
     var droppedSteps: [JournalEntry] = []
     /// The presenter that answered this event's question with an error.
     var refuser: PresenterID?
