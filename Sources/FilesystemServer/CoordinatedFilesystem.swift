@@ -36,8 +36,6 @@ final class CoordinatedFilesystem: Filesystem {
     let unsavedStats: UnsavedStats
     let closer: HandleCloser
     let lockPoller: LockPoller
-    let openClaims: OpenClaims
-    let opener: HandleOpener
     let opens: Open
     let directories: DirectoryService
     let lookups: Lookup
@@ -65,11 +63,7 @@ final class CoordinatedFilesystem: Filesystem {
         let watcher =
             configuration.isInPlace
             ? nil : SourceWatcher(of: root, hasHandles: fileHandles != nil, log: { engine.log($0) })
-        // A watcher of rights is needed only if several users have access. Only root's in-place mounts with `allow_other`
-        // have one.
-        rightsWatcher =
-            configuration.isInPlace && configuration.allowOther && fileHandles != nil
-            ? RightsWatcher(of: root) : nil
+        rightsWatcher = Self.needsRightsWatcher(configuration, fileHandles) ? RightsWatcher(of: root) : nil
         tree = try FileTree(of: root, context, budget: budget, observer: watcher)
         sourceWatch = SourceWatch(watcher, engine)
         preserver = ContentPreserver(context)
@@ -91,8 +85,8 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, data, preserver, saves, cleanWriters, closePreserver, events,
             saveLifecycle)
         lockPoller = LockPoller(context, tree, data, coordinator)
-        openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
-        opener = HandleOpener(
+        let openClaims = OpenClaims(context, tree, data, unsavedStats, closer)
+        let opener = HandleOpener(
             context, data, preserver, closePreserver, events, identity, coordinator, closer)
         opens = Open(
             context, coordinator, lockPoller,
@@ -113,8 +107,7 @@ final class CoordinatedFilesystem: Filesystem {
             attributeReplies, lookups, nameRequests)
         removals = Remove(
             context, tree, sourceWatch, saves, cleanWriters, events, identity, saveLifecycle, coordinator,
-            closer,
-            nameRequests)
+            closer, nameRequests)
         renames = Rename(
             context, tree,
             RenameClaims(context, tree, saves, saveLifecycle, coordinator, nameRequests),
@@ -128,6 +121,13 @@ final class CoordinatedFilesystem: Filesystem {
             context, tree, sourceWatch, data, events, coordinator, attributeChanges)
         readWrite = ReadWrite(context, tree, data, preserver, closePreserver, saveLifecycle)
         connect(budget)
+    }
+
+    /// Whether several users may have access; only an in-place mount of root with `allow_other` gives it to them.
+    private static func needsRightsWatcher(
+        _ configuration: MountConfiguration, _ fileHandles: FileHandleResolver?
+    ) -> Bool {
+        configuration.isInPlace && configuration.allowOther && fileHandles != nil
     }
 
     /// Gives the lower services closures that call higher services.

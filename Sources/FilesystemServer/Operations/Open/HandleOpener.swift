@@ -54,11 +54,14 @@ final class HandleOpener: Sendable {
         }
     }
 
-    /// Makes the data of a handle reachable, and enters the handle into the table.
+    /// Makes the data of a handle reachable, and enters the handle into the table. Truncates the file if the open asks for it.
+    ///
+    /// A file that was just made is not truncated.
     ///
     /// - Parameters:
     ///   - isPresented: Whether a presenter is told of the handle's writes.
-    ///   - created: The descriptor of a file that was just made, and `status` its status.
+    ///   - created: The descriptor of a file that was just made.
+    ///   - status: The status of a file that was just made; nil for other files.
     func begin(
         _ handle: Handle, created: consuming OwnedDescriptor? = nil, _ status: FileStatus? = nil,
         isPresented: Bool, for reply: borrowing Reply

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Opening is the moment of coordination: a claim is made here and ends with the handle.
 ///
-/// The handle is the claim's number; under passthrough the data does not pass through the daemon.
+/// The handle's number is that of its claim. Under passthrough the kernel reads and writes the file without the daemon.
 ///
 /// An open that meets no other program takes four steps, on one thread:
 /// 1. ``OpenArrivals`` finds out that the thread does not return to an earlier open.
@@ -17,14 +17,14 @@ import Synchronization
 ///
 /// An open that must wait is parked as a ``PendingOpen`` after step 2, and goes on with step 3 when its claim is granted.
 final class Open: Sendable {
-    let arrivals: OpenArrivals
+    private let arrivals: OpenArrivals
     let claims: OpenClaims
-    let preservation: OpenPreservation
+    private let preservation: OpenPreservation
     let opener: HandleOpener
     let context: MountContext
     let coordinator: RetryCoordinator
     let lockPoller: LockPoller
-    /// Limits the log lines about users with too many waiting opens, which may be deliberate.
+    /// Limits the log lines about users with too many waiting opens: a user may cause them on purpose to fill the log.
     let crowdLines = SharedLogRateLimiter(lines: 1)
 
     init(
@@ -77,24 +77,26 @@ final class Open: Sendable {
         case .admitted(let handle, let grant): finish(handle, grant, reply: reply)
         case .waiting(let handle): park(handle, isRetry: isRetry, fileClaims: fileClaims, reply: reply)
         case .outdated(let handle, let grant):
-            admit(pendingOpen(handle, isRetry: isRetry, for: reply), grant, reply: reply)
+            let open = pendingOpen(handle, isRetry: isRetry, fileClaims: fileClaims, for: reply)
+            admit(open, grant, reply: reply)
         case .replaced(let handle): retrySuccessor(handle, reply: reply)
         }
     }
 
     /// Opens a file with a granted claim, or without a claim; preserves contents first if the open would destroy them.
     func finish(_ handle: Handle, _ grant: Grant?, reply: consuming Reply) {
-        let work = preservation.work(for: handle, grant)
-        if case .none = work { return opener.open(handle, reply: reply) }
-        let waiting = makeInterruptible(handle, reply: reply)
-        preservation.perform(work, for: handle, grant, isAwaited: { [self] in isReplyAwaited(waiting) }) {
+        let work = preservation.prepare(handle, grant)
+        if case .ready = work { return opener.open(handle, reply: reply) }
+        let request = makeInterruptible(handle, reply: reply)
+        let waiter = OpenPreservation.Waiter(isAwaited: { [self] in isReplyAwaited(request) }) {
             [self] mayOpen in
-            guard let reply = takeReply(waiting) else { return opener.endUnopened(handle) }
+            guard let reply = takeReply(request) else { return opener.endUnopened(handle) }
             guard mayOpen else {
                 opener.endUnopened(handle)
                 return reply.fail(.busy)
             }
             opener.open(handle, reply: reply)
         }
+        preservation.perform(work, for: handle, grant, waiter)
     }
 }

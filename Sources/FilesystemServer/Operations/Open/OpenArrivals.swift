@@ -5,7 +5,8 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The first step of an open: recognises the request of a thread that comes back, and of a user with many waiting opens.
+/// The first step of an open: recognises a thread that sends an open again, and queues the opens of a
+/// user with many waiting opens.
 final class OpenArrivals: Sendable {
     enum Arrival {
         /// The kernel names a node that the daemon does not know.

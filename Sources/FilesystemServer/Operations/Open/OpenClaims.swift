@@ -11,9 +11,10 @@ final class OpenClaims: Sendable {
         case admitted(Handle, Grant?)
         /// The claim waits; the engine will report a decision.
         case waiting(Handle)
-        /// The claim is granted, but the document may be another file by now.
+        /// The claim is granted, but the file lost its name or is another document: the answer may have to be ESTALE.
         case outdated(Handle, Grant)
-        /// Another file has the name now. The handle is for that file's document, and has no claim.
+        /// The claim has ended, because another file has the name. The handle only describes the retry that is expected; no
+        /// claim was made for it.
         case replaced(Handle)
     }
 

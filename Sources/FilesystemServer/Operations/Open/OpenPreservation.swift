@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 import CoordinationEngine
-import FuseBridge
-import Glibc
 import LinuxSystem
 import VersionStore
 
@@ -10,13 +8,23 @@ import VersionStore
 final class OpenPreservation: Sendable {
     /// The work that comes before a file is opened.
     enum Work {
-        case none
-        /// Links in the store share the file's contents with no writer. Each gets its own copy before the file is written.
+        case ready
+        /// Versions in the store are hard links to this file, and their writers have closed it. Each version gets its own copy
+        /// before the file is written.
         case detachingLinks
-        /// A preempted handle without changes must be observed before the file is changed. Then contents may be preserved.
-        case observing(writesBack: Bool)
+        /// A preempted writer seems to have changed nothing. Before this open changes the file, the writer's file position is
+        /// read, and its stores to mappings are written back.
+        case observing(Grant, writesBack: Bool)
         /// The contents of the preempted writer are preserved.
-        case preserving
+        case preserving(Grant)
+    }
+
+    /// A program that waits for its open while work is done for it.
+    struct Waiter: Sendable {
+        /// False once the request was answered because of a signal or an unmount. Nothing is preserved for it then.
+        let isAwaited: @Sendable () -> Bool
+        /// Called once, at the end of the work: with false if the file must not be opened.
+        let resume: @Sendable (_ mayOpen: Bool) -> Void
     }
 
     private let context: MountContext
@@ -34,47 +42,48 @@ final class OpenPreservation: Sendable {
         self.unsavedStats = unsavedStats
     }
 
-    /// The work that is left before the handle's file may be opened. If none is left, the handle has become a writer of the
-    /// links in the store.
+    /// Returns the next work before the file may be opened. If none is left, it has added the handle to the writers of the
+    /// store's hard links.
     ///
-    /// - Parameter grant: The grant of the handle's claim; nil if no contents are at risk any more.
-    func work(for handle: Handle, _ grant: Grant?) -> Work {
+    /// - Parameter grant: The grant of the handle's claim; nil if the contents were preserved, or if there is no claim.
+    func prepare(_ handle: Handle, _ grant: Grant?) -> Work {
         let isChange = handle.mayWrite || handle.truncates
         if isChange, handle.node.hasLinksWithoutWriters { return .detachingLinks }
         if let grant {
             let writesBack = cleanWriters.mayHoldDirtyPages(grant, on: handle.node)
             if writesBack || grant.preempted.contains(where: \.isClean) {
-                return .observing(writesBack: writesBack)
+                return .observing(grant, writesBack: writesBack)
             }
-            if cause(for: handle, grant) != nil { return .preserving }
+            if cause(for: handle, grant) != nil { return .preserving(grant) }
         }
         // The last other writer may have closed the file meanwhile.
-        return !isChange || preserver.join(handle) ? .none : .detachingLinks
+        return !isChange || preserver.join(handle) ? .ready : .detachingLinks
     }
 
-    /// Does the work on other threads, and then calls `then`: with false if the file must not be opened.
-    ///
-    /// - Parameter isAwaited: Whether the program still waits. An interrupted open preempts nothing.
-    func perform(
-        _ work: Work, for handle: Handle, _ grant: Grant?, isAwaited: @escaping @Sendable () -> Bool,
-        then: @escaping @Sendable (_ mayOpen: Bool) -> Void
-    ) {
-        switch (work, grant) {
-        case (.detachingLinks, _):
+    /// Does the work, on other threads unless the file is ready, and then resumes the open.
+    func perform(_ work: Work, for handle: Handle, _ grant: Grant?, _ waiter: Waiter) {
+        switch work {
+        case .ready: waiter.resume(true)
+        case .detachingLinks:
             context.work(on: handle.node, for: .preserving) { [self] in
                 do throws(StoreError) { try preserver.detachLinks(of: handle.node) } catch {
-                    return then(false)
+                    return waiter.resume(false)
                 }
-                perform(self.work(for: handle, grant), for: handle, grant, isAwaited: isAwaited, then: then)
+                proceed(handle, grant, waiter)
             }
-        case (.observing(let writesBack), let grant?):
+        case .observing(let grant, let writesBack):
             handle.node.threads(for: writesBack ? .fileObservation : .processObservation).run { [self] in
                 observe(handle, grant, writesBack: writesBack)
-                preserve(for: handle, grant, isAwaited: isAwaited, then: then)
+                preserve(for: handle, grant, waiter)
             }
-        case (.preserving, let grant?): preserve(for: handle, grant, isAwaited: isAwaited, then: then)
-        case (.none, _), (_, nil): then(true)
+        case .preserving(let grant): preserve(for: handle, grant, waiter)
         }
+    }
+
+    /// Does the work that is still left. An interrupted open ends at once.
+    private func proceed(_ handle: Handle, _ grant: Grant?, _ waiter: Waiter) {
+        guard waiter.isAwaited() else { return waiter.resume(false) }
+        perform(prepare(handle, grant), for: handle, grant, waiter)
     }
 
     private func observe(_ handle: Handle, _ grant: Grant, writesBack: Bool) {
@@ -87,28 +96,23 @@ final class OpenPreservation: Sendable {
     }
 
     /// Preserves the contents of the preempted writer, which this open would destroy.
-    private func preserve(
-        for handle: Handle, _ grant: Grant, isAwaited: @escaping @Sendable () -> Bool,
-        then: @escaping @Sendable (_ mayOpen: Bool) -> Void
-    ) {
-        let open: @Sendable () -> Void = { [self] in
-            perform(self.work(for: handle, nil), for: handle, nil, isAwaited: isAwaited, then: then)
-        }
+    private func preserve(for handle: Handle, _ grant: Grant, _ waiter: Waiter) {
         context.work(on: handle.node, for: .preserving) { [self] in
             do throws(StoreError) {
-                let cause = isAwaited() ? cause(for: handle, grant) : nil
+                // An interrupted open preempts nothing.
+                let cause = waiter.isAwaited() ? cause(for: handle, grant) : nil
                 if let cause, !handle.onlyAppends {
                     try preserver.preserveContents(
-                        of: handle.node, because: cause, by: handle, doubting: context.isTimeRacy,
-                        before: open)
+                        of: handle.node, because: cause, by: handle, doubting: context.isTimeRacy
+                    ) { proceed(handle, nil, waiter) }
                 } else {
                     if let cause {
                         try preserver.preserveContents(of: handle.node, because: cause, by: handle)
                     }
-                    open()
+                    proceed(handle, nil, waiter)
                 }
             } catch {
-                then(false)
+                waiter.resume(false)
             }
             preserver.letGoOfGrown(by: handle)
         }
@@ -116,8 +120,8 @@ final class OpenPreservation: Sendable {
 
     /// Why the contents of a file are preserved before it is opened; nil if no program loses contents.
     private func cause(for handle: Handle, _ grant: Grant) -> PreservationCause? {
-        // A link in the store may have the contents of a replaced file, for the programs that still write to that file. Rule R1:
-        // a program that waits for the document does not wait for these programs.
+        // This open got a file that is no longer the document. Writers of that file do not delay programs that wait for the
+        // document (R1), so the contents are preserved first.
         let mayCut = handle.truncates || handle.mayWrite && !handle.onlyAppends
         if mayCut, handle.writesToOrphan { return .orphan }
         if handle.truncates, unsavedStats.hasUnreadSave(handle.item, by: handle.thread) { return .presenter }

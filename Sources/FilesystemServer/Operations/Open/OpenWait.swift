@@ -29,7 +29,7 @@ extension Open {
 
     func park(_ handle: Handle, isRetry: Bool, fileClaims: Int, reply: consuming Reply) {
         let open = pendingOpen(handle, isRetry: isRetry, fileClaims: fileClaims, for: reply)
-        // Added at once: its wait may be over already, and its name must not be taken away.
+        // Added before it is parked: the claim may be granted already, and a removal of the name must find this open (D93).
         expectedRetries.addWaiting(open)
         if handle.node.detectDatabase() {
             expectedRetries.removeWaiting(open)

@@ -4,7 +4,7 @@ import LinuxSystem
 
 /// `rename(2)`, by which most programs save.
 ///
-/// ``NameRequests`` takes the steps. ``RenameFacts`` are the files behind both names, ``RenameClaims`` makes the claim, and
+/// ``NameRequests`` calls the methods below in the order of ``NameOperation``. ``RenameFacts`` are the files behind both names, ``RenameClaims`` makes the claim, and
 /// ``RenameEffects`` are the consequences for documents, presenters and pending saves.
 final class Rename: Sendable {
     private let context: MountContext
