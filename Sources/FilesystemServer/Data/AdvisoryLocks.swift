@@ -6,44 +6,44 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Files that their programs lock themselves.
+/// The files that programs lock themselves, by flock(2) or fcntl(2).
 ///
-/// A file is one from the first time that a program was seen to lock it by a writable descriptor. It stops being one some
-/// time after the last such handle was closed.
+/// A file gets an entry when the daemon first sees that a program has locked the file by a writable descriptor. The daemon
+/// removes the entry some time (``memory``) after the last handle with such a lock was closed.
 final class AdvisoryLocks: Sendable {
     private struct Entry {
         weak var node: Node?
-        /// The names of the programs that were seen to lock it.
+        /// The names of the programs that were seen to lock the file.
         var programs: Set<[UInt8]> = []
-        /// The open handles of these programs.
+        /// The open handles by which programs were seen to lock the file.
         var handles: Set<HandleID> = []
-        /// The time at which the entry is removed; nil while there are such handles.
+        /// The time at which the entry is removed; nil while ``handles`` is not empty.
         var end: Instant?
     }
 
     private struct State {
         var entries: [NodeID: Entry] = [:]
-        /// Files with a running poll of their writers.
+        /// The files for which the daemon is now polling which of their writers hold a lock.
         var looked: Set<NodeID> = []
     }
 
-    /// How long a file counts as locked by its programs after they have all closed it.
+    /// How long the daemon remembers that programs lock a file, after the last handle with a lock was closed.
     static let memory = TimeSpan.seconds(60)
-    /// The most files that are remembered.
+    /// The most files that have an entry at the same time.
     private static let most = 4096
 
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
 
-    /// Whether there are no such files; the fast paths check only this.
+    /// Whether no file has an entry. Requests check this first, because it takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Whether programs were seen to lock a file recently.
+    /// Whether programs were seen to lock the file, and its entry has not been removed yet.
     func contains(_ node: Node) -> Bool {
         !isEmpty && state.withLock { $0.entries[node.id]?.node === node }
     }
 
-    /// Whether a program of that name was seen to lock a file.
+    /// Whether a program with the name `program` was seen to lock the file.
     func isKnown(_ program: [UInt8], on node: Node) -> Bool {
         state.withLock { state in
             guard let entry = state.entries[node.id], entry.node === node else { return false }
@@ -51,13 +51,13 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Notes that a program was seen to lock a file by a handle, which is still open.
+    /// Notes that a program named `program` was seen to lock a file by `handle`, which is still open.
     func note(_ program: [UInt8], by handle: Handle) {
         let node = handle.node
         change { state in
             guard state.entries.count < Self.most || state.entries[node.id] != nil else { return }
             var entry = state.entries[node.id] ?? Entry()
-            // The number may belong to another file now.
+            // The kernel may have given the node's number to another file since the entry was made.
             if entry.node !== node { entry = Entry(node: node) }
             entry.programs.insert(program)
             entry.handles.insert(handle.id)
@@ -66,7 +66,9 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Notes a closed handle. If it was the file's last one with a lock, returns when the file is to be forgotten.
+    /// Notes that a handle is closed. If it was the last handle with a lock on its file, returns the time at which the file's
+    /// entry
+    /// is to be removed.
     func left(_ handle: Handle, at now: Instant) -> Instant? {
         state.withLock { state in
             let id = handle.node.id
@@ -85,7 +87,9 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Returns true if no poll of a file's writers runs. Then the caller polls, until ``endPoll(at:)``.
+    /// Returns true if the daemon is not polling the writers of the file yet. In this case the caller polls them, until it
+    /// calls
+    /// ``endPoll(at:)``.
     func beginPoll(at node: Node) -> Bool { state.withLock { $0.looked.insert(node.id).inserted } }
     func endPoll(at node: Node) { state.withLock { _ = $0.looked.remove(node.id) } }
 
@@ -98,7 +102,9 @@ final class AdvisoryLocks: Sendable {
 }
 
 extension DataPlane {
-    /// The access pattern by which a handle can share the file with others.
+    /// How the handle's program will use the file, as far as that lets it share the file with other programs: it only appends,
+    /// or
+    /// it locks the file itself.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {
@@ -116,10 +122,10 @@ extension DataPlane {
 }
 
 extension Handle {
-    /// Whether it was opened to read and write the existing contents.
+    /// Whether the handle was opened to read and write (`O_RDWR`) without truncating the file.
     var mayReadAndWrite: Bool { flags & (O_ACCMODE | O_TRUNC) == O_RDWR }
 
-    /// Whether both handles belong to programs that lock the file: then neither waits for the other.
+    /// Whether both handles belong to programs that lock the file themselves. Neither program waits for the other then.
     func locks(like other: Handle) -> Bool {
         locksFile && other.locksFile
     }

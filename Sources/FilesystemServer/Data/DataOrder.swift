@@ -2,31 +2,33 @@
 package import FuseBridge
 import Synchronization
 
-/// Orders overlapping data requests of a file, where this process moves the data (D136).
+/// Orders overlapping READ and WRITE requests of a file, where the daemon moves the data (D136).
 ///
-/// The kernel sends a WRITE with the page unlocked and full of the new bytes. If it drops that page before the WRITE is
-/// carried out, it sends a READ and caches the answer for good. So a READ waits for each earlier WRITE of the same bytes. A
-/// WRITE waits for each READ that is being carried out.
+/// For a `write(2)`, the kernel fills a page with the new bytes, unlocks the page, and sends a WRITE. The kernel may drop this
+/// page before the daemon carries out the WRITE. It then sends a READ for the page, and caches the answer permanently. So a
+/// READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes that is being carried
+/// out.
 ///
-/// Only files that a program has open for writing have an order. **Lock rule.** No system call is made under the mutex.
+/// A file has an order only while a program has it open for writing, or one of its requests is running or waiting.
+/// **Lock rule.** No system call is made under the mutex.
 package final class DataOrder: Sendable {
-    /// The place of one request, until ``end(_:)``.
+    /// The place of one request in the order of its file. It ends with ``end(_:)``.
     package struct DataTicket: Sendable {
         let node: NodeID
         let number: UInt64
         package let request: DataRequest
-        /// Whether the request may be carried out at once.
+        /// Whether the request may be carried out without waiting for an earlier request.
         package let isFirst: Bool
     }
 
     private let files = Mutex<[NodeID: FileOrder]>([:])
-    /// The number of files that have an order. It is mostly 0, and then a READ skips the table.
+    /// The number of files that have an order. The number is mostly 0, and then a READ need not search the table `files`.
     private let count = Atomic<Int>(0)
 
     package init() {}
 
-    /// Notes that a program opened the file for writing while this process moves its data. Returns the number of the last
-    /// READ before, for the requests of the new handle.
+    /// Notes that a program opened the file for writing while the daemon moves the file's data. Returns the number of the last
+    /// READ before this open; the requests of the new handle carry that number (``DataRequest``).
     package func open(_ node: NodeID) -> UInt64 {
         update(node) { order in
             order.writers += 1
@@ -36,7 +38,9 @@ package final class DataOrder: Sendable {
 
     package func close(_ node: NodeID) { update(node) { $0.writers -= 1 } }
 
-    /// Enters a request. Nil if it needs no order, since no WRITE can be under way.
+    /// Adds a request to the order of its file. Returns nil for a READ of a file without an order: no WRITE can be running, so
+    /// the
+    /// READ need not wait.
     package func enter(_ request: DataRequest, of node: NodeID) -> DataTicket? {
         if request.kind == .reading, count.load(ordering: .acquiring) == 0 { return nil }
         return files.withLock { files in
@@ -53,15 +57,16 @@ package final class DataOrder: Sendable {
         }
     }
 
-    /// Runs the body when the request may be carried out, which may be now.
+    /// Runs the body as soon as the request need not wait for an earlier request any more; runs it in this call if that is so
+    /// now.
     package func whenFirst(_ ticket: DataTicket, _ body: @escaping @Sendable () -> Void) {
         let isNow = ticket.isFirst || files.withLock { $0[ticket.node]?.wait(ticket.number, body) ?? true }
         if isNow { body() }
     }
 
-    /// Ends a request and starts those that waited for it.
+    /// Ends a request, and starts the requests that waited only for it.
     ///
-    /// Returns the ranges that the kernel may have read too early, before the request changed them (``FileOrder/end(_:)``).
+    /// Returns the ranges of a WRITE that the kernel may have read before the daemon wrote them (``FileOrder/end(_:)``).
     @discardableResult
     package func end(_ ticket: DataTicket) -> [Range<Int64>] {
         let (next, stale) = update(ticket.node) { $0.end(ticket.number) }
@@ -94,17 +99,17 @@ package final class DataOrder: Sendable {
 package struct DataRequest: Sendable {
     package enum Kind: Sendable {
         case reading
-        /// By `write(2)`: the page is unlocked meanwhile.
+        /// A WRITE for `write(2)`. Until it is answered, the kernel does not lock the pages.
         case writing
-        /// Data stored to a mapping: the kernel holds the page until the request ends.
+        /// A WRITE of data that a program stored to a mapping. The kernel holds the page until the WRITE is answered.
         case storing
     }
 
     package let kind: Kind
     let bytes: Range<Int64>
-    /// The thread that made the request, or 0.
+    /// The thread that caused the request, or 0 if the thread is not known.
     let thread: Int32
-    /// The number of the last READ before the handle was opened.
+    /// The number of the last READ of the file before the request's handle was opened.
     let readsBefore: UInt64
 
     package init(_ kind: Kind, of bytes: Range<Int64>, by thread: Int32, after readsBefore: UInt64 = 0) {
@@ -114,7 +119,8 @@ package struct DataRequest: Sendable {
         self.readsBefore = readsBefore
     }
 
-    /// The last page that is written, if it is not filled. The kernel may hold its lock until the answer.
+    /// The written part of the last page, if the request does not write the whole page; nil if it does. The kernel may hold the
+    /// lock of such a page until the request is answered.
     package func lastPage(of size: Int64) -> Range<Int64>? {
         let begin = (bytes.upperBound - 1) / size * size
         guard bytes.lowerBound > begin || bytes.upperBound - begin < size else { return nil }
@@ -136,15 +142,15 @@ struct FileOrder {
 
     private enum State {
         case begun
-        /// The body is set later than the request is entered.
+        /// The request waits. Its body is nil until `wait` is called, which happens after `enter`.
         case waiting((@Sendable () -> Void)?)
     }
 
-    /// The number of open handles that may write.
+    /// The number of open handles by which programs may write to the file.
     var writers = 0
     private var entries: [Entry] = []
     private var nextNumber: UInt64 = 0
-    /// The ranges that were read since the last WRITE.
+    /// The ranges that the kernel read since the last WRITE for `write(2)` ended.
     private(set) var reads = RecentReads()
 
     var isNeedless: Bool { writers == 0 && entries.isEmpty }
@@ -157,7 +163,7 @@ struct FileOrder {
         return (number, isFirst)
     }
 
-    /// Returns whether the request may be carried out already; otherwise the body is stored.
+    /// Returns true if the request may be carried out now. Otherwise stores the body, to be run later, and returns false.
     mutating func wait(_ number: UInt64, _ body: @escaping @Sendable () -> Void) -> Bool {
         guard let index = entries.firstIndex(where: { $0.number == number }),
             case .waiting = entries[index].state
@@ -166,14 +172,17 @@ struct FileOrder {
         return false
     }
 
-    /// Returns the bodies that may run now. For a WRITE, also returns its ranges that were read while it may have been on
-    /// its way.
+    /// Ends the request with the given number. Returns the bodies of the requests that may run now. For a WRITE, also returns
+    /// the
+    /// ranges that the kernel may have read too early.
     ///
-    /// The kernel fills the pages of a `write(2)` in turn, and waits for a page that is being read. It may drop a full page
-    /// and read it again before the WRITE arrives; then it caches old bytes for good. Such a READ has these properties:
+    /// For a `write(2)`, the kernel fills one page after another, and waits for a page that is being read. It may drop a filled
+    /// page and read it again before the daemon gets the WRITE. In this case the kernel caches the old bytes permanently. A
+    /// READ
+    /// that was too early has these properties:
     /// - It comes after the previous WRITE, since the kernel locks the file while it writes.
-    /// - It comes after the handle was opened, when the kernel drops its cache.
-    /// - It comes from another thread than the writing one.
+    /// - It comes after the handle was opened, because the kernel drops its cache at the open.
+    /// - It comes from another thread than the WRITE.
     mutating func end(_ number: UInt64) -> (next: [@Sendable () -> Void], stale: [Range<Int64>]) {
         guard let index = entries.firstIndex(where: { $0.number == number }) else { return ([], []) }
         let request = entries.remove(at: index).request
@@ -199,7 +208,7 @@ struct FileOrder {
     }
 }
 
-/// The ranges that were read recently, and the reading threads.
+/// The ranges of a file that were read recently, each with the thread that read it.
 struct RecentReads {
     private struct Read {
         var number: UInt64
@@ -207,11 +216,11 @@ struct RecentReads {
         let thread: Int32
     }
 
-    /// The most reads that are stored separately. More are merged into one read of the whole range.
+    /// The most reads that are recorded one by one. When there are more, all are merged into one read that spans all ranges.
     private static let most = 64
 
     private var reads: [Read] = []
-    /// The number of the last READ.
+    /// The number of the latest READ; READs are counted from 1.
     private(set) var last: UInt64 = 0
 
     mutating func add(_ request: DataRequest) {
@@ -233,7 +242,7 @@ struct RecentReads {
         reads.append(Read(number: last, bytes: all, thread: 0))
     }
 
-    /// Returns the parts of a written range that other threads have read. Forgets all earlier reads.
+    /// Returns the parts of the written range that other threads have read since the last WRITE. Forgets all recorded reads.
     mutating func take(overlapping write: DataRequest) -> [Range<Int64>] {
         guard !reads.isEmpty else { return [] }
         defer { reads.removeAll(keepingCapacity: true) }

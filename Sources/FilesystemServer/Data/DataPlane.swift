@@ -3,20 +3,20 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// The data of open files: by which route it moves, what the kernel may cache of it, and what its writers may do.
+/// Manages the data of open files: how it moves between kernel and disk, and which of it the kernel may cache.
 ///
-/// - ``enterRoute(_:through:knowing:isNew:for:)``: the kernel or this process moves the data.
-/// - ``beginData(of:through:created:looking:for:)``: the data of a handle is reachable.
-/// - ``mayReusePageCache(for:)``: the kernel keeps the pages that it has.
-/// - ``stripPrivileges(of:writtenBy:)``: a write takes the privileges of a file away.
-/// - ``accessPattern(of:)``: how a handle can share the file with others.
+/// - ``enterRoute(_:through:knowing:isNew:for:)``: decides whether the kernel or the daemon moves the data of a file.
+/// - ``beginData(of:through:created:looking:for:)``: opens the file below, so that a handle can read and write it.
+/// - ``mayReusePageCache(for:)``: decides whether the kernel may use the pages that it has cached.
+/// - ``stripPrivileges(of:writtenBy:)``: removes the set-user-ID and set-group-ID bits of a file when a program writes to it.
+/// - ``accessPattern(of:)``: tells how the program of a handle can share the file with other programs.
 final class DataPlane: Sendable {
     let lingeringHandles = LingeringHandles()
     let advisoryLocks = AdvisoryLocks()
     let pageCachePolicy = PageCachePolicy()
-    /// When a file of the source was last opened for writing, or 0.
+    /// The monotonic time at which a file of the source was last opened for writing, in nanoseconds; 0 if there was none.
     let lastOpenedToWrite = Atomic<UInt64>(0)
-    /// How often each data route was used so far.
+    /// How many open files have a data route, and which data path the mount uses.
     let routeStatistics = DataRouteStatistics()
     let context: MountContext
     let sourceWatch: SourceWatch

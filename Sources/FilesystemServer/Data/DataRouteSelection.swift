@@ -6,8 +6,10 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Selects the route of a file's data. It is chosen for each inode at its first open, and holds while the file is open: the
-/// kernel answers EIO to handles of one inode in two modes.
+/// Selects the data route of a file: either the kernel or the daemon moves the data.
+///
+/// The daemon selects the route when an inode is first opened, and all later handles use this route until the last is closed.
+/// The kernel answers EIO if two handles of one inode have different routes.
 extension DataPlane {
     func enterRoute(
         _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
@@ -21,12 +23,15 @@ extension DataPlane {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         routeStatistics.entered()
-        // The kernel may cache earlier attributes for long: invalidate them. For a new file none are cached.
+        // The kernel may cache attributes that it got earlier for long, so they are invalidated. For a new file it has cached
+        // none.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
     }
 
-    /// Chooses a route while the file is not open. Its backing file may be closed until this open is counted.
+    /// Chooses a route for a file that is not open. Until this open is counted, a close may close the chosen backing file, so
+    /// the
+    /// choice is repeated.
     private func newRoute(
         for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
@@ -37,14 +42,15 @@ extension DataPlane {
         }
     }
 
-    /// Whether the kernel is known to move a file's data by an existing, valid backing file. Then another open of the file
-    /// opens nothing here, and needs no other user's identity.
+    /// Whether the kernel moves the file's data by a backing file that is already open and valid. If so, another open of the
+    /// file
+    /// opens nothing in the daemon, so the daemon need not act as another user.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
             && node.isKnownPassthrough
     }
 
-    /// The data path that status reports show.
+    /// The data path that status reports show: by the kernel (passthrough), by the daemon, or undecided.
     var dataPath: DataPath { context.configuration.data == .daemon ? .daemon : routeStatistics.dataPath }
 
     func leaveRoute(_ handle: Handle) {
@@ -52,7 +58,8 @@ extension DataPlane {
         let wasLastMapper = node.leaveRoute(mapping: handle.mayBeMapped)
         routeStatistics.left()
         node.closeBackingIfUnused()
-        // Attributes that were cached before the last store to a mapping are no longer valid.
+        // A program may have changed the file by its mapping after the kernel cached the attributes. So they are no longer
+        // valid.
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
@@ -60,7 +67,8 @@ extension DataPlane {
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
-        // With passthrough, close(2) would not return the errors of a remote file system.
+        // The kernel does not report the errors of a remote file system at close(2) under passthrough. So the daemon moves such
+        // data.
         guard context.configuration.data == .automatic, context.agreement().contains(.passthrough),
             node.kind == S_IFREG,
             routeStatistics.mayRegister, node.isMachineLocal
@@ -72,8 +80,11 @@ extension DataPlane {
         if let known { return .backing(known) }
         let opened: BackingID
         do throws(Errno) {
-            // The kernel writes as the user that opened the file. It must not be root, which may use reserved space.
-            // `status` may be older than a change of owner, if there was one.
+            // Under passthrough, the kernel writes with the rights of the user that opened the backing file. Root may use the
+            // reserved
+            // space of a file system, so the backing file is opened as the file's owner. If the owner was changed meanwhile,
+            // `status` may
+            // show the former owner.
             let owner =
                 if let status, ownerChanges == 0 { status } else { try descriptor.descriptor.status() }
             ThreadIdentity.become(user: owner.user, group: owner.group)
@@ -82,7 +93,8 @@ extension DataPlane {
         } catch {
             routeStatistics.note(.daemon)
             if error == .notPermitted { routeStatistics.mayNotRegister() }
-            // Not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file system): the daemon moves the data.
+            // The daemon moves the data if passthrough is not allowed (no CAP_SYS_ADMIN) or not possible (a stacked file
+            // system).
             return .daemon
         }
         routeStatistics.note(.passthrough)
@@ -91,8 +103,8 @@ extension DataPlane {
         return .backing(kept)
     }
 
-    /// Whether the kernel may move the data. The daemon moves data of files with privileges or protections, because the
-    /// kernel does not check these when it reopens an `O_PATH` descriptor.
+    /// Whether the kernel may move the file's data. The daemon moves the data of files that have privileges (set-user-ID,
+    /// capabilities) or are protected. The kernel does not check these when it reopens an `O_PATH` descriptor.
     private func isBypassAllowed(
         for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
     ) throws(Errno) -> Bool {
@@ -103,28 +115,29 @@ extension DataPlane {
         return allowed
     }
 
-    /// How long a source counts as writable after one of its files was opened for writing.
+    /// How long the daemon takes the source for writable after it has opened a file of the source for writing.
     private static let proofLasts = TimeSpan.milliseconds(10)
 
-    /// Opens the file below once, if necessary, so that its own protection can refuse the open.
-    /// - An immutable or append-only file would be opened by the kernel without a check.
-    /// - On a read-only mount, later writes would fail with EIO.
+    /// Opens the file below once, if necessary, so that a protection of the file or its mount can refuse the open:
+    /// - The kernel would open an immutable or append-only file without a check.
+    /// - On a read-only mount, the open would succeed, and later writes would fail with EIO.
     ///
-    /// The source may become read-only unnoticed at any time, but need not be checked for each file.
+    /// The source may become read-only at any time, and the daemon is not notified. It checks the source at most once in
+    /// ``proofLasts``, and not for each file.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
         let isProtected = status.isProtected
         let (isOnSubmount, now) = (submounts.isOnSubmount(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
-        // The mode may have been changed out of band.
+        // The file may have got set-user-ID or set-group-ID bits out of band since the node was last checked.
         if status.mayBypass == false { handle.node.setMayBypass(false) }
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
-        // Uses only the append flag of the opener, not the attributes of the file below.
+        // The file below is opened with `O_APPEND` only if the file is append-only and the program has set `O_APPEND`, too.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
         handle.setAppendOnly(isAppending)
         do throws(Errno) {
-            // Does not wait for other programs' leases.
+            // `O_NONBLOCK`: the daemon does not wait until other programs give up their leases on the file.
             _ = try descriptor.descriptor.reopen(flags: handle.flagsBelow | O_NONBLOCK)
         } catch {
             guard error == .wouldBlock else { throw error }
@@ -132,8 +145,8 @@ extension DataPlane {
         if !isOnSubmount, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
     }
 
-    /// Refuses to open an append-only file for reading and writing, so that it cannot be mapped. A file system refuses such
-    /// a mapping itself, but the kernel does not check that when it maps the file below.
+    /// Refuses to open an append-only file for reading and writing, because the program could then map the file. The file's own
+    /// file system refuses such a mapping. The kernel does not check this when it maps the file below.
     func checkMapping(of handle: Handle) throws(Errno) {
         guard handle.flags & O_ACCMODE == O_RDWR, handle.isAppendOnly else { return }
         throw .notPermitted
@@ -150,8 +163,9 @@ extension DataPlane {
 }
 
 extension FileStatus {
-    /// Whether the kernel may move the file's data, according to its status. Nil if its capabilities decide, which need a
-    /// query of their own.
+    /// Whether the kernel may move the file's data, as far as the file's status shows it. Nil for an executable file: the
+    /// daemon
+    /// must also query its capabilities.
     var mayBypass: Bool? {
         guard mode & (S_ISUID | S_ISGID) == 0, !isProtected else { return false }
         return mode & 0o111 == 0 ? true : nil
@@ -159,48 +173,54 @@ extension FileStatus {
 }
 
 extension Handle {
-    /// Shared writable mappings need both reading and writing.
+    /// Whether programs can make a shared writable mapping by this handle: only a handle for reading and writing allows that.
     var mayBeMapped: Bool { flags & O_ACCMODE == O_RDWR }
 
-    /// Whether the kernel may hold stores to a mapping that it has not written yet. That needs data that goes through the
-    /// daemon.
+    /// Whether the kernel may hold changed pages of a mapping that it has not written back. That is possible only if the daemon
+    /// moves the data.
     var mayHoldDirtyPages: Bool { mayBeMapped && movesData }
 
-    /// Whether its program changes the file without a request.
+    /// Whether the program can change the file without a request to the daemon, because the kernel moves the data.
     var writesPassthrough: Bool { mayWrite && !movesData }
 
-    /// Whether a mapping can change the file after the handle was closed: it maps the file below.
+    /// Whether a program can still change the file by a mapping after the handle was closed. Under passthrough, the kernel maps
+    /// the
+    /// file below, so the mapping does not need the handle.
     var mapsPassthrough: Bool { mayBeMapped && !movesData }
 
     func writeBackStores() {
         if mayHoldDirtyPages { node.writeBackStores() }
     }
 
-    /// Whether a mapping may have stores that the file's times do not show before they reach the disk. On tmpfs they never
-    /// show.
+    /// Whether a program may have changed the file by a mapping while the file's times do not show that. On tmpfs, the times
+    /// never
+    /// show such changes.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }
 }
 
-/// The data path of the mount, as far as it is known.
+/// Whether the kernel or the daemon moves the mount's data, as far as opens have shown it, and how many files are open.
 final class DataRouteStatistics: Sendable {
     private let path = Mutex(DataPath.undecided)
     private let isRefused = Atomic(false)
     private let count = Atomic<Int>(0)
 
-    /// Whether the kernel may be asked at all; the permissions of a process do not change.
+    /// Whether the daemon may try to register backing files. After one refusal for lack of permission it does not try again,
+    /// because the permissions of a process do not change.
     var mayRegister: Bool { !isRefused.load(ordering: .relaxed) }
     func mayNotRegister() { isRefused.store(true, ordering: .relaxed) }
 
     var dataPath: DataPath { path.withLock { $0 } }
 
-    /// The number of open files that have a route.
+    /// The number of open handles that have a data route.
     var open: Int { count.load(ordering: .relaxed) }
     func entered() { count.add(1, ordering: .relaxed) }
     func left() { count.subtract(1, ordering: .relaxed) }
 
-    /// Notes a route. One passthrough file proves that passthrough works; until then, a refusal counts as the answer.
+    /// Notes the route of an opened file. One file with passthrough proves that passthrough works; the result never changes
+    /// after
+    /// that.
     func note(_ seen: DataPath) {
         path.withLock { path in
             if path != .passthrough { path = seen }
@@ -209,7 +229,12 @@ final class DataRouteStatistics: Sendable {
 }
 
 extension Node {
-    /// Makes the kernel write dirty pages, so that the file shows them. Waits for their requests. So it is for observations
-    /// only, and not within a request for another size of the file: the kernel writes after its answer.
+    /// Makes the kernel write back the changed pages of a file, so that the file's times show the changes. Waits for these
+    /// WRITE
+    /// requests.
+    ///
+    /// Call this only for observations, and not in a request that changes the file's size. The kernel writes nothing back
+    /// before
+    /// such a request is answered, so the call would wait forever.
     func writeBackStores() { connection.invalidateContents(of: id) }
 }

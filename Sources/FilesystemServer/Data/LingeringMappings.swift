@@ -3,27 +3,32 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Handles that stay claimed while a shared mapping outlives their descriptor (D131).
+/// Handles that stay open after their RELEASE, while a shared mapping of the file may still be changed (D131).
 ///
-/// With passthrough, the kernel maps the file below. RELEASE comes at close(2), though the program may still store to the
-/// mapping. So such a handle is closed only when no program can store to the file any more. Until then it counts as open:
-/// its claim is held, and its stores are preserved before another claim preempts it.
+/// Under passthrough, the kernel maps the file below. At close(2) the kernel sends RELEASE, although the program may still
+/// change the mapping. So the daemon closes such a handle only when no program can change the file by a mapping any more. Until
+/// then the handle counts as open: its claim is held. Changes by the mapping are preserved before another claim preempts that
+/// claim.
 ///
-/// RELEASE comes while the kernel is still closing the file below, which counts as open for writing for some microseconds.
-/// The next access to the file therefore polls it again.
+/// When the daemon gets RELEASE, the kernel has not finished closing the file below. For some microseconds the file below
+/// still counts as open for writing. So the next access to the file checks again whether it is open for writing.
 extension DataPlane {
     private static let asks = 3
 
-    /// Whether a handle that is about to be opened may outlive its descriptor. A writer that has the file open out of band
-    /// looks like a mapping. So the first handle that may map the file checks for writers before; later ones copy the
+    /// Whether a shared mapping made through this handle may exist longer than the handle's descriptor.
+    ///
+    /// The daemon detects a mapping because the file is open for writing. A program that writes out of band has the file open
+    /// for
+    /// writing, too. So before the first handle that may map the file, the daemon checks for writers. Later handles get the
+    /// same
     /// result.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
-        // Databases and their companion files need no claims, and hold open the files that they map.
+        // Databases and their companion files need no claims. Their programs have them open as long as they map them.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
         if isNew { return true }
         let writers = handles.writers(on: handle.node)
         guard writers.isEmpty else { return writers.contains(where: \.mayOutlive) }
-        // Another program's file may still be in the middle of its close.
+        // Another program may still be closing the file, so the check is repeated.
         for _ in 0..<Self.asks {
             if !isWritten(handle.node) { return true }
             sched_yield()
@@ -31,28 +36,28 @@ extension DataPlane {
         return false
     }
 
-    /// Whether no other handle may write to its file.
+    /// Whether no other open handle may write to the handle's file.
     func isAlone(_ handle: Handle) -> Bool {
         handles.writers(on: handle.node).allSatisfy { $0 === handle }
     }
 
-    /// Whether any program has the file open for writing, or mapped for stores.
+    /// Whether any program has the file open for writing, or has a shared writable mapping of it.
     func isWritten(_ node: Node) -> Bool {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
-            // Without an answer, the handle is treated as one without a mapping.
+            // If the query fails, the daemon treats the handle as if there was no mapping.
             return false
         }
     }
 }
 
-/// Released handles through which a mapping may still be changed, one for each file.
+/// The handles that remain after their RELEASE because a mapping may still change the file; at most one for each file.
 final class LingeringHandles: Sendable {
     private let handles = Mutex<[ObjectIdentifier: Handle]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether there are none; the fast paths check only this.
+    /// Whether there are no such handles. Requests check this first, because it takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func handle(on node: Node) -> Handle? {
@@ -61,7 +66,7 @@ final class LingeringHandles: Sendable {
 
     func add(_ handle: Handle) { change { $0[ObjectIdentifier(handle.node)] = handle } }
 
-    /// Removes a handle. Returns whether it was there.
+    /// Removes a handle. Returns false if the table does not contain it.
     func remove(_ handle: Handle) -> Bool {
         change { handles in
             let file = ObjectIdentifier(handle.node)

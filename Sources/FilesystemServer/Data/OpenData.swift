@@ -5,11 +5,11 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Makes the data of a file reachable for a handle that is about to be open.
+/// Opens the file below for a new handle, and checks that the handle may use it.
 extension DataPlane {
-    /// Makes the handle's data reachable, and notes the file's status before it can change.
+    /// Selects the handle's data route, opens the file below if the daemon moves the data, and notes the file's baseline.
     ///
-    /// For a new file both are known: its descriptor and its status at creation.
+    /// For a new file, the caller passes the descriptor and the status that it got when it made the file.
     func beginData(
         of handle: Handle, through descriptor: SharedDescriptor, created: consuming OwnedDescriptor? = nil,
         looking former: FileStatus? = nil, for reply: borrowing Reply
@@ -20,7 +20,7 @@ extension DataPlane {
             let status = if let former { former } else { try descriptor.descriptor.status() }
             known = status
             if !isNew { try checkName(of: handle, status) }
-            // The creator of a file may open it, whatever its mode says.
+            // A program that creates a file may open it for writing, whatever mode the file has.
             if isNew {
                 lastOpenedToWrite.store(Engine.now.nanoseconds, ordering: .relaxed)
             } else {
@@ -50,13 +50,16 @@ extension DataPlane {
         return route
     }
 
-    /// Checks that the file was not replaced or removed out of band before an open by name writes to it. If it was, the kernel
-    /// looks the name up again and finds the present file.
+    /// Checks before an open for writing that the file was not replaced or removed out of band. If it was, throws ESTALE: the
+    /// kernel
+    /// looks the name up again and finds the file that has the name now.
     ///
-    /// A second open came by a descriptor, or other programs replace the file too fast. If its file has no name, no program
-    /// will find its writes, so they are preserved.
+    /// If the kernel has already sent the open again, the open came by a descriptor, or other programs replace the file
+    /// continuously. The open then succeeds. If the file has no name any more, its writes are preserved, because no program can
+    /// find
+    /// them by a name.
     ///
-    /// Some file systems outside of the kernel do not count links.
+    /// The link count alone is no proof: some FUSE file systems always report 1 link.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
         let node = handle.node
         guard node.hasName, node.isMachineLocal else { return }
@@ -83,9 +86,11 @@ extension DataPlane {
         handle.noteBaseline(status, isRacy: context.isTimeRacy(status))
     }
 
-    /// Updates the time of a file that was cut to the size it had. On some file systems truncate(2) does not update it then,
-    /// but open(2) and ftruncate(2) do. A caller that may write to another user's file may not set its time; then the time
-    /// stays, and the truncation still succeeds.
+    /// Updates the time of modification of a file that was truncated to the size it already had.
+    ///
+    /// On some file systems, truncate(2) does not update the time in this case, but open(2) and ftruncate(2) do. A caller that
+    /// may
+    /// write to another user's file may not set its times. In this case the time stays, and the truncation still succeeds.
     func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
         do throws(Errno) {
             guard try file.descriptor.status().modified == former else { return }

@@ -3,14 +3,15 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Decides which files the kernel may serve from its page cache where this process moves the data. Without it, each program
-/// that opens a file reads all of it through the daemon.
+/// Decides which files the kernel may read from its page cache, where the daemon moves the data.
+///
+/// Without this class, each program that opens a file would read all of the file through the daemon.
 final class PageCachePolicy: Sendable {
     typealias CacheAction = KernelCacheTracker<Stamp>.CacheAction
 
     private let cache = Mutex(KernelCacheTracker<Stamp>())
 
-    // See ``KernelCacheTracker``.
+    // The following functions call the tracker's functions of the same name under the mutex.
     func open(_ node: Node, looking validator: Stamp) -> CacheAction {
         cache.withLock { $0.open(node.id, looking: validator) }
     }
@@ -21,9 +22,9 @@ final class PageCachePolicy: Sendable {
 }
 
 extension DataPlane {
-    /// Whether the kernel may use its page cache of a file that is opened now (D89).
+    /// Whether the kernel may use its page cache of the file that is opened now (D89).
     ///
-    /// Only for readers. A writer needs the present contents, and changes the file's stamp.
+    /// Only a reader may use the cache. A writer changes the file's size and times, and needs the present contents.
     func mayReusePageCache(for handle: Handle) -> Bool {
         guard context.namesChangeOnlyHere(handle.node), handle.node.timesShowStores, !handle.mayWrite,
             !handle.truncates,
@@ -31,10 +32,12 @@ extension DataPlane {
         else { return false }
         do throws(Errno) {
             let status = try file.file.status()
-            // Without a time of birth, the inodes are too small for fractions of seconds in the times.
+            // On a file system without times of birth, inodes may be too small for fractions of a second in the file's times.
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
-            // Times change when a write begins, not when it ends, and only by the first store to a mapped page.
+            // While a writer has the file open, its times do not show all changes. They change when a write begins, not when it
+            // ends.
+            // Stores to a mapped page change them only once.
             if answer == .refill, !file.file.hasNoWriter() {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
@@ -47,13 +50,16 @@ extension DataPlane {
         }
     }
 
-    /// Makes the kernel ask for the size before it reads again. It reads no further than the cached size, which it trusts
-    /// for long, but the file may have been changed out of band.
+    /// Makes the kernel ask for the file's size before it reads again, if the file may have changed.
+    ///
+    /// The kernel reads no further than the size that it has cached, and it caches sizes for long. The file may have got
+    /// another
+    /// size out of band.
     func invalidateSizeIfChanged(for handle: Handle) {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
     }
 
-    /// Whether a file has changed since the kernel may first have cached its attributes.
+    /// Whether the file's contents or attributes may have changed since the mount began, when the kernel had cached nothing.
     private func mayHaveChanged(_ handle: Handle) -> Bool {
         guard handle.node.isMachineLocal, let file = handle.file else { return true }
         do throws(Errno) {
@@ -65,14 +71,14 @@ extension DataPlane {
         }
     }
 
-    /// Notes that the kernel reads, so it has dropped its old cache as told at the open.
+    /// Notes that the kernel reads from the file. So it has dropped its old cache, as the answer to the open demanded.
     func noteReading(by handle: Handle) {
         guard handle.awaitsFirstRead.load(ordering: .relaxed) else { return }
         handle.awaitsFirstRead.store(false, ordering: .relaxed)
         pageCachePolicy.begin(handle.node)
     }
 
-    /// Notes that a handle is closed, or could not be opened.
+    /// Notes that a handle is closed, or that its open failed, so that the kernel caches no more data for this handle.
     func endPageCaching(of handle: Handle) {
         guard handle.fillsPageCache else { return }
         pageCachePolicy.close(handle.node)

@@ -4,12 +4,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Removes set-user-ID and set-group-ID bits when a caller without the right to them changes the file.
+/// Removes the set-user-ID and set-group-ID bits of a file when a caller changes the file without the right to these bits.
 ///
-/// The file system below would do so for other writers, but not for root. So only a daemon of root's needs this: any other
-/// daemon writes as its own user.
+/// The file system below removes the bits if the writer is not root. So only a daemon that runs as root needs this extension;
+/// any other daemon writes as its own user.
 extension DataPlane {
-    /// Called after contents were changed on behalf of `caller`.
+    /// Removes the bits after the file's contents were changed for `caller`.
     func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
@@ -18,8 +18,13 @@ extension DataPlane {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// Called for a SETATTR that names no attribute: a first write, or a chown(2) without a new owner. The kernel leaves
-    /// the permission check to the daemon. The writer of an open file and the owner are allowed.
+    /// Removes the bits after a SETATTR request that sets no attribute. The kernel sends this request at a first write to the
+    /// file,
+    /// and for a chown(2) without a new owner.
+    ///
+    /// The kernel does not check the caller's permission in this case, so the daemon does. The owner and a caller that has the
+    /// file
+    /// open for writing are allowed.
     func stripPrivileges(of node: Node, touchedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let status = try node.descriptor().descriptor.status()
@@ -31,13 +36,15 @@ extension DataPlane {
     private func modeKept(_ status: FileStatus, by caller: Caller) -> UInt32 {
         guard status.mode & (S_ISUID | S_ISGID) != 0, !status.isDirectory else { return status.mode }
         let kept = status.mode & ~S_ISUID
-        // Without the right to execute, set-group-ID marked mandatory locking. Members of the group may keep it.
+        // Set-group-ID without the right to execute once meant mandatory locking. Members of the group may keep the bit in this
+        // case.
         let losesGroup = status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group)
         return losesGroup ? kept & ~S_ISGID : kept
     }
 
-    /// Whether the file is open for writing by a process from which the caller may have its descriptor. That is its own
-    /// process, an ancestor, another process of its user, or one that has ended.
+    /// Whether a process from which the caller may have got a descriptor of the file has it open for writing.
+    ///
+    /// Such a process is the caller's own, an ancestor, another process of the caller's user, or a process that has ended.
     private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {
         let writers = handles.writers(on: node)
         guard !writers.isEmpty else { return false }
@@ -48,7 +55,7 @@ extension DataPlane {
         }
     }
 
-    /// Called when `caller` has set the access list of a file, and so its mode.
+    /// Removes the set-group-ID bit after `caller` has set the file's access control list, because this also sets the mode.
     func stripGroup(of node: Node, listedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
@@ -57,7 +64,7 @@ extension DataPlane {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// The mode that `caller` may set on a file of `group`: set-group-ID is for members.
+    /// The mode that `caller` may set on a file of the group: only members of the group may set the set-group-ID bit.
     func permitted(_ mode: UInt32, group: UInt32, to caller: Caller) -> UInt32 {
         guard mode & S_ISGID != 0, caller.user != 0, Self.isRoot, !isMember(caller, of: group) else {
             return mode

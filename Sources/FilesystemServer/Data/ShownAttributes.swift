@@ -3,7 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The attributes of a file as the mount shows them.
+/// Shows the attributes of files to the kernel; they differ from those of the files below in a few points.
 final class ShownAttributes: Sendable {
     private let context: MountContext
     private let engine: Engine
@@ -19,7 +19,9 @@ final class ShownAttributes: Sendable {
 
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        // Before the status is read: its result may be out of date already.
+        // The validity is decided before the status is read. If the attributes may change unnoticed from now on, the status may
+        // be out
+        // of date before the kernel gets it.
         let valid = cappedValidity(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
@@ -28,24 +30,25 @@ final class ShownAttributes: Sendable {
         }
     }
 
-    /// A status as the mount shows it: neither the store nor its links to versions count as links.
+    /// The status of a file as the mount shows it. Its number of links does not count the store, nor the store's links to
+    /// versions.
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
         var status = submounts.shown(status)
         if node.isRoot {
-            // A file system that does not count subdirectories reports 1 link.
+            // A file system that does not count subdirectories reports 1 link for each directory; nothing is subtracted then.
             if context.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
         } else if status.isRegularFile, context.hasStore {
             let (links, hasName) = node.linkCount
-            // The store may just have given a link contents of its own.
+            // The node may list more links than there are: the store may just have replaced a link by a copy of the contents.
             let least = min(status.linkCount, hasName ? 1 : 0)
             status.linkCount = max(least, status.linkCount - min(links, status.linkCount))
         }
         return status
     }
 
-    /// The validity of attributes, or none while they can change unnoticed:
-    /// - While a shared mapping of a passthrough file may exist: its stores change the file's times without a request (D87).
-    /// - While the document has unsaved changes (D168).
+    /// How long the kernel may cache the file's attributes. This is `none` while the attributes can change without a request:
+    /// - A shared mapping of a passthrough file may exist. Stores to it change the file's times without a request (D87).
+    /// - A presenter has unsaved changes of the document (D168).
     func cappedValidity(_ node: Node, _ valid: Validity) -> Validity {
         if node.hasMappers { return .none }
         return engine.isAnythingUnsaved && engine.isUnsaved(node.item) ? .none : valid

@@ -3,7 +3,7 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// An `O_PATH` descriptor that several users hold at once; the last release closes it.
+/// An `O_PATH` descriptor that several parts of the daemon can use at once. It is closed when the last of them releases it.
 final class SharedDescriptor: Sendable {
     let descriptor: OwnedDescriptor
     private let budget: DescriptorBudget
@@ -17,16 +17,16 @@ final class SharedDescriptor: Sendable {
     deinit { budget.closed() }
 }
 
-/// The owner of a descriptor, by number.
+/// Identifies the owner of a descriptor by the owner's number.
 ///
-/// Not a weak reference: Swift counts the references of such objects in a separate place. That cost a tenth of the
-/// instructions of a request.
+/// The budget stores no weak reference to an owner. Swift counts the references to an object with weak references in a
+/// separate place, and that took a tenth of the instructions of a request.
 enum DescriptorOwnerID: Hashable, Sendable {
     case node(NodeID)
     case file(HandleID)
     case listing(HandleID)
 
-    /// Delegates the hash to the number, which is already well distributed.
+    /// Hashes the number alone, because node and handle numbers are already well distributed.
     func _rawHashValue(seed: Int) -> Int {
         switch self {
         case .node(let id): id._rawHashValue(seed: seed)
@@ -35,20 +35,20 @@ enum DescriptorOwnerID: Hashable, Sendable {
     }
 }
 
-/// Holds a descriptor that it can give up, since it can open it again when necessary.
+/// An object that caches a descriptor. It can close the descriptor, and open it again when it needs it.
 protocol DescriptorOwner: AnyObject, Sendable {
     var hasDescriptor: Bool { get }
-    /// The threads that close the descriptor; nil if closing waits for no network or other process.
+    /// The threads on which the descriptor is closed. Nil if the close cannot wait for a network or another process.
     var closingThreads: LazyWorkerPool? { get }
-    /// Gives up the descriptor, and returns whether it did. It does not if the descriptor could not be opened again.
+    /// Closes the descriptor, unless the owner could not open it again. Returns whether the owner now has no open descriptor.
     func dropDescriptor() -> Bool
 }
 
-/// Limits the number of descriptors, whatever the number of inodes and open files.
+/// Limits the number of descriptors that the daemon has open, however many inodes and open files there are.
 ///
-/// A node opens its descriptor again by its parent and name, or by its file handle. An open file does so by its node, and a
-/// listing by its directory. First in, first out: a descriptor in steady use costs one `openat` for each pass through the
-/// queue. In return, its use needs no bookkeeping.
+/// To open its descriptor again, a node uses its parent and name, or its file handle. An open file uses its node, and a listing
+/// uses its directory. When there are too many descriptors, the one that was opened first is closed first. So a descriptor in
+/// steady use is opened again with one `openat` for each pass through the queue. In return, its use needs no bookkeeping.
 final class DescriptorBudget: Sendable {
     private let limit: Int
     private let handles: FileHandleResolver?
@@ -56,21 +56,22 @@ final class DescriptorBudget: Sendable {
     private let queue = Mutex(UniqueQueue<DescriptorOwnerID>())
     private let finder = Mutex<OwnerLookup?>(nil)
 
-    /// Finds the owner with a number; nil if it has ended.
+    /// Finds the owner with a given number; returns nil if the owner no longer exists.
     ///
-    /// A structure, because a bare closure gets one more wrapper each time it passes through a `Mutex`.
+    /// The function is stored in a structure. A bare closure would get one more wrapper each time it passes through a `Mutex`.
     struct OwnerLookup: Sendable {
         let find: @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?
     }
 
-    /// Uses `handles` to find files that have no name; nil where that is not possible.
+    /// Creates a budget that finds files without a name by `handles`; nil where the daemon cannot open files by handles.
     init(limit: Int, handles: FileHandleResolver?) {
         self.limit = limit
         self.handles = handles
     }
 
-    /// Sets the function that finds owners. Owners refer to the budget, so the budget is made first. What `find`
-    /// refers to lives at least until another function is set.
+    /// Sets the function that finds an owner by its number. The owners refer to the budget, so the budget is created first.
+    ///
+    /// The objects that `find` uses must live at least until another function is set.
     func findOwners(by find: @escaping @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?) {
         finder.withLock { $0 = OwnerLookup(find: find) }
     }
@@ -81,13 +82,14 @@ final class DescriptorBudget: Sendable {
     /// The number of descriptors that are open now.
     var open: Int { count.load(ordering: .relaxed) }
 
-    /// Notes that an owner holds a descriptor. Closes those of others if there are too many.
+    /// Notes that an owner has opened a descriptor. If too many descriptors are open, closes some of other owners.
     func cached(_ keeper: DescriptorOwnerID) {
         queue.withLock { $0.push(keeper) }
-        // An owner that must hold its descriptor returns to the end of the queue, so the number of tries is bounded.
+        // An owner that cannot close its descriptor returns to the end of the queue. So the loop tries only a limited number of
+        // owners.
         for _ in 0..<8 {
             let isFull = open > limit
-            // An owner that has ended stays in the queue until it is removed here.
+            // The queue may hold the numbers of owners that no longer exist. When it is long, they are removed here.
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
@@ -96,7 +98,7 @@ final class DescriptorBudget: Sendable {
                 queue.withLock { $0.push(entry) }
                 continue
             }
-            // The descriptor may be on another file system, which must not delay this thread.
+            // The file may be on another file system. Closing it there may take long, so other threads do it.
             if let closingThreads = victim.closingThreads {
                 closingThreads.run { [self] in drop(victim, entry) }
             } else {
@@ -115,13 +117,13 @@ final class DescriptorBudget: Sendable {
         handles?.fileHandle(of: descriptor, known: key)
     }
 
-    /// Opens a file by its handle.
+    /// Opens a file by the file handle that the file system below has given for it.
     func path(of fileHandle: PersistentFileHandle) throws(Errno) -> OwnedDescriptor {
         guard let handles else { throw .stale }
         return try handles.path(of: fileHandle)
     }
 
-    /// Opens a file of the source's file system by its inode number.
+    /// Opens a file of the source's file system by the file's inode number.
     func path(ofInode inode: UInt64) throws(Errno) -> SharedDescriptor {
         guard let handles else { throw .stale }
         return SharedDescriptor(try handles.path(ofInode: inode), of: self)

@@ -3,12 +3,13 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Reopens the descriptors that nodes have given up. The route depends on the node:
-/// - A file that is not open: by its parent and name. An open file must not lose its name to another one.
-/// - An open file: by its file handle. If it has no name, the kernel must keep it in existence.
-/// - An open file without a file handle: by its only name. Before the mount removes that name, it opens the descriptor.
+/// Opens descriptors again that nodes have closed to save descriptors. The means depends on the node:
+/// - A file that is not open is found by its parent and name.
+/// - An open file is found by its file handle, because its name may lead to another file. If it has no name, the kernel must
+///   hold a backing file, so that the file continues to exist.
+/// - An open file without a file handle is found by its only name. Before the mount removes this name, it opens the descriptor.
 extension Node {
-    /// Returns the node's descriptor, open for as long as the caller holds it.
+    /// Returns the node's descriptor, and opens it if necessary. The descriptor stays open while the caller refers to it.
     ///
     /// Throws ESTALE if the node's name now leads to another file.
     func descriptor() throws(Errno) -> SharedDescriptor {
@@ -17,13 +18,14 @@ extension Node {
         do throws(Errno) {
             return try findDescriptor(unless: &stale)
         } catch {
-            // A rename may have happened between reading the name and opening it. A second lookup finds the new name.
+            // A rename may have happened after the name was read and before it was opened. A second look-up finds the new name.
             guard error == .noEntry || error == .stale else { throw error }
             return try findDescriptorAfterRenames()
         }
     }
 
-    /// Repeats the lookup until no rename through the mount runs: the file below is renamed before its node.
+    /// Repeats the look-up as long as a rename through the mount is running. A rename changes the file below first and the node
+    /// after it, so the node's name may be out of date meanwhile.
     private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
         let end = MonotonicClock.nanoseconds + ActiveRenames.longest
         var stale: Node?
@@ -41,9 +43,10 @@ extension Node {
         }
     }
 
-    /// Opens the closed descriptors on the path to it, from the top. Not recursive, since users choose the depth of a tree.
+    /// Opens the closed descriptors of the node and of the directories above it, from the top down. A loop does this instead of
+    /// recursion, because users decide how deep a tree is.
     ///
-    /// After a failure, `stale` is the directory in which the name no longer leads to the next node.
+    /// After a failure, `stale` is the directory in which a name does not lead to the expected node.
     private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
         var way: [(node: Node, name: NameBytes, directory: Node)] = []
         var next = self
@@ -70,12 +73,12 @@ extension Node {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
-        // The open that probably follows need not ask for the status again.
+        // The descriptor was probably opened for an open of the file. This open then need not query the status again.
         if let mayBypass = status.mayBypass { noteMayBypass(mayBypass) }
         return cache(SharedDescriptor(opened, of: budget))
     }
 
-    /// Opens the node by a handle. Nil if the handle does not lead to it; its name still may.
+    /// Opens the node's file by a file handle. Returns nil if the handle does not lead to this file; the node's name still may.
     func find(by fileHandle: PersistentFileHandle) -> SharedDescriptor? {
         do throws(Errno) {
             let opened = try budget.path(of: fileHandle)
@@ -97,17 +100,18 @@ extension Node {
         return dropDescriptor(isAlone: isAlone)
     }
 
-    /// Notes how to find a file in use again. Returns whether it has only one name.
+    /// Notes how the file can be found again after its descriptor is closed. Returns whether the file has only one name.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
         let needsBacking = prepareDrop(fileHandle ?? budget.fileHandle(of: descriptor, known: key))
         do throws(Errno) {
-            // A handle leads to a file without names only while the file is open. A backing file of the kernel suffices.
+            // A file handle leads to a file without names only while the file is open. A backing file that the kernel holds is
+            // enough.
             if needsBacking {
                 retainBacking(try connection.retainBacking(descriptor.descriptor))
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {
-            // The descriptor stays open.
+            // The caller takes this as "more than one name", so the descriptor stays open.
             return false
         }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// Finds files of the source's file system without their names; only root may do so.
+/// Opens files of the source's file system by their file handles or inode numbers. The kernel allows this only to root.
 final class FileHandleResolver: Sendable {
     private let root: OwnedDescriptor
     private let handleOfRoot: PersistentFileHandle
     private let (device, mount): (UInt64, UInt64)
 
-    /// Nil if the file system has no handles, or this process may not open them.
+    /// Returns nil if the source's file system has no file handles, or if the daemon may not open files by them.
     init?(below source: borrowing OwnedDescriptor) {
         do throws(Errno) {
             root = try source.openForListing()
@@ -20,7 +20,7 @@ final class FileHandleResolver: Sendable {
         }
     }
 
-    /// Nil for a file that was reached by another mount: the handle would lead to it through the source's mount.
+    /// Returns the file's handle. Nil for a file on a submount: its handle would be opened through the source's mount.
     func fileHandle(of descriptor: SharedDescriptor, known key: FileKey) -> PersistentFileHandle? {
         guard key.device == device, key.mount == mount else { return nil }
         do throws(Errno) { return try descriptor.descriptor.persistentHandle() } catch { return nil }
@@ -30,7 +30,7 @@ final class FileHandleResolver: Sendable {
         try root.path(of: fileHandle)
     }
 
-    /// Throws ESTALE where the file system finds no file by its inode number alone.
+    /// Opens a file by its inode number. Throws ESTALE where the file system cannot find a file by its inode number alone.
     func path(ofInode inode: UInt64) throws(Errno) -> OwnedDescriptor {
         guard let fileHandle = handleOfRoot.withInode(to: inode) else { throw .stale }
         return try root.path(of: fileHandle)

@@ -3,9 +3,10 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// Moves that programs announce because they were no `rename(2)`.
+/// Handles moves that programs announce over the control socket, because the programs made them without `rename(2)`.
 ///
-/// A document that is saved in another format gets another name, and the file under the former name is deleted.
+/// For example, a program saves a document in another format. The new file gets another name, and the program deletes the file
+/// under the former name.
 extension DocumentFinder {
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID

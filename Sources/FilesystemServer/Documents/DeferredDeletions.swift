@@ -5,19 +5,18 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Files below presented directories that programs removed a moment ago, before their presenters were asked.
+/// Removed files for which presenters of directories above are asked a moment later whether they agree to the deletion.
 ///
-/// Many programs remove the backup of the last save before they make the next one. So presenters are asked about a
-/// removal after the name has been free for a moment. If the name has a file again by then, that is a change of this
-/// file.
+/// Many programs remove the backup of the last save before they make the next one. So presenters are asked only after the name
+/// has been free for a moment. If a new file has the name by then, presenters are told that the file changed.
 ///
-/// **Lock rule.** The mutex covers the table alone, and may be taken under the engine's lock.
+/// **Lock rule.** The mutex covers only the table. It may be taken while the engine's lock is held.
 final class DeferredDeletions: Sendable {
     struct DeferredDeletion: Sendable {
         let item: ItemID
         let place: Place
         let party: Party
-        /// Tells it from a later removal of the same name.
+        /// Distinguishes this removal from a later removal of the same name.
         fileprivate(set) var serial: UInt64 = 0
 
         init(of item: ItemID, at place: Place, by party: Party) {
@@ -28,13 +27,16 @@ final class DeferredDeletions: Sendable {
     private struct State {
         var removals: [NodeID: [NameBytes: DeferredDeletion]] = [:]
         var lastSerial: UInt64 = 0
-        /// The former places of removals that were submitted to presenters, in two parts; the older part is forgotten
-        /// first.
+        /// The former places of removed files about which presenters were asked. When `recent` is full, it becomes `older`, and
+        /// the
+        /// former `older` is forgotten.
         var recent: [ItemID: Place] = [:]
         var older: [ItemID: Place] = [:]
     }
 
-    /// A presenter gets one question after another. Before its turn, a program may have removed many more files.
+    /// The most entries of `recent`. A presenter gets one question after another; before it is asked about a file, a program
+    /// may
+    /// have removed many more files.
     private static let remembered = 4096
 
     private let state = Mutex(State())
@@ -42,7 +44,7 @@ final class DeferredDeletions: Sendable {
 
     var isEmpty: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
 
-    /// Remembers a removal, and returns its number.
+    /// Adds a removal, and returns the number that distinguishes it from other removals of the same name.
     func add(_ removal: DeferredDeletion, of change: NameChange) -> UInt64 {
         state.withLock { state in
             state.lastSerial += 1
@@ -55,7 +57,7 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// Forgets a removal, or that with the given number. Nil if there is none.
+    /// Takes the removal of a name out of the table. Returns nil if there is none, or none with the number `serial`.
     func take(_ name: NameBytes, in directory: NodeID, _ serial: UInt64? = nil) -> DeferredDeletion? {
         if isEmpty { return nil }
         return state.withLock { state in
@@ -69,7 +71,8 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// Takes a removal to submit it to presenters now, and remembers its place for a while.
+    /// Takes a removal out of the table because presenters are asked about it now. Remembers the file's former place for a
+    /// while.
     func takeToSubmit(_ name: NameBytes, in directory: NodeID, _ serial: UInt64) -> Bool {
         guard let removal = take(name, in: directory, serial) else { return false }
         state.withLock { state in
@@ -79,12 +82,12 @@ final class DeferredDeletions: Sendable {
         return true
     }
 
-    /// The former place of a file, after its removal was submitted to presenters.
+    /// The former place of a removed file about which presenters were asked; nil if it is unknown.
     func place(of item: ItemID) -> Place? {
         state.withLock { $0.recent[item] ?? $0.older[item] }
     }
 
-    /// The removals of a directory, in their order.
+    /// The removals in a directory, in the order in which they happened.
     func removals(in directory: NodeID) -> [(name: NameBytes, removal: DeferredDeletion)] {
         if isEmpty { return [] }
         let known = state.withLock { $0.removals[directory] ?? [:] }
@@ -93,12 +96,12 @@ final class DeferredDeletions: Sendable {
 }
 
 extension DocumentEvents {
-    /// When presenters of directories above are asked about a removal.
+    /// When presenters of directories above are asked whether they agree to the removal of a file.
     ///
-    /// They are asked afterwards if the program may put another file under the name:
-    /// - The program is not known to remove files, and does not leave several names empty.
-    /// - The file is in no package and no presenter presents it, so that those presenters know only its name.
-    /// - The program holds no access to the file, by which it would have announced the removal.
+    /// They are asked after the removal, if the program may put another file under the name. All of these must hold:
+    /// - The program is not known as a program that only removes files, and does not remove several names in turn.
+    /// - The file is in no package, and no presenter presents the file itself. So the presenters know only its name.
+    /// - The program holds no access to the file, within which it would announce the removal.
     func consultation(
         aboutRemoving node: Node, _ status: FileStatus, _ change: NameChange, by program: [UInt8]
     ) -> SaveAssessment.ConsultationTime {
@@ -119,8 +122,9 @@ extension DocumentEvents {
         return .afterwards
     }
 
-    /// Defers the question about a removed file. Its number may belong to another file by then, so the removal gets a
-    /// new number: presenters of directories know the file by its name.
+    /// Puts off the question about a removed file. The removal gets an item number of its own, because the file's number may
+    /// belong
+    /// to another file when presenters are asked. This is possible because the presenters know the file by its name.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
             of: context.makeItem(), at: places.place(change.name, in: change.directory),
@@ -132,13 +136,13 @@ extension DocumentEvents {
         }
     }
 
-    /// Reports the deferred removal of a name that has a file again, before the new file is reported.
+    /// Sends the events of a put-off removal whose name has a file again. They must come before the events of the new file.
     func publishDeferredDeletion(at change: NameChange) {
         guard let removal = deferredDeletions.take(change.name, in: change.directory.id) else { return }
         engine.noteDeletion(of: removal.item, at: removal.place, by: removal.party)
     }
 
-    /// Asks presenters about the removals in a directory that is about to be removed.
+    /// Asks presenters about the put-off removals in a directory, before the directory itself is removed.
     func submitDeferredDeletions(in parent: Node, _ name: borrowing FileName) {
         guard !deferredDeletions.isEmpty else { return }
         do throws(Errno) {
@@ -147,7 +151,7 @@ extension DocumentEvents {
             }
             submitDeferredDeletions(in: directory)
         } catch {
-            // In this case the directory is not removed.
+            // Without a status, the removal of the directory fails, too.
             return
         }
     }
@@ -158,7 +162,7 @@ extension DocumentEvents {
         }
     }
 
-    /// Submits a removal to presenters, if its name is still free.
+    /// Asks presenters about a removal, if no new file has its name yet.
     private func submit(
         _ removal: DeferredDeletions.DeferredDeletion, of name: NameBytes, in directory: NodeID,
         _ serial: UInt64
