@@ -5,10 +5,11 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Events of files and directories for presenters. The acting program is identified only if a presenter is interested.
+/// Sends events about files and directories to the engine, which passes them to presenters. The program that caused an event is
+/// identified only if a presenter is interested.
 ///
-/// A request that changes an item reports the event before it is answered, so that later questions come after the
-/// event.
+/// A request that changes an item sends its event before the request is answered. So a presenter gets the event before any
+/// question that a later request causes.
 final class DocumentEvents: Sendable {
     let documents: DocumentTable
     let writerMonitor = OpenWriterMonitor()
@@ -32,25 +33,27 @@ final class DocumentEvents: Sendable {
         documents = DocumentTable(nodes: tree.nodes, places: tree.places)
     }
 
-    /// Reports that a file's contents or attributes changed; with `isOngoing` the program may go on writing.
+    /// Sends an event: a file's contents or attributes have changed. `isOngoing` means that the program may continue to write.
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, isOngoing: Bool = false,
         since baseline: Stamp? = nil, by party: () -> Party
     ) {
         guard engine.hasAwareClients, node.itemClass != .private else { return }
-        // A file without a name concerns no presenter, because an event of a name says that the name exists.
+        // A presenter that gets an event with a name concludes that the name exists. So a file without a name causes no event.
         guard node.hasName else { return }
         let item = node.item
         guard hasInterestedPresenter(node) else { return }
         let by = party()
         let stamp = stamp(of: node, item, by: by, isOngoing: isOngoing, since: baseline)
-        // The root, or a file known by a handle only.
+        // The node has no parent if it is the root, or a file that the kernel knows by a file handle only.
         guard node.parent != nil else {
             engine.noteChange(
                 of: item, at: Place(), by: by, access, under: claim, stamp: stamp, isOngoing: isOngoing)
             return
         }
-        // Presenters of a directory know the file by its name there. It may be renamed meanwhile.
+        // Presenters of a directory know the file by its name in that directory. The file may be renamed while this loop runs,
+        // so the
+        // names are read again until an event was sent for each.
         let isTracked = node.isTracked
         var told: [Place] = []
         for _ in 0..<Self.mostAttempts {
@@ -72,10 +75,10 @@ final class DocumentEvents: Sendable {
         }
     }
 
-    /// How often a file's names are read again if they change while the event is reported.
+    /// How often the file's names are read again, because they change while the event is being sent.
     private static let mostAttempts = 8
 
-    /// Whether presenters are interested in a file, under any of its names.
+    /// Whether any presenter is interested in the file, under any of its names.
     func hasInterestedPresenter(_ node: Node) -> Bool {
         let item = node.item
         return engine.hasInterestedPresenter(of: item, at: place(of: node))
@@ -84,7 +87,7 @@ final class DocumentEvents: Sendable {
             }
     }
 
-    /// The place of a file with its present name; a presenter that is told may ask for it after a rename.
+    /// The place of a file under its present name. After a rename, a presenter may ask the daemon for the path of this place.
     func place(of node: Node) -> Place {
         let (name, parent, _) = node.location
         return parent.map { places.place(name, in: $0) } ?? Place()
@@ -96,10 +99,11 @@ final class DocumentEvents: Sendable {
         noteChange(of: node, access, under: claim) { processes.currentParty(ofThread: thread) }
     }
 
-    /// Identifies the program that gets a handle, if presenters are interested in its writes. The program waits for its
-    /// open now; when the handle closes, it may be gone, and the change would have no author.
+    /// Identifies the program that gets a handle, if presenters are interested in what the program will write.
     ///
-    /// Returns whether presenters are interested.
+    /// The program is identified now, while it waits for its open. When the handle is closed, the program may have ended; the
+    /// event
+    /// could not name a program then. Returns whether presenters are interested.
     func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
         guard engine.hasAwareClients, handle.mayWrite, node.itemClass != .private,
@@ -111,7 +115,7 @@ final class DocumentEvents: Sendable {
         return true
     }
 
-    /// Reports the changes of a handle that is about to close.
+    /// Sends an event for what a program has changed by a handle that is about to be closed.
     func noteChange(by handle: Handle) {
         guard engine.hasAwareClients, handle.hasChanged else { return }
         if !handle.hasClaim, writerMonitor.hasTold(handle) { return }
@@ -120,7 +124,7 @@ final class DocumentEvents: Sendable {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
-    /// Reports a rename; tracked documents at the node or below it then hold their new path to the root.
+    /// Sends an event for a rename. The tracked documents at the node, or below it, now retain the nodes of their new path.
     func noteMove(
         of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
         under claim: ClaimID? = nil
@@ -129,15 +133,16 @@ final class DocumentEvents: Sendable {
         tellMove(of: node, from: from, to: to, isSecondHalf: isSecondHalf, under: claim)
     }
 
-    /// Reports a move. The engine needs moves to other directories even without presenters: claims follow a moved file,
+    /// Sends an event for a move. The engine needs moves to other directories even without presenters: claims follow a moved
+    /// file,
     /// and a moved directory takes all items below it along.
     ///
-    /// `document` has the new name already, and stays the item of that name.
+    /// `document` is the item that already has the new name and continues to have it; nil if there is none.
     func tellMove(
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
-        // An out-of-band rename was not announced before.
+        // An out-of-band rename was not announced to `places` before it happened.
         if engine.hasAwareClients { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)
@@ -152,11 +157,13 @@ final class DocumentEvents: Sendable {
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
             replacedDocument: document, isSecondHalf: isSecondHalf)
-        // Presenters of the directory do not know a helper file's name, so the file is reported as new.
+        // Presenters of the directory do not know the name of a helper file. So the event reports a new file instead of a move.
         if from.isPrivate, !node.isTracked { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
-            // By then the document of the vacated name is tracked by its later users.
+            // The document with the former name may be released only when the effects of the event are over. Its later users
+            // track it by
+            // then.
             defer { engine.runAfterEffects { left.release() } }
             return tell(move, of: node, by: to, under: claim)
         }
@@ -174,18 +181,19 @@ final class DocumentEvents: Sendable {
         ) { places.endRename(of: node) }
     }
 
-    /// The new item of the former name, if an aware access waits to replace the file there.
+    /// A new item for the former name, if an aware access waits to replace the file that had this name; otherwise nil.
     private func documentLeft(at from: NameChange, by item: ItemID) -> TrackedFile? {
         guard engine.awaitsReplacement(item) else { return nil }
         return documents.track(context.makeItem(), at: .names([from.name], in: from.directory, former: nil))
     }
 
-    /// Reports a new name.
+    /// Sends an event for a file or directory that has got a new name.
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         publishDeferredDeletion(at: change)
         guard engine.hasAwareClients, !change.isPrivate else { return }
         defer { watchWriters(of: node) }
-        // A further name of a document concerns none of the presenters that present it by another name.
+        // Presenters that present the document by another name need no event for this name, so the event gets an item of its
+        // own.
         let isOther =
             node.isTracked && !node.isCalled(change.name, in: change.directory)
         let (item, place) = (
@@ -196,7 +204,7 @@ final class DocumentEvents: Sendable {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// Reports that a name is gone, except by a step of a save.
+    /// Sends an event for a name that was removed. It is not called if the removal is a step of a save.
     func noteDeletion(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (node.item, places.place(change.name, in: change.directory))
@@ -205,7 +213,9 @@ final class DocumentEvents: Sendable {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// Reports the removal of an item that had no node, and so has no number.
+    /// Sends an event for the removal of an item that the kernel has never looked up. It has no node and no item number, so it
+    /// gets
+    /// a new number.
     func noteDeletion(ofUnknown change: NameChange) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (context.makeItem(), places.place(change.name, in: change.directory))
@@ -217,8 +227,9 @@ final class DocumentEvents: Sendable {
         change.isOutOfBand ? .outOfBand : processes.currentParty(ofThread: change.caller.thread)
     }
 
-    /// The number by which the engine tells whether an event covers the file's present state; updates the reported
-    /// snapshot.
+    /// A number for the state of the file that an event reports. By this number, the engine decides whether a later event for
+    /// the
+    /// file is needed. Also updates the document's snapshot.
     private func stamp(
         of node: Node, _ item: ItemID, by party: Party, isOngoing: Bool, since baseline: Stamp?
     ) -> UInt64 {
@@ -232,15 +243,16 @@ final class DocumentEvents: Sendable {
                 }
                 return look.stamp.number
             }
-            // The program may write again before the file system's clock shows it.
+            // The program may write again while the clock of the file system shows the same time. So each event gets another
+            // number.
             return isTimeRacy ? Engine.now.nanoseconds : look.stamp.number
         } catch {
-            // A file that cannot be observed counts as changed.
+            // A file whose status cannot be read counts as changed.
             return Engine.now.nanoseconds
         }
     }
 
-    /// Updates the snapshot after a change of names, so that it is not reported as a change of contents.
+    /// Updates a document's snapshot after its names have changed, so that this is not reported as a change of its contents.
     func noteNames(of node: Node) {
         guard node.kind == S_IFREG, engine.hasAwareClients, node.isTracked else {
             return
@@ -249,14 +261,14 @@ final class DocumentEvents: Sendable {
             let look = TrackedFile.FileSnapshot(try node.descriptor().descriptor.status())
             documents.noteRenamed(node.item, as: look)
         } catch {
-            // In this case the change is reported once too often, if the kernel loses events.
+            // Without the new snapshot, the change may be reported once too often, if the kernel loses events.
             return
         }
     }
 }
 
 extension Handle {
-    /// Whether other programs find other contents in the file, or another file under its name, than before the open.
+    /// Whether other programs now find other contents in the file than before its open, or another file under its name.
     fileprivate var hasChanged: Bool {
         if truncates || fillsName { return true }
         return mayWrite && mayHaveWritten

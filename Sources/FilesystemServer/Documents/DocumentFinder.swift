@@ -7,8 +7,8 @@ import LinuxSystem
 
 /// Finds documents by their paths, for clients of the control socket.
 ///
-/// The walk uses the source, not the mount, and takes none of the kernel's locks. So each item is checked again after
-/// its node is known, and the walk begins again after a rename in between.
+/// The search walks along the path in the source, and not in the mount, so it holds none of the kernel's locks. Files may be
+/// renamed meanwhile. So the status of each name is read again once its node is known, and a difference restarts the search.
 final class DocumentFinder: DocumentSource {
     let context: MountContext
     let tree: FileTree
@@ -39,7 +39,7 @@ final class DocumentFinder: DocumentSource {
         documents = events.documents
     }
 
-    /// How often a path may change under the walk.
+    /// How often the search restarts because the path has changed.
     private static let longestChase = 16
 
     func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument {
@@ -47,14 +47,16 @@ final class DocumentFinder: DocumentSource {
         for name in names where !name.isOrdinary { throw .system(EINVAL) }
         for _ in 0..<Self.longestChase {
             var walked: [Node] = []
-            // The table of documents holds the tracked nodes from then on.
+            // The table of documents holds the node of a tracked document, so these look-ups need not hold it any more.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             if let file = try walk(names, &walked) { return file }
         }
         throw .system(ESTALE)
     }
 
-    /// Whether the path is in the kernel's memory, and on no other machine or daemon.
+    /// Whether the path can be looked up without waiting: the kernel has it in memory, and it is not on a network or a FUSE
+    /// file
+    /// system.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
         guard !nodes.root.isDistant else { return false }
         do throws(Errno) {
@@ -78,7 +80,7 @@ final class DocumentFinder: DocumentSource {
 
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
 
-    /// Returns nil if the path has changed meanwhile.
+    /// Walks along the path and tracks the document at its end. Returns nil if a name on the path has changed meanwhile.
     private func walk(_ names: [NameBytes], _ walked: inout [Node]) throws(LookupFailure) -> TrackedFile? {
         var node = nodes.root
         var last: FileStatus?
@@ -101,20 +103,22 @@ final class DocumentFinder: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        // A step that takes a name away marks that before it looks up the tracked documents.
+        // A request that removes the name first changes the node, and then looks for a tracked document. So this check after
+        // tracking
+        // misses no removal.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file
         }
-        // It has become another document meanwhile, or is gone.
+        // The file has become another document meanwhile, or has lost its name.
         file.release()
         return nil
     }
 
-    /// Sets the snapshot from which later changes of the document are reported.
+    /// Sets the snapshot of a document that a client has found. Later changes are detected as differences from this snapshot.
     private func noteFound(_ item: ItemID, _ status: FileStatus) {
         let look = TrackedFile.FileSnapshot(status)
-        // Present presenters may not have been told of all changes yet.
+        // A presenter that already presents the document may not have got the events for all changes since its own snapshot.
         if engine.isPresented(item) {
             documents.noteFound(item, as: look)
         } else {
@@ -122,7 +126,7 @@ final class DocumentFinder: DocumentSource {
         }
     }
 
-    /// Tracks a document that does not exist yet, or is missing in the middle of a save.
+    /// Tracks a document that does not exist yet, or whose name is missing in the middle of a save.
     private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
         let pendingSave = saves.pendingSave(
             of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)
@@ -130,7 +134,9 @@ final class DocumentFinder: DocumentSource {
         let file = documents.track(
             pendingSave?.document ?? context.makeItem(), at: .names([name], in: directory, former: former))
         do throws(LookupFailure) {
-            // A file that was made before the document was tracked has not been reported.
+            // If a file was made under the name before the document was tracked, its creation caused no event. So the name is
+            // looked up
+            // again.
             if try status(of: name, in: directory) == nil { return file }
         } catch {
             file.release()
@@ -140,7 +146,7 @@ final class DocumentFinder: DocumentSource {
         return nil
     }
 
-    /// The status of a name; nil if the name does not exist.
+    /// The status of the file with a name; nil if the name does not exist.
     private func status(of name: NameBytes, in directory: Node) throws(LookupFailure) -> FileStatus? {
         do throws(Errno) {
             return try directory.status(of: name)
@@ -153,14 +159,14 @@ final class DocumentFinder: DocumentSource {
         }
     }
 
-    /// A document is presented from now on, or a directory with all items in it.
+    /// Called when a document has got a presenter. A presenter of a directory presents all items in it, too.
     func didRegisterPresenter(_ document: any TrackedDocument) {
         if let node = nodes[document.item] { events.watchWriters(in: node) }
     }
 }
 
 extension NameBytes {
-    /// Whether it is a name that a directory may hold, other than `.` and `..`.
+    /// Whether the name may be used in a path: it contains no zero byte, and it is neither `.` nor `..`.
     fileprivate var isOrdinary: Bool {
         !bytes.contains(0) && bytes != [UInt8(ascii: ".")] && bytes != Array("..".utf8)
     }

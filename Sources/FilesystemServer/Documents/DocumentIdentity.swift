@@ -5,10 +5,12 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Documents that pass from file to file: by a rename, in a save, or because a file comes back.
+/// Decides which file a document is, when the document passes from one file to another. This happens at a rename, in a save, or
+/// when a missing file comes back.
 ///
-/// A change is made first in the table of documents, then in the engine, and last at the nodes. A lookup in between
-/// finds the state that is about to be true.
+/// A change is made first in the table of documents, then in the engine, and last at the nodes. A look-up during the change
+/// finds
+/// the state that will be true after it.
 final class DocumentIdentity: Sendable {
     let context: MountContext
     let data: DataPlane
@@ -37,19 +39,21 @@ final class DocumentIdentity: Sendable {
         documents = events.documents
     }
 
-    /// A file was renamed over a document and is the document now.
+    /// Makes a file the document, after it was renamed over the document's former file.
     ///
-    /// Its node gets its new name only afterwards, so the caller places its presenters.
+    /// The file's node gets its new name only afterwards, so the caller then tells the engine the place of the presenters.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)
         nodes.renumber(target, as: orphan)
     }
 
-    /// A file took the name of a document that was missing.
+    /// Makes a file or directory the document, after it took the document's name while this name was missing.
     func adopt(_ document: ItemID, by node: Node) {
         if node.kind == S_IFDIR || engine.isDirectory(document) {
-            // All items in a directory are placed by its number, so it keeps the number and the document takes it.
+            // The engine knows all items in a directory by the directory's number. So the directory keeps its number, and the
+            // document takes
+            // this number.
             documents.merge(node.item, at: node, with: document)
             engine.replace(node.item, by: document, orphan: nil)
         } else {
@@ -66,10 +70,11 @@ final class DocumentIdentity: Sendable {
         events.watchWriters(of: node)
     }
 
-    /// Handles the filling of a vacated name. Returns whether the document filled it.
+    /// Handles that an item has got a name that was missing in the middle of a save. Returns whether this item is the document
+    /// now.
     func fillName(of fill: FillOutcome, with node: Node) -> Bool {
         switch fill {
-        // The document still has a file; see ``restoreDocument(_:in:with:by:_:)``.
+        // The document was moved and still has its file. ``restoreDocument(_:in:with:by:_:)`` handles this case.
         case .save(let pendingSave) where pendingSave.evidence == .move,
             .change(let pendingSave) where pendingSave.evidence == .move:
             return false
@@ -77,7 +82,9 @@ final class DocumentIdentity: Sendable {
             adopt(pendingSave.document, by: node)
             return true
         case .change(let pendingSave):
-            // Another program's file. The document follows its former file, or stays with its name.
+            // Another program's file took the name. If the document's former file still has a name, the document is that file;
+            // otherwise it
+            // is the new file.
             guard let place = documents.place(of: pendingSave.document), place.awaited != nil else {
                 return false
             }
@@ -90,7 +97,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// A file was found or made under a name. Returns whether a document waited for it there.
+    /// Handles that a file was found or made under a name. Returns whether a document was waiting for a file with this name.
     func fillAwaited(
         _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
     ) -> Bool {
@@ -101,7 +108,7 @@ final class DocumentIdentity: Sendable {
         return true
     }
 
-    /// Finds awaited names in a directory that was found or made.
+    /// Looks in a directory that was found or made for names for which documents wait.
     private func findAwaited(
         below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
     ) {
@@ -112,13 +119,13 @@ final class DocumentIdentity: Sendable {
                 foundAwaited(found, as: awaited, in: node, by: party)
                 nodes.forget(found.id, lookups: 1)
             } catch {
-                // The name is not there yet. Its creation or a later lookup reports it.
+                // The name does not exist yet. When a file gets the name, or a later look-up finds it, `fillAwaited` is called.
                 continue
             }
         }
     }
 
-    /// A file was found under a name, perhaps without a report of its creation.
+    /// Handles that a file was found under a name, perhaps without an event for its creation.
     func foundAwaited(
         _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
     ) {
@@ -127,7 +134,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Gives up the vacated name of a document, because its save was a move or deletion.
+    /// Ends the wait for the missing name of a document, because the supposed save was a move or a deletion.
     func abandonName(of pendingSave: PendingSave, by claimant: (any Claimant)?) {
         guard let place = documents.place(of: pendingSave.document) else {
             return follow(pendingSave, untrackedBy: claimant)
@@ -143,9 +150,9 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Reports the vacated name's document as moved to a node, because the step was a move.
+    /// Makes a node the document whose name was missing, and sends an event for a move, because the step was a move.
     private func follow(_ pendingSave: PendingSave, to node: Node, by claimant: (any Claimant)?) {
-        // Another file may have been given its name meanwhile.
+        // Another file may have got the name meanwhile, and become the document.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
         adopt(pendingSave.document, by: node)
         events.noteNames(of: node)
@@ -153,8 +160,9 @@ final class DocumentIdentity: Sendable {
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// Does the same for a document that is not tracked. Waiting claims follow it to its former file, and presenters of
-    /// the directory are told.
+    /// Makes the file that had the missing name the document again, for a document that is not tracked. Waiting claims follow
+    /// the
+    /// document to this file. Presenters of the directory get an event for a move or a deletion.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }
@@ -182,7 +190,7 @@ final class DocumentIdentity: Sendable {
             ?? Place()
     }
 
-    /// The file of a document is gone for good: the document waits for another file under its name.
+    /// Handles that a document's file was deleted: the document now waits for another file with its name.
     func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
         events.noteDeletion(of: node, change, under: claim)
@@ -193,7 +201,7 @@ final class DocumentIdentity: Sendable {
         nodes.renumber(node, as: orphan)
     }
 
-    /// Gives a node another name.
+    /// Sets the name of a node after its file was renamed.
     func rename(_ node: Node, to change: NameChange, isOneOfSeveral: Bool = false) {
         node.setName(change.name, in: change.directory, isOneOfSeveral: isOneOfSeveral)
         _ = sourceWatcher?.takeFormerName(of: node)
@@ -201,7 +209,7 @@ final class DocumentIdentity: Sendable {
         places.reconsider(node)
     }
 
-    /// Removes a name from a node.
+    /// Removes a name from a node after the name was removed from the file.
     func removeName(_ node: Node, _ name: NameBytes, in directory: Node, wasLast: Bool) {
         let isCalledSo = node.wasLastCalled(name, in: directory)
         if isCalledSo { node.clearName() } else { node.lostOtherName(name, in: directory) }
@@ -211,7 +219,7 @@ final class DocumentIdentity: Sendable {
         saves.forgetFile(NodeNumber(node.id.rawValue))
     }
 
-    /// Takes a document from its file, so that it waits for another file under its name.
+    /// Separates a document from its file, so that the document waits for another file with its name.
     func part(_ file: Node, from name: NameBytes, in directory: Node) {
         let document = file.item
         removeName(file, name, in: directory, wasLast: false)

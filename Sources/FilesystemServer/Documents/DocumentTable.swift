@@ -4,16 +4,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The tracked documents: those that a presenter or client has found.
+/// The tracked documents: those that a presenter or another client of the control socket has found by path.
 ///
 /// Invariants:
-/// - I1. `files[i]` has item i and is no alias. A document has at most one file here.
-/// - I2. A file that awaits a name is in `awaited` under that name.
-/// - I3. The nodes from a file's place up to the root are held by a lookup each, so that the kernel forgetting them
-///   changes nothing.
+/// - I1. `files[i]` has the item `i`, and is no alias. A document has at most one file in this table.
+/// - I2. A tracked file that waits for a name is in `awaited` under this name.
+/// - I3. Each node from a tracked file's place up to the root is held by one look-up. So the node stays when the kernel forgets
+///   its inode.
 ///
-/// **Lock rule.** The mutex covers the table and the state of its files; it is taken before the locks of nodes and of
-/// their table. No system call is made under it, and the engine is not called under it.
+/// **Lock rule.** The mutex covers the table and the state of its files. It is taken before the locks of nodes and of the node
+/// table. Under the mutex, no system call is made and the engine is not called.
 package final class DocumentTable: Sendable {
     fileprivate struct State {
         var files: [ItemID: TrackedFile] = [:]
@@ -31,12 +31,12 @@ package final class DocumentTable: Sendable {
         self.places = places
     }
 
-    /// Whether no document is tracked, for the fast paths.
+    /// Whether no document is tracked. Requests check this first, because it takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-    /// Whether no document waits for a file under its name.
+    /// Whether no document is waiting for a file with its name.
     var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
 
-    /// Tracks a document from now on, for one more finder.
+    /// Tracks a document for one more finder: a presenter or client that has found it. Each finder calls ``release(_:)`` later.
     func track(_ item: ItemID, at place: TrackedFile.Location) -> TrackedFile {
         change { state, _ in
             let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
@@ -51,7 +51,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Adds a finder to a document that is tracked already.
+    /// Adds a finder to a document that is already tracked. Returns nil if it is not tracked.
     func follow(_ item: ItemID) -> TrackedFile? {
         state.withLock { state in
             guard let file = state.files[item] else { return nil }
@@ -70,42 +70,44 @@ package final class DocumentTable: Sendable {
             released += leave(file, in: &state)
             return nil
         }
-        // An alias counts as a finder of the document that it belongs to.
+        // An alias counts as one finder of its successor, the document that it has become part of.
         if let successor { release(successor) }
     }
 
     func isTracked(_ item: ItemID) -> Bool { !isEmpty && state.withLock { $0.files[item] != nil } }
 
-    /// The document that waits for a file of this name.
+    /// The document that is waiting for a file with this name; nil if there is none.
     func awaiting(_ name: NameBytes, in directory: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
         return state.withLock { $0.waiter(for: EntryName(name, in: directory)) }?.item
     }
 
-    /// The place of a tracked document.
+    /// The place of a tracked document; nil if the document is not tracked.
     func place(of item: ItemID) -> TrackedFile.Location? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item] }?.location
     }
 
-    /// The snapshot of a document at the last event for its presenters.
+    /// The snapshot of a document's file when the last event for its presenters was sent.
     func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item]?.snapshot }
     }
 
-    /// Notes that the presenters of a document are told of all changes up to this snapshot.
+    /// Notes that events for all changes up to this snapshot were sent to the document's presenters.
     func noteReported(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { $0 = snapshot }
     }
 
-    /// Notes a further finder of a document. Other finders may have unreported events, so a snapshot of the same file
-    /// stays.
+    /// Notes the document's snapshot when one more finder has found it. Other finders may not have got events for all changes
+    /// since
+    /// the stored snapshot. So this snapshot stays if it is of the same file.
     func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
     }
 
-    /// Notes that a document's names changed: only the last of its times is different.
+    /// Notes the snapshot after the document's names have changed. If the contents have changed, too, the stored snapshot
+    /// stays.
     func noteRenamed(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in
             guard let former = known, former.file == snapshot.file,
@@ -123,13 +125,13 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// The places of all tracked documents.
+    /// The places of all tracked documents, in no order.
     var allPlaces: [TrackedFile.Location] {
         guard !isEmpty else { return [] }
         return state.withLock { Array($0.files.values) }.map(\.location)
     }
 
-    /// A document has lost its file, and waits for another file under its name.
+    /// Notes that a document has lost its file, and waits for another file with its name.
     func vacate(_ item: ItemID, awaiting name: NameBytes, in directory: Node, former: Node? = nil) {
         guard !isEmpty else { return }
         change { state, released in
@@ -138,8 +140,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Moves a document that waits for its own name to a node, whatever file takes the name later. Returns the name
-    /// that was awaited; nil if it was not.
+    /// Moves a waiting document to a node, although no file has taken the name for which it waits. Returns this name, and its
+    /// directory; nil if the document does not wait for its own name.
     func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
         change { state, released in
             guard let file = state.files[item],
@@ -151,8 +153,9 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Fills a name under which a document waits: the document is at the node from now on. Returns the document; of two
-    /// files that come at once only one becomes it.
+    /// Ends the wait of a document for a name: the document is at the node from now on. Returns the document; nil if none waits
+    /// for
+    /// the name. If two files take the name at the same time, only one of them becomes the document.
     func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
         return change { state, released in
@@ -162,7 +165,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Moves a document that waits for a file to a node. Returns false if it waits no longer.
+    /// Moves a document that waits for a file to a node. Returns false if the document is not waiting any more.
     func resolveAwaited(_ item: ItemID, at node: Node) -> Bool {
         change { state, released in
             guard let file = state.files[item], file.location.awaited != nil else {
@@ -173,7 +176,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Forgets the former file of a document that waits for its name.
+    /// Forgets the former file of a document that waits for a file with its name.
     func forgetFormer(of item: ItemID) {
         change { state, released in
             guard let file = state.files[item],
@@ -183,7 +186,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A directory is gone: names awaited in it wait for another directory under its name first.
+    /// Notes that a directory was removed. Documents that wait for names in it wait first for another directory with its name.
     func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
         change { state, released in
@@ -196,7 +199,9 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A directory was found or made under a name: names that waited for it now wait in it. Returns those names.
+    /// Notes that a directory was found or made. Documents that waited for its name now wait for their next names in it.
+    /// Returns these
+    /// next names.
     func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in
@@ -213,7 +218,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A node is the document from now on; the tracked file of `incoming` becomes its alias.
+    /// Makes a node the document `item`. If a tracked file has the item `incoming`, it becomes an alias of the document.
     func merge(_ item: ItemID, at node: Node, with incoming: ItemID) {
         guard !isEmpty else { return }
         change { state, released in
@@ -224,7 +229,7 @@ package final class DocumentTable: Sendable {
                 released += leave(other, in: &state)
                 other.becomeAlias(of: file)
                 file.addFinder()
-                // Both may have been at this node.
+                // Both tracked files may have been at this node, and `leave` has then marked it as not tracked.
                 node.setTracked(true)
             } else if let other {
                 other.becomeItem(item)
@@ -234,7 +239,9 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// A node has another name: holds the new path of each document tracked at it or below it.
+    /// Notes that a node has another name. Retains the nodes on the new path of each document that is tracked at the node or
+    /// below
+    /// it.
     func noteMoved(_ node: Node) {
         guard !isEmpty else { return }
         change { state, released in
@@ -251,7 +258,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Changes the table, and releases unneeded nodes after the lock.
+    /// Changes the table under the mutex, and releases the nodes that are not needed any more after it.
     private func change<Result>(_ body: (inout State, inout [Node]) -> Result) -> Result {
         var released: [Node] = []
         let result = state.withLock { state in
@@ -271,7 +278,7 @@ package final class DocumentTable: Sendable {
         return released
     }
 
-    /// Takes a file from its place; returns the nodes that need not be held any more.
+    /// Removes a tracked file from its place in the table. Returns the nodes that it need not retain any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
         let place = file.location
         if let name = place.awaited {
@@ -289,7 +296,7 @@ package final class DocumentTable: Sendable {
         hold(file)
     }
 
-    /// Holds the nodes from a file's place to the root.
+    /// Retains the nodes from a tracked file's place up to the root.
     private func hold(_ file: TrackedFile) {
         let place = file.location
         var retainedNodes: [Node] = []
@@ -304,7 +311,7 @@ package final class DocumentTable: Sendable {
 }
 
 extension DocumentTable.State {
-    /// The document that waits for this as its last name, if there is one.
+    /// The tracked file that waits for this name as its own name, and not as the name of a directory above it.
     fileprivate func waiter(for name: EntryName) -> TrackedFile? {
         awaited[name]?.first { $0.location.isAtLast }
     }

@@ -4,14 +4,20 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Claims for open files that become documents: helper files, databases and logs that are given the name of a document.
+/// Makes claims for files that are already open when they become documents: helper files, databases and logs that get a
+/// document's name.
 ///
-/// Many programs save like this, and close the file only after the rename. A program that writes on then contends with
-/// others, and its writes are preserved when others take the file away.
+/// Many programs save by renaming such a file, and close it only after the rename. If a program writes after that, other
+/// programs
+/// wait for it. Its writes are preserved when another program replaces or removes the file.
 extension DocumentIdentity {
-    /// Claims the file for its writers. The caller calls it before the name is given: no other program claims such a
-    /// file, so the claims are granted at once and follow the file to its document (R2). The caller calls it again
-    /// afterwards, for opens that raced with the rename.
+    /// Makes a claim for each handle by which a program may write to the file. The caller calls this function before the file
+    /// gets
+    /// the name. No other program has a claim on such a file, so the claims are granted without a wait. They follow the file to
+    /// its
+    /// document (rule R2).
+    ///
+    /// The caller calls this function again after the rename, for files that were opened meanwhile.
     func claimForWriters(of node: Node, named change: NameChange) {
         guard node.kind == S_IFREG, node.isOpen else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
@@ -20,16 +26,16 @@ extension DocumentIdentity {
         }
     }
 
-    /// Enters a handle in the table, where renames of its file find it.
+    /// Adds a handle to the table in which a rename of its file finds the handle.
     func insert(_ handle: Handle) {
         handles.insert(handle)
-        // The file may have become a document since the handle was made without a claim.
+        // The file may have become a document after it was decided that the handle needs no claim.
         if !handle.isClaimed, handle.mayWrite, handle.node.needsClaim(flags: handle.flags) {
             claim(for: handle)
         }
     }
 
-    /// Ends the claims again, because the name was not given.
+    /// Ends the claims that `claimForWriters` made, because the file has not got the document's name.
     func giveUpClaims(of node: Node) {
         guard node.kind == S_IFREG, node.isOpen else { return }
         for handle in handles.writers(on: node) where !handle.isClaimed {
@@ -42,27 +48,31 @@ extension DocumentIdentity {
     private func claim(for handle: Handle) {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = ClaimRequest.Part(node.item, handle.access, at: places.place(of: node))
-        // A save may write on by the handle: a reader that came in would get a part of the document.
+        // The claim does not allow readers beside appends. A program that saves may still write by the handle, and a reader
+        // would get a
+        // part of the document.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         guard engine.tryClaim(request, by: handle) else {
             return markUnclaimedWriter(handle)
         }
         let isFirst = handle.claimLate(claim)
-        // The handle was claimed or closed meanwhile, so no other code would end this claim.
+        // The handle has got another claim or was closed meanwhile, so no other code would end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
-        // Its thread may be gone when another claim meets it.
+        // When another claim has to wait for this claim, the handle's thread may have ended.
         _ = handle.identify()
         beginAnew(handle)
     }
 
-    /// Marks a writer without a claim, because none is granted at once: the file has several writers, presenters or accesses by
-    /// the socket. No claim waits for this writer, but its writes from now on are preserved like theirs.
+    /// Marks a handle that gets no claim without a wait: the file has other writers, presenters, or accesses over the control
+    /// socket.
+    ///
+    /// No claim waits for this handle. From now on, its writes are preserved like the writes of a handle with a claim.
     private func markUnclaimedWriter(_ handle: Handle) {
         if handle.becomeBystander() { beginAnew(handle) }
     }
 
-    /// Reports the writes of a handle so far, and takes them as the document's contents.
+    /// Sends an event for what was written by the handle so far, and notes the present contents as its baseline.
     private func beginAnew(_ handle: Handle) {
         guard !handle.writesToOrphan, let status = handle.node.presentStatus else {
             return

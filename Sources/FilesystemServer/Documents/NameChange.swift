@@ -3,7 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// A request that changes a name in a directory.
+/// A change of a name in a directory: which name, by which caller.
 struct NameChange: Sendable {
     let name: NameBytes
     let directory: Node
@@ -17,7 +17,7 @@ struct NameChange: Sendable {
         isOutOfBand = false
     }
 
-    /// A name that another program has changed out of band.
+    /// A change that a program made out of band. Its caller is unknown.
     init(outOfBand name: NameBytes, in directory: Node) {
         self.name = name
         self.directory = directory
@@ -30,35 +30,35 @@ struct NameChange: Sendable {
     func isSame(as other: NameChange) -> Bool { directory === other.directory && name == other.name }
 }
 
-/// The process that takes a name away, and the evidence for a step of a save, if there is any.
+/// The result of the check whether a program takes a name away as a step of a save.
 struct SaveAssessment: Sendable {
     let saver: SavingProcess
-    /// Nil if the name is only taken away, without a save.
+    /// The reason why the removal of the name counts as a step of a save; nil if it is a move or a deletion.
     let evidence: PendingSave.Evidence?
     let audience: PendingSave.Audience
     var consultation = ConsultationTime.before
 
-    /// When presenters of directories above are asked about the deletion, if it is one.
+    /// When presenters of directories above are asked whether they agree to a deletion. It has no meaning for a step of a save.
     enum ConsultationTime: Sendable {
         case before
-        /// After the name was free for a moment (``DeferredDeletions``).
+        /// Presenters are asked after the name was free for a moment, and has no other file (``DeferredDeletions``).
         case afterwards
     }
 
-    /// Whether the document stays with its name, and does not move with the file.
+    /// Whether the document waits for another file with its name, instead of moving with its file.
     var keepsName: Bool { evidence.map { $0 != .move } ?? false }
 }
 
 extension NameChange {
-    /// Whether the name is that of a program's own helper file, which concerns no presenter.
+    /// Whether the name is that of a helper file, for which presenters get no events.
     ///
-    /// The files that a database keeps beside itself count as well, because they come and go with each commit.
+    /// The companion files of a database count as helper files here, because a program makes and removes them at each commit.
     var isPrivate: Bool { known.isPrivate }
     var known: NodeName { NodeName(name: name, directory: directory) }
 }
 
 extension NodeName {
-    /// Whether the name is that of a helper file or of a database's companion file.
+    /// Whether the name is that of a helper file, or of a companion file that a database has beside it.
     var isPrivate: Bool {
         switch Node.itemClass(of: name, in: directory) {
         case .private: true
@@ -68,7 +68,7 @@ extension NodeName {
     }
 }
 
-/// A name in a directory, for the journal.
+/// A changed name, with the thread and the time of the change, as an entry of the journal shows it.
 final class NameSubject: JournalSubject {
     private let name: NameBytes
     private let directory: Node

@@ -6,51 +6,54 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Watches files that programs have open to write and that have interested presenters.
+/// Polls files that programs have open for writing, if a presenter is interested in them.
 ///
-/// Presenters are told of a program's writes when it closes the file. A program that keeps the file open, or has mapped
-/// it, may never close it. So a timer polls such a file, and writes are reported within a second (D182).
+/// A presenter gets an event for a program's writes when the program closes the file. But some programs never close a file, or
+/// have mapped it. So a timer polls such files, and the presenter gets an event within a second after a write (D182).
 ///
 ///     quiet ──a poll finds a difference──▶ changed ──`patience` later──▶ told, and quiet again
 ///
-/// A file without an interested presenter is not in the table. The first poll without a writer or presenter removes it.
+/// A file is in the table only while it has such a writer and an interested presenter. The first poll without one of them
+/// removes
+/// the file.
 final class OpenWriterMonitor: Sendable {
-    /// How often a quiet file is polled, and how long a handle is open before its writes are reported.
+    /// The time between two polls of an unchanged file. Also the age of a handle from which on polls report its writes.
     ///
-    /// Most programs open, write and close a file within this time. The close then reports it, once.
+    /// Most programs open, write and close a file within this time. In this case only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)
-    /// How long a change is not reported after it was observed. With the interval this is less than the promised
+    /// How long after a poll has found a change the event is sent. Together with ``interval``, this is less than the promised
     /// second.
     static let patience = TimeSpan.milliseconds(250)
 
     private struct File {
-        /// The state that presenters know.
+        /// The state of the file that presenters know from events.
         var told: Stamp
-        /// The file system's clock might not show a change that came after that state.
+        /// Whether the file may have changed after this state although its times are the same, because the clock is too coarse.
         var isDoubtful = false
-        /// The handle under which it was reported; nil for other events.
+        /// The handle whose writes the last event of this monitor reported; nil if another event was sent since.
         var teller: HandleID?
-        /// When a poll first found a difference.
+        /// When a poll first found that the file differs from `told`; nil while it does not.
         var changed: Instant?
-        /// Another writer or presenter has come since the last poll began.
+        /// Whether another writer or presenter has come since the last poll began.
         var isRenewed = false
     }
 
-    /// The result of a poll.
+    /// How a poll of a file continues: `rest` sends no event and polls the file again after a time.
     enum PollResult: Equatable {
         case rest(TimeSpan)
-        /// The presenters are to be told.
+        /// An event for the file is sent to presenters now.
         case tell
     }
 
     private let files = Mutex<[ObjectIdentifier: File]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether it has no file, for the fast paths.
+    /// Whether no file is polled. Requests check this first, because it takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Adds the file of a node in the state that presenters know. Returns whether it is new; the caller then starts to
-    /// poll it.
+    /// Adds a file, with the state that presenters know. Returns whether the file was not in the table before; the caller then
+    /// begins
+    /// to poll it.
     func add(_ node: Node, known stamp: Stamp, isDoubtful: Bool) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)] != nil {
@@ -64,7 +67,7 @@ final class OpenWriterMonitor: Sendable {
 
     func beginPoll(at node: Node) { files.withLock { $0[ObjectIdentifier(node)]?.isRenewed = false } }
 
-    /// Takes the file out, unless another writer or presenter has come since the poll began. Returns whether it is out.
+    /// Removes a file, unless another writer or presenter has come since the poll began. Returns whether the file was removed.
     func remove(_ node: Node) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)]?.isRenewed ?? false { return false }
@@ -73,7 +76,9 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Evaluates a poll. The writes of a handle that was opened a moment ago wait for its close.
+    /// Decides after a poll whether presenters get an event now. `isYoung` means that a handle was opened a moment ago: its
+    /// close
+    /// will probably report its writes.
     func evaluate(at node: Node, _ stamp: Stamp, isTimeRacy: Bool, isYoung: Bool, at now: Instant)
         -> PollResult
     {
@@ -87,13 +92,13 @@ final class OpenWriterMonitor: Sendable {
             }
             let since = file.changed ?? now
             file.changed = since
-            // Other programs may open the file again and again meanwhile.
+            // While a handle is young, wait longer: other programs may open the file again and again.
             let patience = isYoung ? Self.interval : Self.patience
             return now.since(since) >= patience ? .tell : .rest(Self.patience)
         }
     }
 
-    /// Notes the state that presenters are told of now, or need not be told of.
+    /// Notes a state of the file for which presenters get an event now, or need none.
     func noteTold(_ node: Node, _ stamp: Stamp, isDoubtful: Bool = false, under teller: HandleID? = nil) {
         files.withLock { files in
             guard files[ObjectIdentifier(node)] != nil else { return }
@@ -101,10 +106,13 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Notes a state that another event reports, for a program that found `baseline` at its open.
+    /// Notes that another event reports this state of the file. The event is about a program that found the state `baseline`
+    /// when it
+    /// opened the file.
     ///
-    /// A presenter is not told of its own program's writes. So if other writers had changed the file before, that
-    /// change stays to be reported.
+    /// A presenter gets no event for the writes of its own program. So if other programs had changed the file before
+    /// `baseline`, that
+    /// change must still be reported by a poll.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, isDoubtful: Bool) {
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
@@ -116,7 +124,9 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Whether all writes through a handle were reported. The arbiter knows it for handles with a claim.
+    /// Whether events were sent for all writes by the handle. Used only for handles without a claim; the arbiter knows this for
+    /// the
+    /// others.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }
@@ -135,13 +145,13 @@ final class OpenWriterMonitor: Sendable {
 }
 
 extension DocumentEvents {
-    /// Watches a file that a program has opened to write and that has interested presenters.
+    /// Begins to poll a file that a program has just opened for writing. The caller has checked that a presenter is interested.
     func watch(_ handle: Handle) {
         guard let baseline = handle.baseline else { return }
         watch(handle.node, known: baseline.stamp, isDoubtful: baseline.isRacy)
     }
 
-    /// Does the same if a presenter came after the handle's file was found.
+    /// Begins to poll the handle's file, if a presenter has become interested in it since the caller's check.
     func watchIfHeard(_ handle: Handle) {
         guard engine.hasAwareClients, handle.mayWrite, handle.node.itemClass != .private,
             hasInterestedPresenter(handle.node)
@@ -149,7 +159,7 @@ extension DocumentEvents {
         watch(handle)
     }
 
-    /// Watches the open writers of a file that may have an interested presenter from now on.
+    /// Begins to poll a file that programs have open for writing, because a presenter may have become interested in it.
     func watchWriters(of node: Node) {
         guard engine.hasAwareClients, node.kind == S_IFREG, !handles.writers(on: node).isEmpty else { return }
         context.work(on: node) { [self] in
@@ -158,7 +168,7 @@ extension DocumentEvents {
         }
     }
 
-    /// Does the same for all files in a directory.
+    /// Calls ``watchWriters(of:)`` for the node, or for all open files of the mount if the node is a directory.
     func watchWriters(in node: Node) {
         if node.kind != S_IFDIR { return watchWriters(of: node) }
         for id in handles.writtenNodes {
@@ -166,8 +176,10 @@ extension DocumentEvents {
         }
     }
 
-    /// Notes that another event reports a program's changes. If the program still has the file open, its access session
-    /// goes on and reports them only at its end. In that case the next poll reports them.
+    /// Notes that the close of a handle sends an event for a program's writes.
+    ///
+    /// If the program still has the file open, its access session continues, and presenters get the event only when the session
+    /// ends. So nothing is noted in this case, and the next poll reports the writes.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, by party: Party, isDoubtful: Bool) {
         if writerMonitor.isEmpty { return }
         let goesOn = handles.writers(on: node).contains { $0.identify().isRelated(to: party) }
@@ -183,13 +195,14 @@ extension DocumentEvents {
     private func pollWriters(at node: Node, after pause: TimeSpan) {
         engine.timers.schedule(at: (Engine.now + pause).nanoseconds) { [self] in
             writerMonitor.beginPoll(at: node)
-            // Most files are closed by the first poll.
+            // Most files have been closed before the first poll.
             if handles.writers(on: node).isEmpty, writerMonitor.remove(node) { return }
             context.work(on: node) { [self] in pollWriters(at: node) }
         }
     }
 
-    /// Polls a file; stops when no program has it open to write, or no presenter is interested.
+    /// Polls a file, and schedules the next poll. Stops if no program has the file open for writing, or no presenter is
+    /// interested.
     private func pollWriters(at node: Node) {
         writerMonitor.beginPoll(at: node)
         let writers = handles.writers(on: node)
@@ -198,7 +211,7 @@ extension DocumentEvents {
         pollWriters(at: node, after: pollAndPublish(node, writers))
     }
 
-    /// Returns the time until the next poll.
+    /// Polls a file, and sends an event if it has changed. Returns the time until the next poll.
     private func pollAndPublish(_ node: Node, _ writers: [Handle]) -> TimeSpan {
         guard let status = node.presentStatus else { return OpenWriterMonitor.interval }
         let (now, stamp, isTimeRacy) = (Engine.now, Stamp(status), context.isTimeRacy(status))
@@ -210,7 +223,7 @@ extension DocumentEvents {
             writerMonitor.noteTold(node, stamp)
             return OpenWriterMonitor.interval
         }
-        // A program with an announced access also reports its end.
+        // A program that holds an access over the control socket to write the file reports the end of this access itself.
         let party = writer.identify()
         if engine.isWithinAccess(party, of: node.item, at: place(of: node)) {
             return OpenWriterMonitor.interval
@@ -222,10 +235,10 @@ extension DocumentEvents {
         return OpenWriterMonitor.interval
     }
 
-    /// The writer that the event names. The kernel does not say which of them has written.
+    /// The handle whose program the event names as the writer. The kernel does not tell which program has written.
     ///
-    /// A presenter is not told of its own writes. If another program may have written as well, that program is named: a
-    /// notice too many does no harm, a missing notice does.
+    /// A presenter gets no event for the writes of its own program. So if several programs may have written, the event names a
+    /// program without an interested presenter. A needless event does no harm, but a missing event does.
     private func author(among writers: [Handle], of node: Node) -> Handle? {
         let candidates = writers.filter(\.mayHaveWritten)
         guard candidates.count > 1 else { return candidates.first }

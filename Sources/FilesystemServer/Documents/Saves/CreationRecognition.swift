@@ -5,13 +5,14 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// New names, in the light of the saves that may be under way.
+/// Decides for a new file or name whether it ends a save that a program has begun.
 extension SaveLifecycle {
-    /// Tells the save detector about a new file. If the file fills the name of a missing document, it becomes that document.
+    /// Notes a new file in the save detector. If the file has the name of a missing document, the file becomes that document.
     func recogniseCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> CreationOutcome {
-        // No program saves a file by means of a directory. A second link of a document holds the former contents.
+        // A new directory is never a step of a save. A second link of a document contains the former contents, so it is no step
+        // either.
         let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !saves.hasNoPendingSaves else {
@@ -40,11 +41,12 @@ extension SaveLifecycle {
         return CreationOutcome(fill: fill, isDocument: isDocument, isSave: isDocument)
     }
 
-    /// Restores the name of a presented document that a program moved a moment ago, if the same program now fills the
+    /// Gives a presented document its former name back, if the program that moved the document now puts a new file under this
     /// name.
     ///
-    /// If the new item is a file, the program has saved the document: the document gets its name back, and the moved
-    /// file is a backup. Returns whether it did.
+    /// A program that does so has saved the document: the new file becomes the document, and the moved file is a backup.
+    /// Returns
+    /// whether this has happened. It has not if the new item is no regular file.
     func restoreDocument(
         _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
     )
@@ -55,7 +57,7 @@ extension SaveLifecycle {
             $0.moved.resolveFill(
                 name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
         }
-        // A document that others present came from elsewhere, so it stays a document of its own.
+        // A tracked document that was moved here from elsewhere stays the document that it is.
         guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
             let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
             engine.isPresented(backup.item)
@@ -78,12 +80,12 @@ extension SaveLifecycle {
     }
 }
 
-/// The result of the creation of a file.
+/// What the creation of a name means for the saves that programs have begun.
 struct CreationOutcome {
-    /// The pending save that it ends.
+    /// The pending save of the name, which ends with the creation; nil if there was none.
     var fill: FillOutcome?
-    /// Whether the file is a document that was missing.
+    /// Whether the new item is now a document whose name was missing.
     let isDocument: Bool
-    /// Whether it is a step of a save, and not a new file.
+    /// Whether the creation is a step of a save, so that presenters get no event for a new file.
     var isSave = false
 }

@@ -5,10 +5,13 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Presented documents that a program has moved a moment ago, perhaps to save them under the former name.
+/// Handles presented documents that a program moved a moment ago. The move may be the first step of a save: the program then
+/// puts a
+/// new file under the former name.
 extension SaveLifecycle {
-    /// Opens the pending save of a presented document that was moved with its file. Other programs wait for the name
-    /// until the program fills it or a moment has passed.
+    /// Opens a pending save for the former name of a presented document that was moved with its file. Look-ups of this name by
+    /// other
+    /// programs wait until the name has a file again, or until a moment has passed.
     func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
         let place = NodeNumber(change.directory.id.rawValue)
         let pendingSave = PendingSave(
@@ -22,7 +25,8 @@ extension SaveLifecycle {
                     pendingSave.name, in: place, of: pendingSave.oldNode, by: saver, at: pendingSave.opened,
                     contents: contents))
             let forgotten = state.pendingSaves.resolveFill(pendingSave.name, in: place, by: nil)
-            // If there are too many, no lookup waits for the name; it can be filled all the same.
+            // If there are too many pending saves, look-ups of the name do not wait. The program can complete the save all the
+            // same.
             _ = state.pendingSaves.open(pendingSave)
             return forgotten
         }
@@ -30,12 +34,13 @@ extension SaveLifecycle {
         watchPendingSaves()
     }
 
-    /// Notes that a program is about to use a file. A presented document that was moved a moment ago then stays where
-    /// it is, if:
-    /// - another program than the mover uses it, or
-    /// - the mover changes it or takes it away, because no program changes its backup.
+    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, the use
+    /// may show
+    /// that this was no save.
     ///
-    /// Its own presenters' use decides nothing, because they were told of the move.
+    /// - Another program than the mover uses the file: the move was no step of a save.
+    /// - The mover changes or removes the file: it was no step of a save, because no program changes its own backup.
+    /// - A presenter of the document uses the file: this shows nothing, because the presenter got an event for the move.
     func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
         guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
             thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
@@ -44,7 +49,7 @@ extension SaveLifecycle {
         leaveMoved(node, for: saver)
     }
 
-    /// Does the same for the writes of a handle that closes.
+    /// Notes that a program has written by a handle, which is being closed. Has the same effect as a use that changes the file.
     func noteUse(by handle: Handle) {
         guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node),
             cleanWriters.mayHaveWritten(handle),
@@ -53,10 +58,11 @@ extension SaveLifecycle {
         leaveMoved(handle.node, for: nil)
     }
 
-    /// Preserves what presenters wrote to a file after they were told that the document moved there.
+    /// Preserves what presenters have written to a file after they got the event that the document had moved to this file.
     ///
-    /// They present the document under its former name again, so their writes would stay in the backup. The copy runs
-    /// later on a worker, because it takes time.
+    /// The file is now a backup, and the presenters present the new file under the document's former name. So what they wrote
+    /// would
+    /// remain in the backup only. A worker makes the copy later, because copying takes time.
     func preserveBackupWrites(
         to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
     ) {

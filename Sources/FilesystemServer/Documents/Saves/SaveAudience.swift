@@ -4,17 +4,18 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// The programs that a save concerns, before the document's name is missing.
+/// Decides which programs a save concerns, before the document's name is taken away.
 extension SaveLifecycle {
-    /// How many users of a document are checked; a single unrelated program decides.
+    /// The most users of a document that are checked. A single user that is not related to the saving program is enough.
     private static let mostUsers = 64
 
-    /// Whether any program other than the saver may use the document; a fast check before all others.
+    /// Whether any program but the saving one may use the document. This check is fast, so it comes before all others.
     func mayConcernOthers(_ node: Node) -> Bool {
         engine.hasAwareClients || node.isOpen
     }
 
-    /// Assesses a save. It counts as a save only if it concerns other programs; otherwise the name is gone at once.
+    /// Assesses a step that may take a name away for a save. If no other program is concerned, the step counts as a move or a
+    /// deletion.
     func save(
         by saver: SavingProcess, _ evidence: PendingSave.Evidence?, of node: Node, in directory: Node,
         _ thread: Int32
@@ -34,10 +35,12 @@ extension SaveLifecycle {
         return hasInterestedPresenter ? .listeners : nil
     }
 
-    /// Whether taking a document's name away may be the first step of a save without further evidence.
+    /// Whether a program that takes a document's name away may be about to save it, although nothing but this step indicates a
+    /// save.
     ///
-    /// Only presenters of the document would lose by not waiting. A program that holds an access to move or delete it
-    /// has announced that step.
+    /// This is so only if a program presents the document. A program that holds an access over the control socket to move or
+    /// delete
+    /// the document has announced the step, so the step is no save.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)
@@ -46,15 +49,15 @@ extension SaveLifecycle {
         return !engine.isWithinAccess(party, of: node.item, at: places.place(in: directory))
     }
 
-    /// Does the same for a move.
+    /// Whether moving a document may be the first step of a save, although nothing but the move indicates a save.
     func mayBeSaved(_ node: Node, in directory: Node, onto target: Node?, by thread: Int32) -> Bool {
-        // Two presented documents become a single document then, whichever program saves.
+        // If `target` is tracked as well, two presented documents become one document, and the step is no save.
         if let target, documents.isTracked(target.item) { return false }
         return mayBeSaved(node, in: directory, by: thread)
             && !processes.programs.replacesFromElsewhere(processes.program(ofThread: thread))
     }
 
-    /// Whether a program unrelated to a thread has a document open, or waits for it.
+    /// Whether a program that is not related to the thread's program has the document open, or waits for it.
     private func isUsed(_ node: Node, besides thread: Int32) -> Bool {
         let users = engine.claimants(on: node.item, atMost: Self.mostUsers)
         guard !users.isEmpty else { return false }
@@ -62,14 +65,19 @@ extension SaveLifecycle {
         return users.contains { !$0.identify().isExempt(from: party) }
     }
 
-    /// Whether a thread works for a presenter of the file that still owes an answer. Most likely it saves.
+    /// Whether the thread's program works for a presenter that was asked about the file and has not answered yet. Such a
+    /// program most
+    /// likely saves the document.
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 
-    /// Notes makers of a possible save step that have ended since: only for a short time after that may another process finish
-    /// the save. Only relatives of the saver are checked.
+    /// Notes which makers of the document's helper files have ended. After a maker has ended, a relative may complete its save
+    /// only
+    /// for a short time.
+    ///
+    /// Only makers that are relatives of the saving program are checked.
     func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
         let directory = NodeNumber(change.directory.id.rawValue)
         let makers = saves.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)
