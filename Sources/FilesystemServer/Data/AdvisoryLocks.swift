@@ -17,7 +17,7 @@ final class AdvisoryLocks: Sendable {
         var programs: Set<[UInt8]> = []
         /// The open handles by which programs were seen to lock the file.
         var handles: Set<HandleID> = []
-        /// The time at which the entry is removed; nil while ``handles`` is not empty.
+        /// The time at which the entry is removed; nil while `handles` is not empty.
         var end: Instant?
     }
 

@@ -4,12 +4,12 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// A tracked document, whatever file it has at the moment.
+/// A tracked document: a presenter or client has found it by path. It may have a file, or wait for one.
 ///
 ///     at a node ◀──a file takes its name──▶ awaiting its name
 ///         ╲──another tracked document takes it over──▶ its alias
 ///
-/// Shared by all finders. ``DocumentTable`` alone changes it, under its lock.
+/// All finders of the document share this object. Only ``DocumentTable`` changes it, under its lock.
 ///
 /// | transition | function |
 /// |---|---|
@@ -17,18 +17,19 @@ import Synchronization
 /// | to an alias | ``becomeAlias(of:)`` |
 /// | another document takes its item over | ``becomeItem(_:)`` |
 ///
-/// 1. An alias never becomes a document again. It is in no table, and answers as its successor does.
-/// 2. An alias counts as one finder of its successor, until its own last finder is gone.
-/// 3. The retained nodes are those from its location to the root; each is retained once.
+/// 1. An alias never becomes a document again. It is in no table, and answers with the values of its successor.
+/// 2. An alias counts as one finder of its successor, until the alias's own last finder is gone.
+/// 3. The retained nodes are those from the document's location up to the root; each is retained once.
 final class TrackedFile: TrackedDocument {
     enum Location: Sendable {
         case node(Node)
-        /// No file has the document's name, and perhaps no directory has the names before the last. `former` had the
-        /// name, and may only have been renamed.
+        /// No file has the document's name. If there are several names, the directories before the last name do not exist
+        /// either.
+        /// `former` is the file that had the name; it may only have been renamed.
         case names([NameBytes], in: Node, former: Node?)
     }
 
-    /// The state of a file, which tells whether it has unreported changes.
+    /// The state of a document's file. If it differs from the present state, presenters have not got all events yet.
     struct FileSnapshot: Equatable, Sendable {
         let file: FileKey
         let stamp: Stamp
@@ -44,13 +45,13 @@ final class TrackedFile: TrackedDocument {
     private struct State {
         var item: ItemID
         var location: Location
-        /// The state at the last event or when tracking began; nil before the first observation.
+        /// The state of the file when the last event was sent, or when tracking began. Nil until the file was first observed.
         var snapshot: FileSnapshot?
-        /// The number of finders, aliases included.
+        /// The number of presenters and clients that have found the document, and of its aliases.
         var finders = 1
-        /// The nodes from its place to the root, which the kernel's forgetting must not release.
+        /// The nodes from the document's location to the root. They must not be released when the kernel forgets their inodes.
         var retainedNodes: [Node] = []
-        /// The document that it has become part of.
+        /// The document that this object has become an alias of; nil if it is no alias.
         var successor: TrackedFile?
     }
 
@@ -77,7 +78,7 @@ final class TrackedFile: TrackedDocument {
         if let successor { return successor.place }
         return switch place {
         case .node(let node): documents.places.place(of: node)
-        // If the last name is awaited together with its directory, its final place is unknown.
+        // If directories above the document are missing, too, its place is the nearest directory that exists.
         case .names(_, let directory, _): documents.places.place(in: directory)
         }
     }
@@ -87,17 +88,17 @@ final class TrackedFile: TrackedDocument {
     func invalidateAttributes() {
         let (place, successor) = state.withLock { ($0.location, $0.successor) }
         if let successor { return successor.invalidateAttributes() }
-        // A file that appears under an awaited name is observed then.
+        // A file that later gets the awaited name is looked up then, so there are no attributes to invalidate.
         if case .node(let node) = place { node.invalidateAttributes() }
     }
 }
 
-// Called by ``DocumentTable``, under its lock.
+// Only ``DocumentTable`` calls these functions, under its lock.
 extension TrackedFile {
     var location: Location { state.withLock { $0.location } }
     func move(to location: Location) { state.withLock { $0.location = location } }
 
-    /// Its own item, even after it has become an alias.
+    /// The item of this object itself, even if it has become an alias.
     var ownItem: ItemID { state.withLock { $0.item } }
     func becomeItem(_ item: ItemID) { state.withLock { $0.item = item } }
     func becomeAlias(of successor: TrackedFile) { state.withLock { $0.successor = successor } }
@@ -114,7 +115,7 @@ extension TrackedFile {
     func changeSnapshot(_ body: (inout FileSnapshot?) -> Void) { state.withLock { body(&$0.snapshot) } }
 
     func setRetainedNodes(_ nodes: [Node]) { state.withLock { $0.retainedNodes = nodes } }
-    /// Returns the nodes that need not be held any more.
+    /// Takes out and returns the nodes that the document has retained.
     func takeRetainedNodes() -> [Node] {
         state.withLock { state in
             defer { state.retainedNodes = [] }
@@ -134,16 +135,16 @@ extension TrackedFile.Location {
         }
     }
 
-    /// The name that is awaited next.
+    /// The next name for which the document waits: its own name, or that of a missing directory above it.
     var awaited: EntryName? {
         guard case .names(let names, let directory, _) = self, let name = names.first else { return nil }
         return EntryName(name, in: directory)
     }
 
-    /// Whether the next awaited name is the document's own.
+    /// Whether the document waits for a file with its own name, and not for a directory above it.
     var isAtLast: Bool { if case .names(let names, _, _) = self { names.count == 1 } else { false } }
 
-    /// The node, or the directory of the awaited name.
+    /// The document's node, or the directory of the name for which it waits.
     var anchor: Node {
         switch self {
         case .node(let node): node
@@ -151,7 +152,7 @@ extension TrackedFile.Location {
         }
     }
 
-    /// The file that had the awaited name before; nil if no program waits for it under that name.
+    /// The file that had the document's name before; nil if there is none, or the document is at a node.
     var former: Node? {
         guard case .names(_, _, let former) = self else { return nil }
         return former

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Renames that have begun in the source, but have not given the nodes their new names yet.
+/// Counts renames that have begun in the source, but have not changed the names of the nodes yet.
 ///
-/// A node without a descriptor is opened by its name. During such a rename, that may be its former name.
+/// A node without a descriptor is opened by its name. While such a rename is running, the node's name may be out of date.
 final class ActiveRenames: Sendable {
-    /// The longest wait of a lookup for renames, in nanoseconds. A rename takes microseconds, unless its thread does not run.
+    /// The longest time that an open waits for running renames, in nanoseconds. A rename takes microseconds, unless its thread
+    /// is
+    /// not scheduled.
     static let longest: UInt64 = 20_000_000
 
     private let count = Atomic<Int>(0)

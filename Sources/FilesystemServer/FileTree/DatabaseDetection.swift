@@ -2,22 +2,26 @@
 import Glibc
 import LinuxSystem
 
-/// Detects databases that do not have the name of one. Their programs order their accesses themselves, so claims would only
-/// delay them.
+/// Detects databases by their contents or place, if their names do not show that they are databases.
+///
+/// The programs of a database order their accesses themselves, so claims would only delay them.
 extension Node {
-    /// PostgreSQL keeps files up to so many levels below a directory with ``clusterMark``: `pg_logical/snapshots/0-1A`.
+    /// The most levels below a directory with ``clusterMark`` at which PostgreSQL has files, as in `pg_logical/snapshots/0-1A`.
     private static let clusterDepth = 3
-    /// PostgreSQL has this file in a cluster's directory and in the directory of each database.
+    /// The file that PostgreSQL has in the directory of a cluster, and in the directory of each database.
     private static let clusterMark = NameBytes(Array("PG_VERSION".utf8))
 
-    /// Detects whether the file is a database, and remembers it if so. Called only on contention.
+    /// Returns whether the file is a database, and marks the node as a database if so. It is called only when a claim would
+    /// wait.
     func detectDatabase() -> Bool {
         guard hasDatabaseHeader || isInCluster else { return false }
         noteDatabase()
         return true
     }
 
-    /// Whether its programs take no turns, and neither make nor remove it as a helper file.
+    /// Whether programs take no turns with the file, because it is a log or a database. False for a database's companion files,
+    /// which
+    /// come and go like helper files.
     var isDatabaseOrLog: Bool {
         switch itemClass {
         case .log: true
@@ -38,12 +42,12 @@ extension Node {
             }
             return ItemClass.isDatabaseHeader(Array(header.prefix(try result.get())))
         } catch {
-            // An unreadable file is treated as a document: that is the safe choice.
+            // A file that cannot be read counts as a document: then programs take turns, and nothing is lost.
             return false
         }
     }
 
-    /// Whether the file lies in a PostgreSQL cluster. Its processes share files, but none is the ancestor of the others.
+    /// Whether the file is in a PostgreSQL cluster. Several processes share its files, and they are no ancestors of each other.
     var isInCluster: Bool {
         var next = parent
         for _ in 0..<Self.clusterDepth {

@@ -2,29 +2,30 @@
 import LinuxSystem
 import Synchronization
 
-/// The names of a directory at the time when it was opened.
+/// The names in a directory at the time when a program opened the directory.
 ///
-/// readdir(3) may return a directory as it was at opendir(3). Listings of a directory with presented documents use this:
-/// otherwise a save that begins between OPENDIR and READDIR would hide a document's name.
+/// The standard allows readdir(3) to return the names as they were at opendir(3). The daemon does so for a directory with
+/// presented documents. A save that begins between OPENDIR and READDIR would otherwise hide a document's name.
 final class DirectorySnapshot: Sendable {
     private struct Entry: Sendable {
         let name: NameBytes
         let inode: UInt64
         let type: UInt8
-        /// The offset of the entry after it.
+        /// The offset at which the next entry begins.
         let next: Int
     }
 
-    /// The most names held for one listing. A larger directory is read when READDIR comes.
+    /// The most names that one snapshot may have. A larger directory has no snapshot, so the daemon reads it when READDIR
+    /// comes.
     private static let mostNames = 1 << 15
 
-    /// The most names held for all listings together: some 16 MiB.
+    /// The most names that all snapshots together may have; they take about 16 MiB.
     private static let mostOfAll = 1 << 18
     private static let kept = Atomic<Int>(0)
 
     private let entries: [Entry]
 
-    /// Nil if the directory has too many names, or all listings together hold too many.
+    /// Reads all names. Returns nil if the directory, or all snapshots together, have too many names.
     init?(reading stream: inout DirectoryStream) throws(Errno) {
         var entries: [Entry] = []
         try stream.forEach(from: 0) { name, inode, type, next in
@@ -41,10 +42,11 @@ final class DirectorySnapshot: Sendable {
 
     deinit { Self.kept.subtract(entries.count, ordering: .relaxed) }
 
-    /// Whether no name comes after an offset.
+    /// Whether no entry comes after the offset.
     func ends(at offset: Int) -> Bool { entries.last.map { $0.next == offset } ?? true }
 
-    /// Passes on the entries from an offset on, as a `DirectoryStream` does. Returns false if no entry ends there.
+    /// Calls the closure for each entry from the offset on, as a `DirectoryStream` does. Returns false if no entry ends at the
+    /// offset.
     func forEach(from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool) -> Bool {
         var first = 0
         if offset != 0 {

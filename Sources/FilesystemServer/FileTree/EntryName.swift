@@ -2,7 +2,7 @@
 package import FuseBridge
 import LinuxSystem
 
-/// A name in a directory, by the directory's number.
+/// A name in a directory. The directory is given by its node number.
 package struct EntryName: Hashable, Sendable {
     let directory: NodeID
     let name: [UInt8]

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// The identity of a file in the file system below.
+/// Identifies a file in the file systems below.
 ///
-/// The time of birth tells a reused inode number from its former file: ext4 reuses numbers at once. A file reached through
-/// another mount is a different file: that mount may be read-only, and a directory there has other parents.
+/// ext4 gives the inode number of a removed file to another file at once; the two files differ in their times of birth. A file
+/// that is reached through another mount counts as another file. The other mount may be read-only, and a directory has other
+/// parents there.
 struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
     let mount: UInt64
-    /// Last, because it ends in the middle of a word: the next property of a node fills the rest.
+    /// This property is last because it does not fill its last word; the next property of a node fills it.
     let born: FileStatus.Time
 
     init(_ status: FileStatus) {

@@ -2,14 +2,14 @@
 import FuseBridge
 import LinuxSystem
 
-/// The files of the source that the kernel knows, with their places and their open handles.
+/// The files of the source that the kernel has looked up, with their places, and the handles that are open on them.
 final class FileTree: Sendable {
     let nodes: NodeTable
     let handles = HandleTable()
     let places: PlaceRegistry
     let memoryTrimmer: MemoryTrimmer
 
-    /// `observer` is told of each directory; nil if the source is not watched.
+    /// Creates the tree. The `observer` is called for each directory; it is nil if the source is not watched.
     init(
         of root: consuming OwnedDescriptor, _ context: MountContext, budget: DescriptorBudget,
         observer: (any NodeObserver)?
@@ -26,7 +26,7 @@ final class FileTree: Sendable {
         places = PlaceRegistry(engine: context.engine, forgottenDirectories: forgottenDirectories)
     }
 
-    /// The names from the source's root to an open file; nil if it is elsewhere, or in the daemon's own directory.
+    /// The names on the path from the source's root to an open file. Nil if the file is not in the source, or is in `.truce`.
     func names(of opened: borrowing OwnedDescriptor) throws(Errno) -> [NameBytes]? {
         let source = try nodes.root.descriptor().descriptor.currentPath()
         let path = try opened.currentPath()
@@ -36,14 +36,17 @@ final class FileTree: Sendable {
         return names.map { NameBytes(Array($0)) }
     }
 
-    /// Corrects the name of a node that was moved out of band, or that is known by another of its names.
+    /// Corrects the name of a node that was found under a name other than the node's known one. The file was moved out of band,
+    /// or has
+    /// several names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.isTracked
         if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
-            // The cached descriptor finds the document after an out-of-band move, even if files cannot be opened by
-            // handles.
+            // After an out-of-band move, the node may still have a descriptor. Then the document is found, even where the
+            // daemon cannot open
+            // files by handles, and its name need not change.
             _ = try node.descriptor()
         } catch {
             nodes.observer?.noteFormerName(of: node, ifOther: name, in: directory)
@@ -53,7 +56,8 @@ final class FileTree: Sendable {
 }
 
 extension Node {
-    /// Holds a route to a file that is about to lose its last name.
+    /// Makes sure that a file can still be reached after its last name is removed. Does nothing if the status shows another
+    /// name.
     func keepAsOrphan(ifLastNameOf status: FileStatus) throws(Errno) {
         guard status.isDirectory || status.linkCount <= 1 else { return }
         try keepAsOrphan()
@@ -64,15 +68,16 @@ extension Node {
         return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
     }
 
-    /// The same without waiting for a file system that may have been mounted there since. A distant source is asked all
-    /// the same.
+    /// The status of a name, without waiting for a file system that may have been mounted there since. If the source itself is
+    /// on a
+    /// network, the call may still wait.
     func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
         guard isMachineLocal else { return try status(of: name) }
         let directory = try descriptor()
         return try name.withName { (name) throws(Errno) in try directory.descriptor.cachedStatus(of: name) }
     }
 
-    /// The path of a name in this directory.
+    /// The path from the source's root to this name in the directory.
     func path(of name: NameBytes) -> [UInt8] {
         isRoot ? name.bytes : path + [UInt8(ascii: "/")] + name.bytes
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// The inode numbers that programs see.
+/// Maps the inode numbers of the files below to the inode numbers that programs see.
 ///
-/// A mount shows several file systems as one, so their numbers must differ. JavaScript programs cannot tell integers above
-/// 2⁵³ apart. The numbers are therefore made so:
-/// - The source's own numbers stay as they are.
-/// - Numbers of the first 30 other devices get 5 bits for the device from bit 48 on.
-/// - All others get a number from a table.
+/// A mount shows several file systems as one, so files of different file systems must have different numbers. JavaScript
+/// programs
+/// cannot distinguish integers above 2⁵³. The number of a file is chosen so:
+/// - A file on the source's device has its own inode number.
+/// - A file on one of the first 30 other devices has its inode number, with 5 bits for the device from bit 48 on.
+/// - Any other file has a number from a table. So has a file whose inode number needs more than 48 bits.
 package final class InodeNumberMap: Sendable {
-    /// The file that a number stands for.
+    /// The file to which a number of the table belongs.
     fileprivate struct Origin: Hashable {
         let device: UInt64
         let inode: UInt64
@@ -17,20 +18,21 @@ package final class InodeNumberMap: Sendable {
 
     fileprivate struct State {
         var prefixes: [UInt64: UInt64] = [:]
-        /// The files by their numbers from the table, in two generations: the older one is forgotten first.
+        /// The files by their numbers in the table. When `recent` is full, it becomes `older`, and the former `older` is
+        /// forgotten.
         var recent: [UInt64: Origin] = [:]
         var older: [UInt64: Origin] = [:]
-        /// Files that got another number because their first one was taken. There are hardly ever any.
+        /// Files that got another number, because another file already had their first one. There are hardly ever any.
         var moved: [Origin: UInt64] = [:]
     }
 
     fileprivate static let inodeBits: UInt64 = 48
     fileprivate static let prefixCount: UInt64 = 30
     fileprivate static let prefixOfTable = prefixCount + 1
-    /// The least numbers of the table that are remembered, and the most moved files.
+    /// The number of files at which `recent` counts as full.
     fileprivate static let remembered = 65_536
     fileprivate static let mostMoved = 4096
-    /// The most numbers that are tried. A file system made to produce collisions must not cost time.
+    /// The most numbers that are tried for one file. So a file system that was made to cause collisions cannot take much time.
     fileprivate static let tries = 8
 
     private let deviceOfSource: UInt64
@@ -38,7 +40,9 @@ package final class InodeNumberMap: Sendable {
 
     package init(deviceOfSource: UInt64) { self.deviceOfSource = deviceOfSource }
 
-    /// A number that no other file below the source has. It is the same in every mount, except after rare collisions.
+    /// The number that programs see, which no other file below the source has. A file has the same number in every mount,
+    /// except
+    /// after rare collisions.
     package func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
         guard device != deviceOfSource else { return inode }
         return state.withLock { state in
@@ -49,7 +53,7 @@ package final class InodeNumberMap: Sendable {
         }
     }
 
-    /// The finalizer of SplitMix64: each bit of the result depends on all bits of the value.
+    /// Scatters a value by the finalizer of SplitMix64: each bit of the result depends on all bits of the value.
     fileprivate static func scatter(_ value: UInt64) -> UInt64 {
         var value = (value ^ value >> 30) &* 0xBF58_476D_1CE4_E5B9
         value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
@@ -58,7 +62,9 @@ package final class InodeNumberMap: Sendable {
 }
 
 extension InodeNumberMap.State {
-    /// The prefix of a device, or nil if all are assigned. It follows from the device number, except after a collision.
+    /// The prefix for the numbers of a device; nil if all prefixes are assigned. It is computed from the device number, except
+    /// after
+    /// a collision.
     fileprivate mutating func prefix(of device: UInt64) -> UInt64? {
         if let known = prefixes[device] { return known }
         guard prefixes.count < InodeNumberMap.prefixCount else { return nil }
@@ -68,8 +74,9 @@ extension InodeNumberMap.State {
         return prefix
     }
 
-    /// The number follows from the file, so it is the same after the table has forgotten it. The table only prevents that
-    /// two known files get one number.
+    /// The number of a file that has no prefix. It is computed from the file, so the file gets the same number after the table
+    /// has
+    /// forgotten it. The table only prevents that two known files have the same number.
     fileprivate mutating func number(of origin: InodeNumberMap.Origin) -> UInt64 {
         if !moved.isEmpty, let number = moved[origin] { return number }
         var hash = InodeNumberMap.scatter(InodeNumberMap.scatter(origin.device) ^ origin.inode)

@@ -4,16 +4,17 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Returns memory to the system once the kernel has forgotten many inodes.
+/// Returns memory to the system after the kernel has forgotten many inodes.
 ///
-/// The kernel forgets many inodes at once when memory is short or a tree was removed. The trimmer waits until such a burst
-/// is over, and otherwise only counts. Where files come and go all the time, no burst occurs, but free memory between used
-/// blocks grows. So that memory is returned once a minute as well.
+/// The kernel forgets many inodes in a short time when memory is short, or when a tree was removed. The trimmer waits until no
+/// more are forgotten, and then returns the memory. Where files constantly come and go, inodes are forgotten a few at a time,
+/// and
+/// free memory between used blocks grows. So the trimmer also returns memory once a minute.
 final class MemoryTrimmer: Sendable {
-    /// The size of a burst; fewer nodes are not worth the work.
+    /// The number of inodes forgotten from which on the trimmer waits for the end. Fewer are not worth the work at once.
     private static let threshold = 16_384
     private static let quiet = TimeSpan.seconds(1)
-    /// Without a burst: so many nodes suffice, once in this time.
+    /// If fewer inodes are forgotten than ``threshold``: memory is returned after this time, if at least `few` were forgotten.
     private static let (few, longest) = (1024, TimeSpan.seconds(60))
     private let forgotten = Atomic<Int>(0)
     private let nodes: NodeTable

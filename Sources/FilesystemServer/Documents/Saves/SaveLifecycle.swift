@@ -4,7 +4,8 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Names that are missing in the middle of a save: lookups by other programs wait until the names are filled.
+/// Handles names that are missing in the middle of a save. Look-ups of such a name by other programs wait until the name has a
+/// file again.
 final class SaveLifecycle: Sendable {
     let context: MountContext
     let preserver: ContentPreserver
@@ -35,27 +36,31 @@ final class SaveLifecycle: Sendable {
         documents = events.documents
     }
 
-    /// How often the savers of pending saves are checked for exit.
+    /// How often the daemon checks whether the programs with pending saves have ended.
     private static let watchInterval = TimeSpan.milliseconds(50)
 
-    /// Whether a vacated name may still be filled: its saver lives, and has not left several names empty.
+    /// Whether a program may still put a file under the missing name. It must be alive, and must not have left several names
+    /// empty.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
-        // A presenter that was asked to save may let one program after another do it.
+        // A presenter that was asked to save may start one program after another for it, so the end of one program shows
+        // nothing.
         let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
         return isAlive && !saves.areManyDepartures(by: pendingSave)
     }
 
-    /// Opens the pending save of a vacated name, after the step and before its answer.
+    /// Opens a pending save for a name that a program has just taken away, before its request is answered.
     ///
-    /// The place of a document that was put aside (`isGone` is false) is known. After a removal, the file's other links
-    /// are not the document (D20).
+    /// If the document was moved aside (`isGone` is false), its former file is known. After a removal, other links of the file
+    /// are
+    /// not the document (D20).
     func openPendingSave(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
         evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
     ) {
         let document = node.item
-        // First claim the document, so that its waiters wait on; then move the holders of the old file to the orphan.
-        // The other order would grant waiters in between.
+        // First make a claim on the document, so that programs which wait for it continue to wait. Then move the holders of the
+        // old
+        // file to a new item. The opposite order would grant claims of waiting programs in between.
         let claim = engine.makeClaimID()
         let pendingSave = PendingSave(
             directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
@@ -74,7 +79,7 @@ final class SaveLifecycle: Sendable {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
-            // A pending save of the same name would mean that its filling was missed.
+            // If an older pending save of this name is still open, the daemon missed that the name had a file again.
             let forgotten = state.pendingSaves.resolveFill(
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
@@ -88,7 +93,7 @@ final class SaveLifecycle: Sendable {
         watchPendingSaves()
     }
 
-    /// Closes a pending save: the document's claim ends and waiting lookups are retried.
+    /// Closes a pending save: ends its claim on the document, and lets the look-ups that wait for the name be sent again.
     func closePendingSave(_ pendingSave: PendingSave, because end: PendingSave.End) {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
@@ -102,15 +107,16 @@ final class SaveLifecycle: Sendable {
         saves.publishProgress(in: directory)
     }
 
-    /// Notes that a thread has taken a document away. When it leaves several names of a directory empty, their lookups
-    /// end.
+    /// Notes that a thread has taken a document's name away. If the thread has left several names in this directory empty, it
+    /// is not
+    /// saving, and look-ups stop waiting for these names.
     func noteDeparture(of change: NameChange) {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)
         let number = NodeNumber(directory.rawValue)
         let now = Engine.now
         saves.noteRemoved(change.name.bytes, from: number, by: thread, at: now)
-        // The classes of the names are checked only where a program may wait.
+        // Whether the names are documents' names is checked only if a program may wait for one of them.
         guard !saves.hasNoPendingSaves,
             saves.areManyDepartures(by: thread, from: number, at: now)
         else { return }
@@ -119,12 +125,14 @@ final class SaveLifecycle: Sendable {
         saves.publishProgress(in: directory)
     }
 
-    /// Notes that a thread has filled a name.
+    /// Notes that a thread has put an item under a name.
     func noteArrival(of name: NameBytes, in directory: Node, by thread: Int32) {
         saves.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
     }
 
-    /// Closes a pending save without access to distant files on the timers' thread, which all deadlines share.
+    /// Closes a pending save that has expired. If its files are distant, another thread does it: all deadlines share the
+    /// timers'
+    /// thread.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {
@@ -133,7 +141,7 @@ final class SaveLifecycle: Sendable {
         context.work(on: distant) { [self] in closePendingSave(pendingSave, because: .expired) }
     }
 
-    /// Prolongs the save of a program that writes or waits for the disk before it fills the name.
+    /// Prolongs the pending saves of a program that works on the mount before it puts a file under the name.
     func noteSaveActivity(by thread: Int32) {
         guard !saves.hasNoPendingSaves, thread > 0, let saver = processes.saver(ofThread: thread) else {
             return
@@ -141,7 +149,7 @@ final class SaveLifecycle: Sendable {
         saves.change { $0.noteActivity(by: saver, at: Engine.now) }
     }
 
-    /// Starts to watch the pending saves, unless they are watched already.
+    /// Begins to check the pending saves regularly, unless that has already begun.
     func watchPendingSaves() {
         if saves.beginWatching() { scheduleWatch() }
     }
@@ -162,13 +170,13 @@ final class SaveLifecycle: Sendable {
         }
     }
 
-    /// Ends the step that vacates a name: its pending save is open now, or the name was not vacated.
+    /// Ends the step that takes a name away. By now the pending save is open, or the name was not taken away.
     func endStep(in directory: Node) {
         saves.endStep(in: directory.id)
         saves.publishProgress(in: directory.id)
     }
 
-    /// The document that is missing under the new name in the middle of a save, if this file has its next contents.
+    /// The document that is missing under this name in the middle of a save, if a file by `saver` is its next contents.
     func savedDocument(at change: NameChange, by saver: SavingProcess?) -> ItemID? {
         guard !saves.hasNoPendingSaves else { return nil }
         let pendingSave = saves.pendingSave(
@@ -177,7 +185,7 @@ final class SaveLifecycle: Sendable {
     }
 }
 
-/// The claimant of a vacated document's claim, and of changes of names.
+/// The claimant of the claim on a document whose name is missing in the middle of a save.
 final class PendingSaveClaimant: Claimant {
     private let subject: NameSubject
     private let party: Party
@@ -190,7 +198,7 @@ final class PendingSaveClaimant: Claimant {
     var attribution: Attribution { subject.attribution }
     var intents: [Intent] { [Intent(.write(.updating), to: attribution.path)] }
     func identify() -> Party { party }
-    /// Never asked: only handles are observed.
+    /// The engine never calls this function, because it observes only handles.
     func observe() -> Observation { .emptied }
 }
 

@@ -4,28 +4,29 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// The save detector and its pending saves behind one lock.
+/// Holds the save detector and the pending saves under one lock.
 ///
 ///     a step begins ──the name is vacated──▶ pending save open ──▶ ended (see ``PendingSaveTable``)
 ///          ╰──────────the name stays──────▶ the step ends
 ///
-/// 1. A name is vacated within a step: ``beginStep(in:)`` comes before, ``endStep(in:)`` after the pending save is open.
-/// 2. One thread watches the pending saves while there are any (``beginWatching()``).
-/// 3. ``hasNoPendingSaves`` is false from the begin of a step until the last pending save and move are over.
+/// 1. A name is taken away within a step. ``beginStep(in:)`` comes before this, and ``endStep(in:)`` after the pending save is
+///    open.
+/// 2. Only one thread checks the pending saves regularly while there are any (``beginWatching()``).
+/// 3. ``hasNoPendingSaves`` is false from the begin of a step until the last pending save and the last recent move have ended.
 ///
-/// **Lock rule.** Only values change under it; the caller sends events afterwards.
+/// **Lock rule.** Only values change under the lock; the caller sends events afterwards.
 final class SaveTracker: Sendable {
     struct State {
         var saveDetector: SaveDetector
         var pendingSaves = PendingSaveTable()
         var moved = MovedDocuments()
         var isWatched = false
-        /// Steps under way that are about to vacate a name, by directory.
+        /// The number of steps that are about to take a name away, for each directory.
         var steps: [NodeNumber: Int] = [:]
-        /// The processes with listings that have waited for a pending save, by its claim.
+        /// The processes whose listing has already waited for a pending save, by the claim of the pending save.
         var listed: [ClaimID: Set<ProcessID>] = [:]
 
-        /// Notes any operation of a saver on the mount; its save may go on.
+        /// Notes a request of the saving program, which prolongs its pending saves.
         mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
             pendingSaves.noteActivity(by: saver, at: now)
             moved.noteActivity(by: saver, at: now)
@@ -42,7 +43,8 @@ final class SaveTracker: Sendable {
         state = Mutex(State(saveDetector: SaveDetector(knowing: programs)))
     }
 
-    /// Whether no name is vacated now, for the fast paths.
+    /// Whether no name is missing in the middle of a save, or about to be. Requests check this first, because it takes no
+    /// mutex.
     var hasNoPendingSaves: Bool { pendingSaveCount.load(ordering: .relaxed) == 0 }
 
     /// Changes the state, and updates ``hasNoPendingSaves``.
@@ -57,23 +59,25 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// A file is gone, or has become a document.
+    /// Forgets what is known of a file, because it was removed or has become a document.
     func forgetFile(_ node: NodeNumber) {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.forget(node) } }
     }
 
-    /// A writer has closed a file.
+    /// Notes that a program that may have written to a file has closed it.
     func closedFile(_ node: NodeNumber) {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.noteClosed(node, at: Engine.now) } }
     }
 
-    /// A name of a directory is about to be vacated. Until ``endStep(in:)`` a listing without the name is told so.
+    /// Notes that a name in the directory is about to be taken away. Until ``endStep(in:)``, a listing without this name may
+    /// have
+    /// to wait.
     func beginStep(in directory: NodeID) {
         change { $0.steps[NodeNumber(directory.rawValue), default: 0] += 1 }
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// The pending save of the name is open, or the name was not vacated.
+    /// Notes that the step is over: the pending save of the name is open, or the name was not taken away.
     func endStep(in directory: NodeID) {
         let number = NodeNumber(directory.rawValue)
         change { state in
@@ -82,11 +86,11 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// Grows with each step that is about to vacate a name.
+    /// The number of steps so far that were about to take a name away, in all directories.
     var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
 
-    /// The pending saves that a program's listing would lack and has not waited for yet, and whether a name is being
-    /// vacated.
+    /// The pending saves whose names are missing in a program's listing, except those for which the program has already waited.
+    /// Also returns whether a name in the directory is about to be taken away.
     func missing(in directory: NodeID, for saver: SavingProcess?) -> (
         pendingSaves: [PendingSave], isVacating: Bool
     ) {
@@ -100,7 +104,7 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// Notes that a program's listing waits for pending saves; it waits only once for each.
+    /// Notes that a program's listing waits for pending saves. It waits only once for each.
     func noteListing(of pendingSaves: [PendingSave], for saver: SavingProcess?) {
         guard let saver else { return }
         state.withLock { state in
@@ -113,19 +117,21 @@ final class SaveTracker: Sendable {
 
 // The pending saves.
 extension SaveTracker {
-    /// The pending save of a name; nil for its saver, which sees the name as missing.
+    /// The pending save of a missing name. Nil if `saver` is the program that saves, for which the name is simply missing.
     func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?) -> PendingSave? {
         state.withLock { $0.pendingSaves.pendingSave(of: name, in: directory, for: saver) }
     }
 
-    /// The pending saves in a directory of documents that others use, the oldest first.
+    /// The pending saves in a directory, the oldest first, if other programs use their documents.
     func pendingSaves(in directory: NodeNumber) -> [PendingSave] {
         state.withLock { $0.pendingSaves.pendingSaves(in: directory, for: nil) }
     }
 
     func isOpen(_ pendingSave: PendingSave) -> Bool { state.withLock { $0.pendingSaves.isOpen(pendingSave) } }
 
-    /// Whether a name is missing in the middle of a save of a document that others use, or is being vacated.
+    /// Whether a name in the directory is being taken away. Also true if this name is missing in the middle of a save of a
+    /// document
+    /// that other programs use.
     func isVacated(_ name: [UInt8], in directory: NodeNumber) -> Bool {
         state.withLock { state in
             state.steps[directory] != nil
@@ -133,7 +139,7 @@ extension SaveTracker {
         }
     }
 
-    /// Whether a listing still waits for one of these pending saves, or for a name that is being vacated.
+    /// Whether a listing must still wait for one of these pending saves, or for a name that is being taken away.
     func mustWait(for pendingSaves: [PendingSave], in directory: NodeNumber) -> Bool {
         let (isVacating, open) = state.withLock { state in
             (state.steps[directory] != nil, pendingSaves.filter { state.pendingSaves.isOpen($0) })
@@ -141,23 +147,23 @@ extension SaveTracker {
         return isVacating || open.contains { !areManyDepartures(by: $0) }
     }
 
-    /// The pending save with this claim has ended.
+    /// Forgets which listings have waited for the pending save with this claim, because the pending save has ended.
     func forgetListings(waitingFor claim: ClaimID) {
         state.withLock { _ = $0.listed.removeValue(forKey: claim) }
     }
 
-    /// Whether a document with this file was moved a moment ago.
+    /// Whether the file is a presented document that was moved a moment ago.
     func isMoved(_ node: NodeNumber) -> Bool { state.withLock { $0.moved.contains(node) } }
 
-    /// Whether a file goes back to its name of a moment ago.
+    /// Whether a file that was moved a moment ago now gets the name that it had before.
     func isReturn(of node: NodeNumber, to name: [UInt8], in directory: NodeNumber) -> Bool {
         state.withLock { $0.moved.isReturn(of: node, to: name, in: directory) }
     }
 
-    /// The savers of pending saves and moved documents, which are watched for their exit.
+    /// The programs with pending saves or moved documents. The daemon checks whether they have ended.
     var savers: [SavingProcess] { state.withLock { $0.pendingSaves.savers + $0.moved.savers } }
 
-    /// Returns whether the caller has to watch the pending saves, which no other thread does.
+    /// Returns true if no thread checks the pending saves yet. In this case the caller checks them from now on.
     func beginWatching() -> Bool {
         state.withLock { state in
             defer { state.isWatched = true }
@@ -168,15 +174,15 @@ extension SaveTracker {
 
 // The detector of saves.
 extension SaveTracker {
-    /// Whether a program has made a helper file a short time ago.
+    /// Whether any helper file is remembered that a program has made a short time ago.
     var knowsHelperFiles: Bool { state.withLock { $0.saveDetector.count > 0 } }
 
-    /// Whether any step of a save is remembered.
+    /// Whether a helper file, a pending save or a moved document is remembered.
     var remembersSteps: Bool {
         state.withLock { $0.saveDetector.count > 0 || !$0.pendingSaves.isEmpty || !$0.moved.isEmpty }
     }
 
-    /// The processes that have made helper files of a document, and are relatives of its saver.
+    /// The processes that have made helper files of a document and are relatives of the process that now saves it.
     func makers(
         ofHelperFilesOf name: [UInt8], in directory: NodeNumber, for saver: SavingProcess
     ) -> Set<ProcessID> {
@@ -184,7 +190,7 @@ extension SaveTracker {
     }
 }
 
-// The names that threads leave empty.
+// The names that threads have taken away without putting another file there.
 extension SaveTracker {
     func noteRemoved(_ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant) {
         recentRemovals.withLock { $0.noteRemoved(name, from: directory, by: thread, at: now) }
@@ -194,7 +200,7 @@ extension SaveTracker {
         recentRemovals.withLock { $0.noteFilled(name, in: directory, by: thread) }
     }
 
-    /// Whether a thread leaves so many names empty that none of them is in the middle of a save.
+    /// Whether a thread has left so many names in the directory empty that it cannot be in the middle of a save.
     func areManyDepartures(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
         recentRemovals.withLock { $0.areMany(by: thread, from: directory, at: now) }
     }
@@ -204,7 +210,7 @@ extension SaveTracker {
     }
 }
 
-// The requests that wait for missing names. They are above the saves, so they subscribe.
+// Requests that wait for missing names. They belong to a higher layer than the saves, so they subscribe to this class.
 extension SaveTracker {
     typealias NameHandler = @Sendable (_ name: [UInt8], _ directory: NodeID) -> Void
     typealias DirectoryHandler = @Sendable (NodeID) -> Void
@@ -214,17 +220,18 @@ extension SaveTracker {
         fileprivate var directories: [DirectoryHandler] = []
     }
 
-    /// `handler` runs when a missing name is filled or given up, until ``endSubscriptions()``.
+    /// Calls `handler` when a missing name has an item again or is given up, until ``endSubscriptions()``.
     func onNameResolved(_ handler: @escaping NameHandler) {
         subscribers.withLock { $0.names.append(handler) }
     }
 
-    /// `handler` runs when a save in a directory has gone on or was given up, until ``endSubscriptions()``.
+    /// Calls `handler` when a save in a directory has continued or was given up, until ``endSubscriptions()``.
     func onProgress(_ handler: @escaping DirectoryHandler) {
         subscribers.withLock { $0.directories.append(handler) }
     }
 
-    /// Releases all handlers. The subscribers refer to the tracker, so without this call none of them would be released.
+    /// Releases all handlers. They refer to objects that refer to this tracker, so without this call none of them would be
+    /// released.
     func endSubscriptions() { subscribers.withLock { $0 = Subscribers() } }
 
     func publishResolved(_ name: [UInt8], in directory: NodeID) {
