@@ -67,8 +67,7 @@ final class AdvisoryLocks: Sendable {
     }
 
     /// Notes that a handle is closed. If it was the last handle with a lock on its file, returns the time at which the file's
-    /// entry
-    /// is to be removed.
+    /// entry is to be removed.
     func left(_ handle: Handle, at now: Instant) -> Instant? {
         state.withLock { state in
             let id = handle.node.id
@@ -88,8 +87,7 @@ final class AdvisoryLocks: Sendable {
     }
 
     /// Returns true if the daemon is not polling the writers of the file yet. In this case the caller polls them, until it
-    /// calls
-    /// ``endPoll(at:)``.
+    /// calls ``endPoll(at:)``.
     func beginPoll(at node: Node) -> Bool { state.withLock { $0.looked.insert(node.id).inserted } }
     func endPoll(at node: Node) { state.withLock { _ = $0.looked.remove(node.id) } }
 
@@ -103,8 +101,7 @@ final class AdvisoryLocks: Sendable {
 
 extension DataPlane {
     /// How the handle's program will use the file, as far as that lets it share the file with other programs: it only appends,
-    /// or
-    /// it locks the file itself.
+    /// or it locks the file itself.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {

@@ -9,8 +9,8 @@ import Synchronization
 /// READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes that is being carried
 /// out.
 ///
-/// A file has an order only while a program has it open for writing, or one of its requests is running or waiting.
-/// **Lock rule.** No system call is made under the mutex.
+/// A file has an order only while a program has it open for writing, or one of its requests is running or waiting. **Lock
+/// rule.** No system call is made under the mutex.
 package final class DataOrder: Sendable {
     /// The place of one request in the order of its file. It ends with ``end(_:)``.
     package struct DataTicket: Sendable {
@@ -39,8 +39,7 @@ package final class DataOrder: Sendable {
     package func close(_ node: NodeID) { update(node) { $0.writers -= 1 } }
 
     /// Adds a request to the order of its file. Returns nil for a READ of a file without an order: no WRITE can be running, so
-    /// the
-    /// READ need not wait.
+    /// the READ need not wait.
     package func enter(_ request: DataRequest, of node: NodeID) -> DataTicket? {
         if request.kind == .reading, count.load(ordering: .acquiring) == 0 { return nil }
         return files.withLock { files in
@@ -173,13 +172,11 @@ struct FileOrder {
     }
 
     /// Ends the request with the given number. Returns the bodies of the requests that may run now. For a WRITE, also returns
-    /// the
-    /// ranges that the kernel may have read too early.
+    /// the ranges that the kernel may have read too early.
     ///
     /// For a `write(2)`, the kernel fills one page after another, and waits for a page that is being read. It may drop a filled
     /// page and read it again before the daemon gets the WRITE. In this case the kernel caches the old bytes permanently. A
-    /// READ
-    /// that was too early has these properties:
+    /// READ that was too early has these properties:
     /// - It comes after the previous WRITE, since the kernel locks the file while it writes.
     /// - It comes after the handle was opened, because the kernel drops its cache at the open.
     /// - It comes from another thread than the WRITE.

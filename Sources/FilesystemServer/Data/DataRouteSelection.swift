@@ -30,8 +30,7 @@ extension DataPlane {
     }
 
     /// Chooses a route for a file that is not open. Until this open is counted, a close may close the chosen backing file, so
-    /// the
-    /// choice is repeated.
+    /// the choice is repeated.
     private func newRoute(
         for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
@@ -43,8 +42,7 @@ extension DataPlane {
     }
 
     /// Whether the kernel moves the file's data by a backing file that is already open and valid. If so, another open of the
-    /// file
-    /// opens nothing in the daemon, so the daemon need not act as another user.
+    /// file opens nothing in the daemon, so the daemon need not act as another user.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
             && node.isKnownPassthrough
@@ -81,10 +79,8 @@ extension DataPlane {
         let opened: BackingID
         do throws(Errno) {
             // Under passthrough, the kernel writes with the rights of the user that opened the backing file. Root may use the
-            // reserved
-            // space of a file system, so the backing file is opened as the file's owner. If the owner was changed meanwhile,
-            // `status` may
-            // show the former owner.
+            // reserved space of a file system, so the backing file is opened as the file's owner. If the owner was changed
+            // meanwhile, `status` may show the former owner.
             let owner =
                 if let status, ownerChanges == 0 { status } else { try descriptor.descriptor.status() }
             ThreadIdentity.become(user: owner.user, group: owner.group)
@@ -164,8 +160,7 @@ extension DataPlane {
 
 extension FileStatus {
     /// Whether the kernel may move the file's data, as far as the file's status shows it. Nil for an executable file: the
-    /// daemon
-    /// must also query its capabilities.
+    /// daemon must also query its capabilities.
     var mayBypass: Bool? {
         guard mode & (S_ISUID | S_ISGID) == 0, !isProtected else { return false }
         return mode & 0o111 == 0 ? true : nil
@@ -184,8 +179,7 @@ extension Handle {
     var writesPassthrough: Bool { mayWrite && !movesData }
 
     /// Whether a program can still change the file by a mapping after the handle was closed. Under passthrough, the kernel maps
-    /// the
-    /// file below, so the mapping does not need the handle.
+    /// the file below, so the mapping does not need the handle.
     var mapsPassthrough: Bool { mayBeMapped && !movesData }
 
     func writeBackStores() {
@@ -193,8 +187,7 @@ extension Handle {
     }
 
     /// Whether a program may have changed the file by a mapping while the file's times do not show that. On tmpfs, the times
-    /// never
-    /// show such changes.
+    /// never show such changes.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }
@@ -219,8 +212,7 @@ final class DataRouteStatistics: Sendable {
     func left() { count.subtract(1, ordering: .relaxed) }
 
     /// Notes the route of an opened file. One file with passthrough proves that passthrough works; the result never changes
-    /// after
-    /// that.
+    /// after that.
     func note(_ seen: DataPath) {
         path.withLock { path in
             if path != .passthrough { path = seen }
@@ -230,11 +222,9 @@ final class DataRouteStatistics: Sendable {
 
 extension Node {
     /// Makes the kernel write back the changed pages of a file, so that the file's times show the changes. Waits for these
-    /// WRITE
-    /// requests.
+    /// WRITE requests.
     ///
     /// Call this only for observations, and not in a request that changes the file's size. The kernel writes nothing back
-    /// before
-    /// such a request is answered, so the call would wait forever.
+    /// before such a request is answered, so the call would wait forever.
     func writeBackStores() { connection.invalidateContents(of: id) }
 }

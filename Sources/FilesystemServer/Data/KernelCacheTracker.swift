@@ -53,8 +53,7 @@ package struct KernelCacheTracker<Validator: Equatable> {
         }
         guard entry.readers == 0 else {
             // The kernel may still get data for an earlier reader after this open, and put it into its cache. The next open
-            // after that
-            // reader's close starts a new cache.
+            // after that reader's close starts a new cache.
             entries[node]?.validator = nil
             return .uncached
         }

@@ -10,18 +10,16 @@ import Synchronization
 /// then the handle counts as open: its claim is held. Changes by the mapping are preserved before another claim preempts that
 /// claim.
 ///
-/// When the daemon gets RELEASE, the kernel has not finished closing the file below. For some microseconds the file below
-/// still counts as open for writing. So the next access to the file checks again whether it is open for writing.
+/// When the daemon gets RELEASE, the kernel has not finished closing the file below. For some microseconds the file below still
+/// counts as open for writing. So the next access to the file checks again whether it is open for writing.
 extension DataPlane {
     private static let asks = 3
 
     /// Whether a shared mapping made through this handle may exist longer than the handle's descriptor.
     ///
     /// The daemon detects a mapping because the file is open for writing. A program that writes out of band has the file open
-    /// for
-    /// writing, too. So before the first handle that may map the file, the daemon checks for writers. Later handles get the
-    /// same
-    /// result.
+    /// for writing, too. So before the first handle that may map the file, the daemon checks for writers. Later handles get the
+    /// same result.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
         // Databases and their companion files need no claims. Their programs have them open as long as they map them.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }

@@ -51,13 +51,11 @@ extension DataPlane {
     }
 
     /// Checks before an open for writing that the file was not replaced or removed out of band. If it was, throws ESTALE: the
-    /// kernel
-    /// looks the name up again and finds the file that has the name now.
+    /// kernel looks the name up again and finds the file that has the name now.
     ///
     /// If the kernel has already sent the open again, the open came by a descriptor, or other programs replace the file
     /// continuously. The open then succeeds. If the file has no name any more, its writes are preserved, because no program can
-    /// find
-    /// them by a name.
+    /// find them by a name.
     ///
     /// The link count alone is no proof: some FUSE file systems always report 1 link.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
@@ -89,8 +87,7 @@ extension DataPlane {
     /// Updates the time of modification of a file that was truncated to the size it already had.
     ///
     /// On some file systems, truncate(2) does not update the time in this case, but open(2) and ftruncate(2) do. A caller that
-    /// may
-    /// write to another user's file may not set its times. In this case the time stays, and the truncation still succeeds.
+    /// may write to another user's file may not set its times. In this case the time stays, and the truncation still succeeds.
     func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
         do throws(Errno) {
             guard try file.descriptor.status().modified == former else { return }

@@ -36,8 +36,7 @@ extension DataPlane {
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
             // While a writer has the file open, its times do not show all changes. They change when a write begins, not when it
-            // ends.
-            // Stores to a mapped page change them only once.
+            // ends. Stores to a mapped page change them only once.
             if answer == .refill, !file.file.hasNoWriter() {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
@@ -53,8 +52,7 @@ extension DataPlane {
     /// Makes the kernel ask for the file's size before it reads again, if the file may have changed.
     ///
     /// The kernel reads no further than the size that it has cached, and it caches sizes for long. The file may have got
-    /// another
-    /// size out of band.
+    /// another size out of band.
     func invalidateSizeIfChanged(for handle: Handle) {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
     }

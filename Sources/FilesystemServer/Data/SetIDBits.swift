@@ -19,12 +19,10 @@ extension DataPlane {
     }
 
     /// Removes the bits after a SETATTR request that sets no attribute. The kernel sends this request at a first write to the
-    /// file,
-    /// and for a chown(2) without a new owner.
+    /// file, and for a chown(2) without a new owner.
     ///
     /// The kernel does not check the caller's permission in this case, so the daemon does. The owner and a caller that has the
-    /// file
-    /// open for writing are allowed.
+    /// file open for writing are allowed.
     func stripPrivileges(of node: Node, touchedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let status = try node.descriptor().descriptor.status()

@@ -20,8 +20,7 @@ final class ShownAttributes: Sendable {
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
         // The validity is decided before the status is read. If the attributes may change unnoticed from now on, the status may
-        // be out
-        // of date before the kernel gets it.
+        // be out of date before the kernel gets it.
         let valid = cappedValidity(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)

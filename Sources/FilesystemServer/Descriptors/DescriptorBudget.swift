@@ -19,8 +19,8 @@ final class SharedDescriptor: Sendable {
 
 /// Identifies the owner of a descriptor by the owner's number.
 ///
-/// The budget stores no weak reference to an owner. Swift counts the references to an object with weak references in a
-/// separate place, and that took a tenth of the instructions of a request.
+/// The budget stores no weak reference to an owner. Swift counts the references to an object with weak references in a separate
+/// place, and that took a tenth of the instructions of a request.
 enum DescriptorOwnerID: Hashable, Sendable {
     case node(NodeID)
     case file(HandleID)

@@ -28,15 +28,13 @@ final class DeferredDeletions: Sendable {
         var removals: [NodeID: [NameBytes: DeferredDeletion]] = [:]
         var lastSerial: UInt64 = 0
         /// The former places of removed files about which presenters were asked. When `recent` is full, it becomes `older`, and
-        /// the
-        /// former `older` is forgotten.
+        /// the former `older` is forgotten.
         var recent: [ItemID: Place] = [:]
         var older: [ItemID: Place] = [:]
     }
 
     /// The most entries of `recent`. A presenter gets one question after another; before it is asked about a file, a program
-    /// may
-    /// have removed many more files.
+    /// may have removed many more files.
     private static let remembered = 4096
 
     private let state = Mutex(State())
@@ -123,8 +121,7 @@ extension DocumentEvents {
     }
 
     /// Puts off the question about a removed file. The removal gets an item number of its own, because the file's number may
-    /// belong
-    /// to another file when presenters are asked. This is possible because the presenters know the file by its name.
+    /// belong to another file when presenters are asked. This is possible because the presenters know the file by its name.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
             of: context.makeItem(), at: places.place(change.name, in: change.directory),

@@ -52,8 +52,7 @@ final class DocumentEvents: Sendable {
             return
         }
         // Presenters of a directory know the file by its name in that directory. The file may be renamed while this loop runs,
-        // so the
-        // names are read again until an event was sent for each.
+        // so the names are read again until an event was sent for each.
         let isTracked = node.isTracked
         var told: [Place] = []
         for _ in 0..<Self.mostAttempts {
@@ -102,8 +101,7 @@ final class DocumentEvents: Sendable {
     /// Identifies the program that gets a handle, if presenters are interested in what the program will write.
     ///
     /// The program is identified now, while it waits for its open. When the handle is closed, the program may have ended; the
-    /// event
-    /// could not name a program then. Returns whether presenters are interested.
+    /// event could not name a program then. Returns whether presenters are interested.
     func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
         guard engine.hasAwareClients, handle.mayWrite, node.itemClass != .private,
@@ -134,8 +132,7 @@ final class DocumentEvents: Sendable {
     }
 
     /// Sends an event for a move. The engine needs moves to other directories even without presenters: claims follow a moved
-    /// file,
-    /// and a moved directory takes all items below it along.
+    /// file, and a moved directory takes all items below it along.
     ///
     /// `document` is the item that already has the new name and continues to have it; nil if there is none.
     func tellMove(
@@ -162,8 +159,7 @@ final class DocumentEvents: Sendable {
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
             // The document with the former name may be released only when the effects of the event are over. Its later users
-            // track it by
-            // then.
+            // track it by then.
             defer { engine.runAfterEffects { left.release() } }
             return tell(move, of: node, by: to, under: claim)
         }
@@ -214,8 +210,7 @@ final class DocumentEvents: Sendable {
     }
 
     /// Sends an event for the removal of an item that the kernel has never looked up. It has no node and no item number, so it
-    /// gets
-    /// a new number.
+    /// gets a new number.
     func noteDeletion(ofUnknown change: NameChange) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (context.makeItem(), places.place(change.name, in: change.directory))
@@ -228,8 +223,7 @@ final class DocumentEvents: Sendable {
     }
 
     /// A number for the state of the file that an event reports. By this number, the engine decides whether a later event for
-    /// the
-    /// file is needed. Also updates the document's snapshot.
+    /// the file is needed. Also updates the document's snapshot.
     private func stamp(
         of node: Node, _ item: ItemID, by party: Party, isOngoing: Bool, since baseline: Stamp?
     ) -> UInt64 {

@@ -55,8 +55,7 @@ final class DocumentFinder: DocumentSource {
     }
 
     /// Whether the path can be looked up without waiting: the kernel has it in memory, and it is not on a network or a FUSE
-    /// file
-    /// system.
+    /// file system.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
         guard !nodes.root.isDistant else { return false }
         do throws(Errno) {
@@ -104,8 +103,7 @@ final class DocumentFinder: DocumentSource {
         let item = node.item
         let file = documents.track(item, at: .node(node))
         // A request that removes the name first changes the node, and then looks for a tracked document. So this check after
-        // tracking
-        // misses no removal.
+        // tracking misses no removal.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file
@@ -135,8 +133,7 @@ final class DocumentFinder: DocumentSource {
             pendingSave?.document ?? context.makeItem(), at: .names([name], in: directory, former: former))
         do throws(LookupFailure) {
             // If a file was made under the name before the document was tracked, its creation caused no event. So the name is
-            // looked up
-            // again.
+            // looked up again.
             if try status(of: name, in: directory) == nil { return file }
         } catch {
             file.release()

@@ -9,8 +9,7 @@ import LinuxSystem
 /// when a missing file comes back.
 ///
 /// A change is made first in the table of documents, then in the engine, and last at the nodes. A look-up during the change
-/// finds
-/// the state that will be true after it.
+/// finds the state that will be true after it.
 final class DocumentIdentity: Sendable {
     let context: MountContext
     let data: DataPlane
@@ -52,8 +51,7 @@ final class DocumentIdentity: Sendable {
     func adopt(_ document: ItemID, by node: Node) {
         if node.kind == S_IFDIR || engine.isDirectory(document) {
             // The engine knows all items in a directory by the directory's number. So the directory keeps its number, and the
-            // document takes
-            // this number.
+            // document takes this number.
             documents.merge(node.item, at: node, with: document)
             engine.replace(node.item, by: document, orphan: nil)
         } else {
@@ -83,8 +81,7 @@ final class DocumentIdentity: Sendable {
             return true
         case .change(let pendingSave):
             // Another program's file took the name. If the document's former file still has a name, the document is that file;
-            // otherwise it
-            // is the new file.
+            // otherwise it is the new file.
             guard let place = documents.place(of: pendingSave.document), place.awaited != nil else {
                 return false
             }
@@ -119,7 +116,8 @@ final class DocumentIdentity: Sendable {
                 foundAwaited(found, as: awaited, in: node, by: party)
                 nodes.forget(found.id, lookups: 1)
             } catch {
-                // The name does not exist yet. When a file gets the name, or a later look-up finds it, `fillAwaited` is called.
+                // The name does not exist yet. When a file gets it, or a later look-up finds it, this function's caller is
+                // called again.
                 continue
             }
         }
@@ -161,8 +159,7 @@ final class DocumentIdentity: Sendable {
     }
 
     /// Makes the file that had the missing name the document again, for a document that is not tracked. Waiting claims follow
-    /// the
-    /// document to this file. Presenters of the directory get an event for a move or a deletion.
+    /// the document to this file. Presenters of the directory get an event for a move or a deletion.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }

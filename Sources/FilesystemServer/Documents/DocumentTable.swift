@@ -100,8 +100,7 @@ package final class DocumentTable: Sendable {
     }
 
     /// Notes the document's snapshot when one more finder has found it. Other finders may not have got events for all changes
-    /// since
-    /// the stored snapshot. So this snapshot stays if it is of the same file.
+    /// since the stored snapshot. So this snapshot stays if it is of the same file.
     func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
     }
@@ -154,8 +153,7 @@ package final class DocumentTable: Sendable {
     }
 
     /// Ends the wait of a document for a name: the document is at the node from now on. Returns the document; nil if none waits
-    /// for
-    /// the name. If two files take the name at the same time, only one of them becomes the document.
+    /// for the name. If two files take the name at the same time, only one of them becomes the document.
     func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
         return change { state, released in
@@ -200,8 +198,7 @@ package final class DocumentTable: Sendable {
     }
 
     /// Notes that a directory was found or made. Documents that waited for its name now wait for their next names in it.
-    /// Returns these
-    /// next names.
+    /// Returns these next names.
     func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in
@@ -240,8 +237,7 @@ package final class DocumentTable: Sendable {
     }
 
     /// Notes that a node has another name. Retains the nodes on the new path of each document that is tracked at the node or
-    /// below
-    /// it.
+    /// below it.
     func noteMoved(_ node: Node) {
         guard !isEmpty else { return }
         change { state, released in

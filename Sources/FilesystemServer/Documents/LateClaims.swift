@@ -8,14 +8,11 @@ import LinuxSystem
 /// document's name.
 ///
 /// Many programs save by renaming such a file, and close it only after the rename. If a program writes after that, other
-/// programs
-/// wait for it. Its writes are preserved when another program replaces or removes the file.
+/// programs wait for it. Its writes are preserved when another program replaces or removes the file.
 extension DocumentIdentity {
     /// Makes a claim for each handle by which a program may write to the file. The caller calls this function before the file
-    /// gets
-    /// the name. No other program has a claim on such a file, so the claims are granted without a wait. They follow the file to
-    /// its
-    /// document (rule R2).
+    /// gets the name. No other program has a claim on such a file, so the claims are granted without a wait, and follow the
+    /// file to its document (rule R2).
     ///
     /// The caller calls this function again after the rename, for files that were opened meanwhile.
     func claimForWriters(of node: Node, named change: NameChange) {
@@ -49,8 +46,7 @@ extension DocumentIdentity {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = ClaimRequest.Part(node.item, handle.access, at: places.place(of: node))
         // The claim does not allow readers beside appends. A program that saves may still write by the handle, and a reader
-        // would get a
-        // part of the document.
+        // would get a part of the document.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         guard engine.tryClaim(request, by: handle) else {

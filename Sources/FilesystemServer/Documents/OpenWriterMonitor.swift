@@ -14,10 +14,9 @@ import Synchronization
 ///     quiet ──a poll finds a difference──▶ changed ──`patience` later──▶ told, and quiet again
 ///
 /// A file is in the table only while it has such a writer and an interested presenter. The first poll without one of them
-/// removes
-/// the file.
+/// removes the file.
 final class OpenWriterMonitor: Sendable {
-    /// The time between two polls of an unchanged file. Polls also report no writes by a handle that is younger than this.
+    /// The time between two polls of an unchanged file. Also the age of a handle from which on polls report its writes.
     ///
     /// Most programs open, write and close a file within this time. In this case only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)
@@ -52,8 +51,7 @@ final class OpenWriterMonitor: Sendable {
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Adds a file, with the state that presenters know. Returns whether the file was not in the table before; the caller then
-    /// begins
-    /// to poll it.
+    /// begins to poll it.
     func add(_ node: Node, known stamp: Stamp, isDoubtful: Bool) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)] != nil {
@@ -77,8 +75,7 @@ final class OpenWriterMonitor: Sendable {
     }
 
     /// Decides after a poll whether presenters get an event now. `isYoung` means that a handle was opened a moment ago: its
-    /// close
-    /// will probably report its writes.
+    /// close will probably report its writes.
     func evaluate(at node: Node, _ stamp: Stamp, isTimeRacy: Bool, isYoung: Bool, at now: Instant)
         -> PollResult
     {
@@ -107,12 +104,10 @@ final class OpenWriterMonitor: Sendable {
     }
 
     /// Notes that another event reports this state of the file. The event is about a program that found the state `baseline`
-    /// when it
-    /// opened the file.
+    /// when it opened the file.
     ///
     /// A presenter gets no event for the writes of its own program. So if other programs had changed the file before
-    /// `baseline`, that
-    /// change must still be reported by a poll.
+    /// `baseline`, that change must still be reported by a poll.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, isDoubtful: Bool) {
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
@@ -125,8 +120,7 @@ final class OpenWriterMonitor: Sendable {
     }
 
     /// Whether events were sent for all writes by the handle. Used only for handles without a claim; the arbiter knows this for
-    /// the
-    /// others.
+    /// the others.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }

@@ -24,8 +24,7 @@ final class TrackedFile: TrackedDocument {
     enum Location: Sendable {
         case node(Node)
         /// No file has the document's name. If there are several names, the directories before the last name do not exist
-        /// either.
-        /// `former` is the file that had the name; it may only have been renamed.
+        /// either. `former` is the file that had the name; it may only have been renamed.
         case names([NameBytes], in: Node, former: Node?)
     }
 

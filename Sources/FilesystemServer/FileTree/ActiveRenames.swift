@@ -6,8 +6,7 @@ import Synchronization
 /// A node without a descriptor is opened by its name. While such a rename is running, the node's name may be out of date.
 final class ActiveRenames: Sendable {
     /// The longest time that an open waits for running renames, in nanoseconds. A rename takes microseconds, unless its thread
-    /// is
-    /// not scheduled.
+    /// is not scheduled.
     static let longest: UInt64 = 20_000_000
 
     private let count = Atomic<Int>(0)

@@ -20,8 +20,7 @@ extension Node {
     }
 
     /// Whether programs take no turns with the file, because it is a log or a database. False for a database's companion files,
-    /// which
-    /// come and go like helper files.
+    /// which come and go like helper files.
     var isDatabaseOrLog: Bool {
         switch itemClass {
         case .log: true

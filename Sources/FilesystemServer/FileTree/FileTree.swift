@@ -37,16 +37,14 @@ final class FileTree: Sendable {
     }
 
     /// Corrects the name of a node that was found under a name other than the node's known one. The file was moved out of band,
-    /// or has
-    /// several names.
+    /// or has several names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.isTracked
         if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
             // After an out-of-band move, the node may still have a descriptor. Then the document is found, even where the
-            // daemon cannot open
-            // files by handles, and its name need not change.
+            // daemon cannot open files by handles, and its name need not change.
             _ = try node.descriptor()
         } catch {
             nodes.observer?.noteFormerName(of: node, ifOther: name, in: directory)
@@ -69,8 +67,7 @@ extension Node {
     }
 
     /// The status of a name, without waiting for a file system that may have been mounted there since. If the source itself is
-    /// on a
-    /// network, the call may still wait.
+    /// on a network, the call may still wait.
     func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
         guard isMachineLocal else { return try status(of: name) }
         let directory = try descriptor()

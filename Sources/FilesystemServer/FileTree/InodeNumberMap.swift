@@ -4,8 +4,7 @@ import Synchronization
 /// Maps the inode numbers of the files below to the inode numbers that programs see.
 ///
 /// A mount shows several file systems as one, so files of different file systems must have different numbers. JavaScript
-/// programs
-/// cannot distinguish integers above 2⁵³. The number of a file is chosen so:
+/// programs cannot distinguish integers above 2⁵³. The number of a file is chosen so:
 /// - A file on the source's device has its own inode number.
 /// - A file on one of the first 30 other devices has its inode number, with 5 bits for the device from bit 48 on.
 /// - Any other file has a number from a table. So has a file whose inode number needs more than 48 bits.
@@ -41,8 +40,7 @@ package final class InodeNumberMap: Sendable {
     package init(deviceOfSource: UInt64) { self.deviceOfSource = deviceOfSource }
 
     /// The number that programs see, which no other file below the source has. A file has the same number in every mount,
-    /// except
-    /// after rare collisions.
+    /// except after rare collisions.
     package func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
         guard device != deviceOfSource else { return inode }
         return state.withLock { state in
@@ -63,8 +61,7 @@ package final class InodeNumberMap: Sendable {
 
 extension InodeNumberMap.State {
     /// The prefix for the numbers of a device; nil if all prefixes are assigned. It is computed from the device number, except
-    /// after
-    /// a collision.
+    /// after a collision.
     fileprivate mutating func prefix(of device: UInt64) -> UInt64? {
         if let known = prefixes[device] { return known }
         guard prefixes.count < InodeNumberMap.prefixCount else { return nil }
@@ -75,8 +72,7 @@ extension InodeNumberMap.State {
     }
 
     /// The number of a file that has no prefix. It is computed from the file, so the file gets the same number after the table
-    /// has
-    /// forgotten it. The table only prevents that two known files have the same number.
+    /// has forgotten it. The table only prevents that two known files have the same number.
     fileprivate mutating func number(of origin: InodeNumberMap.Origin) -> UInt64 {
         if !moved.isEmpty, let number = moved[origin] { return number }
         var hash = InodeNumberMap.scatter(InodeNumberMap.scatter(origin.device) ^ origin.inode)

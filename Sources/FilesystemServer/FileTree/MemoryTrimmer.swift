@@ -8,8 +8,7 @@ import Synchronization
 ///
 /// The kernel forgets many inodes in a short time when memory is short, or when a tree was removed. The trimmer waits until no
 /// more are forgotten, and then returns the memory. Where files constantly come and go, inodes are forgotten a few at a time,
-/// and
-/// free memory between used blocks grows. So the trimmer also returns memory once a minute.
+/// and free memory between used blocks grows. So the trimmer also returns memory once a minute.
 final class MemoryTrimmer: Sendable {
     /// The number of inodes forgotten from which on the trimmer waits for the end. Fewer are not worth the work at once.
     private static let threshold = 16_384

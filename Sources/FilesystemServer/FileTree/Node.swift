@@ -5,53 +5,56 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// One file of the mirrored tree, as long as the kernel knows it.
+/// The daemon's record of one file of the source, as long as the kernel knows the file's inode.
 ///
-/// It is reached by parent and name, and by a descriptor as long as the budget allows. Children keep their parent alive.
-/// Its life and its invariants are those of its parts:
+/// The daemon reaches the file by parent and name, and by a descriptor as long as the budget allows. A child holds a reference
+/// to its parent. The states and invariants of a node are those of its parts:
 ///
-/// | part | of it |
+/// | part | its states |
 /// |---|---|
 /// | ``NodeNames`` | named, nameless |
 /// | ``NodeReach`` | known, orphan, forgotten |
 /// | ``NodeDataUse`` | closed, open |
 ///
-/// An orphan has no name. A forgotten node may still be open for a moment: the last FORGET comes after the last RELEASE,
-/// but the daemon may end the handle later.
+/// An orphan has no name. A forgotten node may still be open for a moment. The kernel sends the last FORGET after the last
+/// RELEASE, but the daemon may end the handle later than it gets the FORGET.
 ///
-/// **Lock rule.** The mutex covers the state. Under it, no system call is made, no other node's mutex is taken, and
-/// nothing that may be the last reference to a node or to a descriptor is released.
+/// **Lock rule.** The mutex covers the state. Under the mutex, no system call is made and no other node's mutex is taken. The
+/// last reference to another node or to a descriptor is never released under it.
 final class Node: DescriptorOwner {
-    /// The item that the file is to the engine.
+    /// Which item of the engine the file is.
     ///
-    /// 1. No two nodes are the same item: ``NodeTable`` changes it, under a lock of its own.
-    /// 2. The engine knows the directory as `registered`; if that is not the item, it is registered again when needed.
+    /// 1. No two nodes are the same item: only ``NodeTable`` changes the item, under a lock of its own.
+    /// 2. The engine knows a directory as the item `registered`. If `registered` differs from `item`, the directory is
+    ///    registered again when it is needed.
     private struct Identity {
-        /// The document that this file is. It changes when another file takes its place in a safe save.
+        /// The document that this file is. When another file replaces this one in a save, this file becomes another item.
         var item: ItemID
-        /// The number by which the engine knows the directory; nil until it does.
+        /// The number by which the engine knows the directory; nil while the engine does not know it.
         var registered: ItemID?
-        /// How often it may have become a package, or ceased to be one.
+        /// How often the directory may have become a package, or stopped being a package.
         var packageChanges: UInt32 = 0
     }
 
-    /// What the store has of the file.
+    /// What the store has preserved of the file.
     private struct Preservation {
-        /// Links of the store to the file. A link leaves when it is dropped, or has contents of its own.
+        /// The links to the file in the store. A link is removed from the list when the store drops it or replaces it by a
+        /// copy.
         var linkedVersions: [LinkedVersion] = []
-        /// Versions preserved since the file has suspended writers; empty without such writers.
+        /// The versions that were preserved since the file has had suspended writers; empty without a suspended writer.
         var besides = SuspendedWriterVersions()
     }
 
-    /// What only a directory has.
+    /// The part of the state that only a directory uses.
     private struct Directory {
-        /// When one of its names was last lost.
+        /// The time at which a name in the directory was last found to be removed or replaced out of band.
         var staleness = Staleness()
-        /// How many of its files were opened since it was last listed with their attributes, up to a limit.
+        /// How many files in the directory were opened since it was last listed with attributes, up to the highest number of
+        /// the type.
         var opensBelow: UInt16 = 0
     }
 
-    /// The order of the properties leaves few gaps, since there may be millions of nodes.
+    /// The properties are ordered so that few bytes are unused, because there may be millions of nodes.
     private struct State {
         var preservation = Preservation()
         var identity: Identity
@@ -63,7 +66,7 @@ final class Node: DescriptorOwner {
 
     let id: NodeID
     let key: FileKey
-    /// The type bits of the mode, which never change.
+    /// The type bits of the file's mode, which never change.
     let kind: UInt32
     private let context: Context
     private let state: Mutex<State>
@@ -79,7 +82,7 @@ final class Node: DescriptorOwner {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
-    /// Whether stores to a mapping of the file change its times; false if that cannot be determined.
+    /// Whether the file's times change when a program changes the file by a mapping. False if this cannot be determined.
     var timesShowStores: Bool {
         guard isOnSubmount else { return context.timesShowStores }
         do throws(Errno) {
@@ -88,25 +91,26 @@ final class Node: DescriptorOwner {
             return false
         }
     }
-    /// Whether its file system may wait for a network or another process. True for each submount, and if the source's type
-    /// is not known to be local.
+    /// Whether an operation on the file may have to wait for a network or another process. This is assumed for each submount,
+    /// and for a source whose file system is not known to be local.
     var isDistant: Bool { !context.isLocal || isOnSubmount }
-    /// Whether it was reached by another mount than the source.
+    /// Whether the file is on a submount, and not on the mount of the source.
     var isOnSubmount: Bool { context.submounts.isOnSubmount(key.mount) }
-    /// Whether only programs of this machine can change it, judged by the type of its file system.
+    /// Whether only programs of this machine can change the file, judged by the type of the file system below.
     var isMachineLocal: Bool { context.submounts.isMachineLocal(key.mount) }
     func threads(for purpose: WorkerPools.WorkKind) -> LazyWorkerPool {
         context.threads.of(key.mount, for: purpose)
     }
-    /// The inode number that programs see.
+    /// The inode number of the file that programs see.
     var number: UInt64 { context.submounts.number(ofInode: key.inode, on: key.device) }
 
-    // The last FORGET comes after the last RELEASE, so no open uses the backing file any more.
+    // The last FORGET comes after the last RELEASE. So the backing file is not used by an open any more, and is closed.
     deinit {
         let (backing, registered) = state.withLock { ($0.data.backingID, $0.identity.registered) }
         if let backing { connection.closeBacking(backing) }
         if let registered { context.forgottenDirectories.add(registered) }
-        // Releases each parent that only its child kept alive, without recursion.
+        // If a child held the last reference to its parent, the parent ends here. A loop does this, because a recursion may be
+        // too deep.
         var parent = takeParent()
         while isKnownUniquelyReferenced(&parent) { parent = parent?.takeParent() }
     }
@@ -114,51 +118,51 @@ final class Node: DescriptorOwner {
     private func takeParent() -> Node? { state.withLock { $0.names.takeParent() } }
 
     var isRoot: Bool { id == .root }
-    /// The kernel wants 0 for the root.
+    /// The number that distinguishes the file from earlier files with the same inode number. The kernel demands 0 for the root.
     var generation: UInt32 { isRoot ? 0 : NodeIDEncoding.generation(born: key.born) }
     var renames: ActiveRenames { context.renames }
 
-    /// Makes the kernel ask for the attributes again.
+    /// Makes the kernel drop the attributes that it has cached, so that it asks for them again.
     func invalidateAttributes() { connection.invalidateAttributes(of: id) }
 }
 
-// Its names, see ``NodeNames``.
+// The names of the file, see ``NodeNames``.
 extension Node {
-    /// The known name and its directory, or the last known ones.
+    /// The known name of the file and its directory. If `hasName` is false, these are the last name and directory.
     var location: (name: NameBytes, parent: Node?, hasName: Bool) {
         state.withLock { ($0.names.name, $0.names.parent, $0.names.hasName) }
     }
     var hasName: Bool { state.withLock { $0.names.hasName } }
     var parent: Node? { state.withLock { $0.names.parent } }
-    /// All known names, the main one first.
+    /// All names of the file that the daemon knows. The first one is the known name, by which the file is reached.
     var names: [NodeName] { state.withLock { $0.names.all } }
     var otherNames: [NodeName] { state.withLock { $0.names.others } }
 
-    /// Whether it is known by this name.
+    /// Whether this name is the file's known name.
     func isCalled(_ name: NameBytes, in directory: Node) -> Bool {
         state.withLock { $0.names.isCalled(name, in: directory) }
     }
-    /// Whether this is the known name, or was it last.
+    /// Whether this name is the file's known name, or was the known name until it was removed.
     func wasLastCalled(_ name: NameBytes, in directory: Node) -> Bool {
         state.withLock { $0.names.wasLastCalled(name, in: directory) }
     }
-    /// Whether both were last seen under the same name.
+    /// Whether both files have, or had last, the same known name.
     func hasName(of other: Node) -> Bool {
         let (name, parent, _) = location
         let (otherName, otherParent, _) = other.location
         return otherParent === parent && otherName == name
     }
-    /// Whether this is one of its names, as far as they are known.
+    /// Whether this name is one of the names of the file that the daemon knows.
     func has(_ name: NameBytes, in directory: Node) -> Bool {
         state.withLock { $0.names.has(name, in: directory) }
     }
-    /// Whether any known name matches, or the last known one did.
+    /// Whether `matches` accepts a name that the daemon knows, or the last known name.
     func wasKnown(by matches: (NameBytes, Node) -> Bool) -> Bool {
         state.withLock { $0.names.wasKnown(by: matches) }
     }
 
-    /// Sets the name by which the file is known. One of several links does not change the item class, except that the file
-    /// is no helper file then (``retainsName(insteadOf:in:)``).
+    /// Sets the known name, by which the file is reached. A further name of a file with several names does not change the item
+    /// class, unless the file was a helper file (``retainsName(insteadOf:in:)``).
     func setName(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
         let known = isOneOfSeveral ? itemClass : nil
         let former = state.withLock { state in
@@ -167,32 +171,33 @@ extension Node {
         withExtendedLifetime(former) {}
     }
 
-    /// Adds another name of the file.
+    /// Adds a name to those that the file has besides the known name.
     func noteOtherName(_ name: NameBytes, in directory: Node) {
         state.withLock { $0.names.noteOther(name, in: directory) }
     }
 
-    /// Removes a name that is not the known one.
+    /// Removes a name that the file had besides its known name.
     func lostOtherName(_ name: NameBytes, in directory: Node) {
         let lost = state.withLock { $0.names.loseOther(name, in: directory) }
         withExtendedLifetime(lost) {}
     }
 
-    /// After the known name is gone, another name becomes the known one, if there is any.
+    /// Makes another name of the file the known name, after the known name was removed. Does nothing if the file has no other
+    /// name.
     func takeOtherName() {
         let former = state.withLock { $0.names.takeOther() }
         withExtendedLifetime(former) {}
     }
 
-    /// Notes that its last known name is gone or belongs to another file.
+    /// Notes that the file has lost its known name, or that this name now belongs to another file.
     func clearName() { state.withLock { $0.names.clear() } }
 
-    /// Whether a program follows the document under its known name, whatever other names it has.
+    /// Whether a program has found this document under its known name, so that another name does not replace that one.
     var isTracked: Bool { state.withLock { $0.names.isTracked } }
-    /// Called under the lock of `DocumentTable`.
+    /// Changes ``isTracked``. Only `DocumentTable` calls this function, under its lock.
     func setTracked(_ isTracked: Bool) { state.withLock { $0.names.isTracked = isTracked } }
 
-    /// The class that follows from its name.
+    /// The item class of the file, according to its name unless its contents have shown that it is a database.
     var itemClass: ItemClass {
         if let known = state.withLock({ $0.names.itemClass }) { return known }
         let (name, parent, _) = location
@@ -200,18 +205,19 @@ extension Node {
         state.withLock { $0.names.note(found, of: name, in: parent) }
         return found
     }
-    /// Has the class follow from the name again.
+    /// Drops the stored item class, so that it is determined from the name again.
     func resetClass() { state.withLock { $0.names.itemClass = nil } }
-    /// The contents show that the file is a database, whatever its name says.
+    /// Notes that the file's contents show a database, whatever name the file has.
     func noteDatabase() { state.withLock { $0.names.itemClass = .database } }
 }
 
-// The item that it is to the engine.
+// The item that the engine knows for the file.
 extension Node {
     var item: ItemID { state.withLock { $0.identity.item } }
-    /// The document that the file is, and whether the file still has a name.
+    /// The document that the file is, and whether the file has a name.
     var document: (item: ItemID, hasName: Bool) { state.withLock { ($0.identity.item, $0.names.hasName) } }
-    /// Returns the former item. Called by ``NodeTable``, under the lock of its renumbered items.
+    /// Sets the item, and returns the former item. Only ``NodeTable`` calls this function, under the lock of its renumbered
+    /// items.
     @discardableResult
     func exchangeItem(for item: ItemID) -> ItemID {
         state.withLock { state in
@@ -220,27 +226,28 @@ extension Node {
         }
     }
 
-    /// The number by which the engine knows the directory, and the item that it is now.
+    /// The number by which the engine knows the directory (nil if it does not), and the directory's present item.
     var registration: (registered: ItemID?, item: ItemID) {
         state.withLock { ($0.identity.registered, $0.identity.item) }
     }
-    /// Whether the engine knows the directory, perhaps as its former item.
+    /// Whether the engine knows the directory, be it as its present or as its former item.
     var isPlaced: Bool { registration.registered != nil }
     /// Whether the engine knows the directory as its present item.
     var isRegistered: Bool { state.withLock { $0.identity.registered == $0.identity.item } }
 
-    /// What the engine is told of the directory.
+    /// The parent of the directory, and how often it may have become a package: the state that the engine is told.
     var packageState: (parent: Node?, changes: UInt32) {
         state.withLock { ($0.names.parent, $0.identity.packageChanges) }
     }
-    /// The engine was told of the directory. Returns whether what it was told is still true.
+    /// Notes that the engine was told the directory's item and state. Returns whether this state is still the present one.
     func confirmRegistration(as item: ItemID, in parent: Node?, after changes: UInt32) -> Bool {
         state.withLock { state in
             state.identity.registered = item
             return state.names.parent === parent && state.identity.packageChanges == changes
         }
     }
-    /// The directory may have become a package, or be none any longer. Returns the number by which the engine knows it.
+    /// Notes that the directory may have become a package, or stopped being a package. Returns the number by which the engine
+    /// knows the directory, or nil.
     func notePackageChange() -> ItemID? {
         state.withLock { state in
             state.identity.packageChanges &+= 1
@@ -249,13 +256,13 @@ extension Node {
     }
 }
 
-// How its file is reached, see ``NodeReach``.
+// How the daemon reaches the file, see ``NodeReach``.
 extension Node {
     var cachedDescriptor: SharedDescriptor? { state.withLock { $0.reach.descriptor } }
     var hasDescriptor: Bool { cachedDescriptor != nil }
     var fileHandle: PersistentFileHandle? { state.withLock { $0.reach.fileHandle } }
 
-    /// The ways to reach the file, read at once.
+    /// All means to reach the file, read under the mutex once so that they fit together.
     var ways:
         (
             cached: SharedDescriptor?, fileHandle: PersistentFileHandle?, parent: Node?, name: NameBytes,
@@ -270,14 +277,14 @@ extension Node {
         }
     }
 
-    /// Stores a descriptor, unless another thread was faster. Returns the stored one.
+    /// Stores a descriptor, unless another thread has already stored one. Returns the descriptor that the caller should use.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
         let (kept, isNew) = state.withLock { $0.reach.cache(descriptor) }
         if isNew { budget.cached(.node(id)) }
         return kept
     }
 
-    /// Keeps the file reachable until ``unpin()``, and opens its descriptor.
+    /// Opens the node's descriptor, and ensures until ``unpin()`` that the file can be reached, even if its name changes.
     func pin() throws(Errno) -> SharedDescriptor {
         let cached = state.withLock { state in
             state.reach.pin()
@@ -297,10 +304,11 @@ extension Node {
         withExtendedLifetime(dropped) {}
     }
 
-    /// Holds a descriptor until the kernel forgets the inode, before the last name is removed. Programs that have the file
-    /// open may still ask for its attributes.
+    /// Ensures that the file can be reached until the kernel forgets its inode. Call this before the file's last name is
+    /// removed: programs that have the file open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
-        // Set first, or the descriptor could be closed again before it is protected.
+        // The node becomes an orphan before its descriptor is opened. In the other order, the budget could close the descriptor
+        // at once.
         state.withLock { $0.reach.becomeOrphan() }
         do throws(Errno) {
             _ = try descriptor()
@@ -310,27 +318,29 @@ extension Node {
         }
     }
 
-    /// Undoes ``keepAsOrphan()``: the last name was not removed.
+    /// Reverses ``keepAsOrphan()``, because the file's last name was not removed.
     func cancelOrphan() { state.withLock { $0.reach.cancelOrphan() } }
 
-    /// Closes the descriptor after the kernel forgot the inode. Current users hold it until they are done.
+    /// Closes the descriptor after the kernel has forgotten the inode. Threads that use the descriptor hold it until they are
+    /// done.
     func releaseAfterForget() {
         let dropped = state.withLock { $0.reach.forget() }
         withExtendedLifetime(dropped) {}
         closeBackingIfUnused()
     }
 
-    /// Stores a file handle. Requests by node number then still work without a valid name.
+    /// Stores the file handle of the file below. With it, requests by node number work even if the file has no valid name.
     func noteFileHandle(_ fileHandle: PersistentFileHandle?) {
         state.withLock { $0.reach.noteFileHandle(fileHandle) }
     }
 
-    /// The descriptor, and whether an open handle or the kernel needs the file even without a name.
+    /// The descriptor, and whether an open handle or the kernel needs the file even if it has no name.
     var descriptorInUse: (descriptor: SharedDescriptor?, isInUse: Bool) {
         state.withLock { ($0.reach.descriptor, $0.reach.isInUse) }
     }
 
-    /// Stores a file handle before the descriptor is dropped. Returns whether the file also needs a backing file.
+    /// Stores a file handle before the descriptor is closed. Returns whether the kernel must also hold a backing file, so that
+    /// the file continues to exist.
     func prepareDrop(_ fileHandle: PersistentFileHandle?) -> Bool {
         state.withLock { state in
             state.reach.setFileHandle(fileHandle)
@@ -338,8 +348,8 @@ extension Node {
         }
     }
 
-    /// Drops the descriptor if the file can be found again. `isAlone` means that it has no other name. Returns whether it
-    /// was dropped.
+    /// Closes the descriptor if the file can be found again without it. `isAlone` means that the file has no other name.
+    /// Returns whether the descriptor was closed.
     func dropDescriptor(isAlone: Bool) -> Bool {
         let dropped: SharedDescriptor?? = state.withLock { state in
             let hasOnlyName = state.names.hasName && isAlone
@@ -351,12 +361,12 @@ extension Node {
     }
 }
 
-// The use of its data, see ``NodeDataUse``.
+// The open handles of the file and the route of its data, see ``NodeDataUse``.
 extension Node {
     var isOpen: Bool { state.withLock { $0.data.opens > 0 } }
-    /// Whether it has more open handles than these.
+    /// Whether the file has more than `count` open handles.
     func isOpen(besides count: Int32) -> Bool { state.withLock { $0.data.opens > count } }
-    /// Whether a shared mapping may change the file unnoticed.
+    /// Whether a program may change the file by a shared mapping, without a request to the daemon.
     var hasMappers: Bool { state.withLock { $0.data.hasMappers } }
     var dataRoute: DataRoute? { state.withLock { $0.data.route } }
     var isKnownPassthrough: Bool { state.withLock { $0.data.isKnownPassthrough } }
@@ -371,12 +381,12 @@ extension Node {
 
     var mayBypass: Bool? { state.withLock { $0.data.mayBypass } }
     func setMayBypass(_ mayBypass: Bool?) { state.withLock { $0.data.mayBypass = mayBypass } }
-    /// Notes what the file's status says, unless more is known.
+    /// Notes whether the file's status allows passthrough, unless a more thorough check has already decided.
     func noteMayBypass(_ mayBypass: Bool) {
         state.withLock { $0.data.mayBypass = $0.data.mayBypass ?? mayBypass }
     }
 
-    /// The backing file for the next open, and how often the owner was changed.
+    /// The backing file for the next open, and how often the file's owner was changed through the mount.
     var backingForOpen: (usable: BackingID?, ownerChanges: UInt32) {
         state.withLock { ($0.data.usableBacking, $0.data.ownerChanges) }
     }
@@ -386,31 +396,31 @@ extension Node {
         state.withLock { $0.data.offer(opened, ownerChanges: ownerChanges) }
     }
 
-    /// Makes the kernel hold the file below, without a descriptor of the daemon, until it forgets the inode or opens the
-    /// file again.
+    /// Makes the kernel hold the file below open, so that the daemon needs no descriptor for it. The kernel holds the file
+    /// until it forgets the inode, or until another backing file replaces this one.
     func retainBacking(_ opened: BackingID) {
         let needless = state.withLock { $0.data.retain(opened) }
         if let needless { connection.closeBacking(needless) }
     }
 
-    /// Closes the backing file once no open uses it. It would keep the file's blocks and possibly the node.
+    /// Closes the backing file if no open uses it. Otherwise the blocks of a removed file would stay in use.
     func closeBackingIfUnused() {
         let backing = state.withLock { $0.data.takeUnusedBacking(of: $0.reach) }
         if let backing { connection.closeBacking(backing) }
     }
 
-    /// Marks the backing file as outdated after a change of owner. The kernel opens it again, as the new owner, after the
-    /// last close.
+    /// Marks the backing file as outdated, because the file has another owner. After the last close, the next open opens
+    /// another backing file as the new owner.
     func noteOwnerChange() {
         state.withLock { $0.data.noteOwnerChange() }
         closeBackingIfUnused()
     }
 }
 
-// What the store has of the file.
+// The versions in the store that concern the file.
 extension Node {
     var linkedVersions: [LinkedVersion] { state.withLock { $0.preservation.linkedVersions } }
-    /// How many links of the store the file has, and whether it has a name.
+    /// How many links to the file the store has, and whether the file has a name.
     var linkCount: (links: UInt64, hasName: Bool) {
         state.withLock { (UInt64($0.preservation.linkedVersions.count), $0.names.hasName) }
     }
@@ -419,7 +429,7 @@ extension Node {
         state.withLock { state in state.preservation.linkedVersions.removeAll { $0 === version } }
     }
 
-    // See ``SuspendedWriterVersions``.
+    // The versions that are preserved while the file has suspended writers, see ``SuspendedWriterVersions``.
     func lastVersion(for writers: [HandleID]) -> SuspendedWriterVersions.Version? {
         state.withLock { $0.preservation.besides.last(for: writers) }
     }
@@ -443,11 +453,11 @@ extension Node {
     }
 }
 
-// What only a directory has.
+// The state that only directories use.
 extension Node {
-    /// Notes that the directory has lost a name.
+    /// Notes that a name in the directory was found to be removed or replaced out of band.
     func noteStaleBelow() { state.withLock { $0.directory.staleness.note(at: MonotonicClock.nanoseconds) } }
-    /// Whether the directory lost a name a moment ago.
+    /// Whether a name in the directory was found to be removed or replaced out of band a moment ago.
     var isStaleBelow: Bool {
         state.withLock { $0.directory.staleness.isRecent(at: MonotonicClock.nanoseconds) }
     }

@@ -3,15 +3,15 @@ import FuseBridge
 import LinuxSystem
 
 extension Node {
-    /// The state that all nodes of a mount share.
+    /// The objects and facts that all nodes of a mount share.
     final class Context: Sendable {
         let budget: DescriptorBudget
         let connection: Connection
         let forgottenDirectories: ForgottenDirectories
         let submounts: Submounts
-        /// Whether stores to a mapping of a file change the file's times.
+        /// Whether the source's file system changes a file's times when a program changes the file by a mapping.
         let timesShowStores: Bool
-        /// Whether the source's file system waits for no network or other process.
+        /// Whether operations on the source never wait for a network or another process.
         let isLocal: Bool
         let threads: WorkerPools
         let renames = ActiveRenames()

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import FuseBridge
 
-/// Which side moves a file's data.
+/// The route by which the data of a file moves between programs and the file below.
 enum DataRoute: Sendable {
-    /// The kernel, directly to the file below.
+    /// Passthrough: the kernel reads and writes the backing file itself.
     case backing(BackingID)
-    /// This process.
+    /// The kernel sends READ and WRITE requests, and the daemon reads and writes the file below.
     case daemon
 }
 
-/// The open handles of a node, the route of its data, and the backing file for it.
+/// The number of open handles of a node, the route of the file's data, and the backing file for passthrough.
 ///
 ///     closed ──the first open enters a route──▶ open ──further opens enter the same route──▶ open
 ///        ▲                                        │
@@ -22,28 +22,28 @@ enum DataRoute: Sendable {
 /// | backing file held | ``offer(_:ownerChanges:)``, ``retain(_:)`` |
 /// | backing file outdated, closed | ``noteOwnerChange()``, ``takeUnusedBacking(of:)`` |
 ///
-/// 1. All open handles use one route: the kernel refuses handles of one inode in two modes.
-/// 2. Mappers are open handles with the `backing` route.
-/// 3. A `backing` route is entered only by the usable backing file.
-/// 4. The backing file is held until the kernel forgets the inode, or until no open remains and
+/// 1. All open handles use one route: the kernel refuses two handles of one inode with different routes.
+/// 2. Mappers are open handles for reading and writing with the `backing` route.
+/// 3. A handle gets the `backing` route only with the usable backing file.
+/// 4. The backing file is held until the kernel forgets the inode, or until no handle is open and
 ///    ``NodeReach/mayLoseBacking(isOutdated:)`` is true.
 struct NodeDataUse {
     private enum Use {
         case closed
-        /// `mappers`: how many of the handles may change the file unnoticed, by a shared mapping.
+        /// `mappers` is the number of handles by which a program may change the file with a shared mapping, without a request.
         case open(count: Int32, mappers: Int32, route: DataRoute)
     }
 
     private struct Backing {
         let id: BackingID
-        /// The file below was opened as a user that is no longer the file's owner: as the daemon, or before a chown.
+        /// Whether the backing file was opened as a user that is not the file's owner now: as the daemon, or before a chown.
         var isOutdated: Bool
     }
 
     private var use = Use.closed
-    /// Whether the kernel may move the data at all; nil until that was checked.
+    /// Whether the kernel may move the file's data; nil until this was checked.
     var mayBypass: Bool?
-    /// How often the file's owner was changed through the mount.
+    /// How often the owner of the file was changed through the mount.
     private(set) var ownerChanges: UInt32 = 0
     private var backing: Backing?
 
@@ -69,19 +69,19 @@ struct NodeDataUse {
     }
 
     var backingID: BackingID? { backing?.id }
-    /// The backing file for the next open. An outdated one is used only while other opens use it.
+    /// The backing file for the next open. An outdated backing file is used only while the file is still open.
     var usableBacking: BackingID? { backing.flatMap { $0.isOutdated && opens == 0 ? nil : $0.id } }
-    /// Whether the next open needs no new backing file, and the kernel moves its data.
+    /// Whether the next open can use passthrough with the present backing file.
     var isKnownPassthrough: Bool { mayBypass == true && backing?.isOutdated == false }
 
-    /// Counts a handle that uses the route of the other open handles. Nil if there are none.
+    /// Counts a handle that uses the same route as the handles that are already open. Returns nil if the file is not open.
     mutating func enterInUse(mapping: Bool) -> DataRoute? {
         guard let route else { return nil }
         return enter(by: route, mapping: mapping)
     }
 
-    /// Counts a handle. Another thread may have chosen a route meanwhile: then its choice holds. Nil if the wanted backing
-    /// file is not usable any more.
+    /// Counts a handle with the route `wanted`. If another thread has chosen a route meanwhile, the handle gets that route.
+    /// Returns nil if the backing file of the route is not usable any more.
     mutating func enter(_ wanted: DataRoute, mapping: Bool) -> DataRoute? {
         let route = self.route ?? wanted
         if case .backing(let id) = route, usableBacking?.rawValue != id.rawValue { return nil }
@@ -99,7 +99,7 @@ struct NodeDataUse {
         return route
     }
 
-    /// Uncounts a handle. Returns whether it was the last one that may be mapped.
+    /// Subtracts a handle. Returns whether it was the last handle by which a program could map the file.
     mutating func leave(mapping: Bool) -> Bool {
         guard case .open(let count, var mappers, let route) = use else { return false }
         var wasLastMapper = false
@@ -111,8 +111,8 @@ struct NodeDataUse {
         return wasLastMapper
     }
 
-    /// Offers a backing file that was opened when the owner had changed `ownerChanges` times. Returns the one to be used,
-    /// and one to be closed.
+    /// Offers a backing file that was opened when the owner had been changed `ownerChanges` times. Returns the backing file to
+    /// be used. `needless` is a backing file that the caller must close, or nil.
     mutating func offer(
         _ opened: BackingID, ownerChanges: UInt32
     ) -> (kept: BackingID, needless: BackingID?) {
@@ -121,7 +121,8 @@ struct NodeDataUse {
         return (opened, backing?.id)
     }
 
-    /// Holds a backing file that the daemon has opened as itself, unless there is one. Returns one to be closed.
+    /// Holds a backing file that the daemon has opened as itself, unless the node has another. Returns the backing file to be
+    /// closed, or nil.
     mutating func retain(_ opened: BackingID) -> BackingID? {
         guard backing == nil else { return opened }
         backing = Backing(id: opened, isOutdated: true)
@@ -133,7 +134,7 @@ struct NodeDataUse {
         backing?.isOutdated = true
     }
 
-    /// The backing file to be closed, if no open uses it and the file does not need it.
+    /// Takes out the backing file to be closed. Returns nil while an open uses it, or the file needs it to continue to exist.
     mutating func takeUnusedBacking(of reach: NodeReach) -> BackingID? {
         guard opens == 0, let known = backing, reach.mayLoseBacking(isOutdated: known.isOutdated) else {
             return nil

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// The class of items that follows from the names of a file.
+/// Determines the item class of a file from its names.
 extension Node {
-    /// Whether a file with several links keeps its known name when a lookup finds it under another one.
+    /// Whether a file with several names keeps its known name when a look-up finds the file under another name.
     ///
-    /// A tracked document keeps the name under which a program follows it. Otherwise another link must not change the item
-    /// class (D127): the link of a backup makes no helper file of a document, and no link makes a document of a log or a
-    /// database.
+    /// A tracked document keeps the name under which a program has found it. In other cases, the other name must not change the
+    /// item class (D127). So the link of a backup does not make a document a helper file. No link makes a log or a database a
+    /// document.
     func retainsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
         if isTracked || isCalled(name, in: directory) { return true }
         let (own, parent, hasName) = location
@@ -15,11 +15,11 @@ extension Node {
         guard hasName, let parent, known != .private, known != Self.itemClass(of: name, in: directory) else {
             return false
         }
-        // The known name may have been removed out of band.
+        // The known name may have been removed out of band; then the file takes the other name.
         do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
     }
 
-    /// The class that follows from a name in a directory.
+    /// The item class of a file with this name in the directory.
     static func itemClass(of name: NameBytes, in parent: Node?) -> ItemClass {
         ItemClass(of: name.bytes, in: isInGitDirectory(parent) ? .gitDirectory : .ordinary)
     }

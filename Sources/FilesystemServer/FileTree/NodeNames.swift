@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// One of several names of a file.
+/// A name of a file that may have several names.
 struct NodeName: Sendable {
     let name: NameBytes
     let directory: Node
 }
 
-/// The names of a node's file, as far as the kernel has looked them up.
+/// The names of a node's file, as far as the daemon knows them.
 ///
 ///     named ──clear──▶ nameless ──set, or take another──▶ named
 ///
@@ -17,26 +17,28 @@ struct NodeName: Sendable {
 /// | to nameless | ``clear()`` |
 /// | other names | ``noteOther(_:in:)``, ``loseOther(_:in:)`` |
 ///
-/// 1. Without a name, `name` and `parent` are the last known ones. The root, and a file known by a handle only, have no
-///    parent.
-/// 2. The known name is never among the others, and there are at most 16 others.
-/// 3. The item class follows from the known name, but the header of a database decides first. A class for one name never
-///    stays for another one.
-/// 4. `DocumentTable` alone changes `isTracked`, under its lock.
+/// 1. Without a name, `name` and `parent` are the last known ones. The root has no parent, and neither has a file that is known
+///    by a file handle only.
+/// 2. The known name is never among `others`, which has at most 16 names.
+/// 3. The item class is determined from the known name, unless the file has the header of a database. A class that was
+///    determined for one name is dropped when the file gets another name.
+/// 4. Only `DocumentTable` changes `isTracked`, under its lock.
 ///
-/// A former directory may lose its last reference: it is returned, so that the caller releases it after the lock.
+/// A function that replaces a directory returns the former one, because this may be the last reference to it. The caller
+/// releases it after the lock.
 struct NodeNames {
-    /// The most other names of a file that are remembered, and so reported when the file changes.
+    /// The most names besides the known one that are remembered. Only for remembered names, presenters get events when the file
+    /// changes.
     private static let mostOthers = 16
 
     private(set) var parent: Node?
     private(set) var name: NameBytes
-    /// Names besides the known one.
+    /// The names that the file has besides the known one.
     private(set) var others: [NodeName] = []
     private(set) var hasName = true
-    /// A program follows the document under its known name, whatever other names it has.
+    /// Whether a program has found the document under its known name, so that another name does not replace that one.
     var isTracked = false
-    /// Nil until it is needed.
+    /// The item class; nil until it is needed.
     var itemClass: ItemClass?
 
     init(_ name: NameBytes, in parent: Node?) {
@@ -44,13 +46,13 @@ struct NodeNames {
         self.parent = parent
     }
 
-    /// All known names, the main one first.
+    /// All names that the daemon knows. The first one is the known name, if the file has it.
     var all: [NodeName] {
         guard hasName, let parent else { return others }
         return [NodeName(name: name, directory: parent)] + others
     }
 
-    /// Whether this is the known name, or was it last.
+    /// Whether this name is the known name, or was the known name until it was removed.
     func wasLastCalled(_ name: NameBytes, in directory: Node) -> Bool {
         parent === directory && self.name == name
     }
@@ -63,13 +65,13 @@ struct NodeNames {
         isCalled(name, in: directory) || others.contains { $0.isSame(name, in: directory) }
     }
 
-    /// Whether any known name matches, or the last known one did.
+    /// Whether `matches` accepts a known name, or the last known one.
     func wasKnown(by matches: (NameBytes, Node) -> Bool) -> Bool {
         if let parent, matches(name, parent) { return true }
         return others.contains { matches($0.name, $0.directory) }
     }
 
-    /// Sets the known name. `known` is the class that stays if the name is one of several.
+    /// Sets the known name. `known` is the item class to be retained, if the file has several names; otherwise nil.
     mutating func set(
         _ name: NameBytes, in parent: Node, isOneOfSeveral: Bool, known: ItemClass?
     ) -> Node? {
@@ -81,7 +83,7 @@ struct NodeNames {
         return self.parent.replace(with: parent)
     }
 
-    /// Its last known name is gone or belongs to another file.
+    /// Notes that the file has lost its known name, or that this name now belongs to another file.
     mutating func clear() { hasName = false }
 
     mutating func noteOther(_ name: NameBytes, in directory: Node) {
@@ -96,19 +98,19 @@ struct NodeNames {
         return lost
     }
 
-    /// After the known name is gone, another name becomes the known one, if there is any.
+    /// Makes another name the known name, after the known name was removed. Does nothing if there is no other name.
     mutating func takeOther() -> Node? {
         guard !hasName, let other = others.popLast() else { return nil }
         (name, hasName) = (other.name, true)
         return parent.replace(with: other.directory)
     }
 
-    /// Notes the class that follows from a name. The file may have been renamed meanwhile.
+    /// Stores the item class for a name, unless the file has got another name meanwhile.
     mutating func note(_ itemClass: ItemClass, of name: NameBytes, in parent: Node?) {
         if self.name == name, self.parent === parent { self.itemClass = itemClass }
     }
 
-    /// At the end of the node: the caller releases the parent.
+    /// Takes out the parent when the node ends; the caller releases it.
     mutating func takeParent() -> Node? { parent.take() }
 
     private mutating func add(_ other: NodeName) {

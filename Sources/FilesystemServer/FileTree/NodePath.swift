@@ -2,9 +2,9 @@
 import Glibc
 import LinuxSystem
 
-/// Where a node is in the tree.
+/// Finds out where a node is in the tree, and reads its file's status.
 extension Node {
-    /// The path from the source's root to this file.
+    /// The path of the file, from the source's root.
     var path: [UInt8] {
         var parts: [[UInt8]] = []
         var next: Node? = self
@@ -16,7 +16,7 @@ extension Node {
         return Array(parts.reversed().joined(separator: [UInt8(ascii: "/")]))
     }
 
-    /// Whether it lies below a directory, at any depth, or is that directory.
+    /// Whether the node is the directory itself, or is below it at any depth.
     func isBelow(_ directory: Node) -> Bool {
         var next: Node? = self
         while let node = next {
@@ -26,12 +26,12 @@ extension Node {
         return false
     }
 
-    /// The present status of the file, or nil if it cannot be read.
+    /// The present status of the file; nil if it cannot be read.
     var presentStatus: FileStatus? {
         do throws(Errno) { return try descriptor().descriptor.status() } catch { return nil }
     }
 
-    /// Whether a directory is empty, so that it can be removed.
+    /// Whether the directory has no entries, so that it can be removed.
     var isEmptyDirectory: Bool {
         do throws(Errno) {
             let opened = try descriptor().descriptor.reopen(flags: O_RDONLY | O_DIRECTORY)
@@ -43,7 +43,7 @@ extension Node {
             }
             return isEmpty
         } catch {
-            // The removal itself will report the error.
+            // The removal of the directory will fail in the same manner, and reports the error then.
             return false
         }
     }

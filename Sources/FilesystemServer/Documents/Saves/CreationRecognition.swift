@@ -45,8 +45,7 @@ extension SaveLifecycle {
     /// name.
     ///
     /// A program that does so has saved the document: the new file becomes the document, and the moved file is a backup.
-    /// Returns
-    /// whether this has happened. It has not if the new item is no regular file.
+    /// Returns whether this has happened. It has not if the new item is no regular file.
     func restoreDocument(
         _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
     )

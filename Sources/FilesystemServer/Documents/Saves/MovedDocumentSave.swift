@@ -6,12 +6,10 @@ import LinuxSystem
 import VersionStore
 
 /// Handles presented documents that a program moved a moment ago. The move may be the first step of a save: the program then
-/// puts a
-/// new file under the former name.
+/// puts a new file under the former name.
 extension SaveLifecycle {
     /// Opens a pending save for the former name of a presented document that was moved with its file. Look-ups of this name by
-    /// other
-    /// programs wait until the name has a file again, or until a moment has passed.
+    /// other programs wait until the name has a file again, or until a moment has passed.
     func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
         let place = NodeNumber(change.directory.id.rawValue)
         let pendingSave = PendingSave(
@@ -34,13 +32,12 @@ extension SaveLifecycle {
         watchPendingSaves()
     }
 
-    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, the use
-    /// may show
-    /// that this was no save.
+    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, this use
+    /// may show that the move was no step of a save. It does so if:
+    /// - the program is another one than the program that moved the file, or
+    /// - the program that moved the file changes or removes it, because no program changes its own backup.
     ///
-    /// - Another program than the mover uses the file: the move was no step of a save.
-    /// - The mover changes or removes the file: it was no step of a save, because no program changes its own backup.
-    /// - A presenter of the document uses the file: this shows nothing, because the presenter got an event for the move.
+    /// A use by a program that presents the document shows nothing, because this program got an event for the move.
     func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
         guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
             thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))
@@ -61,8 +58,7 @@ extension SaveLifecycle {
     /// Preserves what presenters have written to a file after they got the event that the document had moved to this file.
     ///
     /// The file is now a backup, and the presenters present the new file under the document's former name. So what they wrote
-    /// would
-    /// remain in the backup only. A worker makes the copy later, because copying takes time.
+    /// would remain in the backup only. A worker makes the copy later, because copying takes time.
     func preserveBackupWrites(
         to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
     ) {

@@ -38,9 +38,8 @@ extension SaveLifecycle {
     /// Whether a program that takes a document's name away may be about to save it, although nothing but this step indicates a
     /// save.
     ///
-    /// This is so only if a program presents the document. A program with an access over the control socket to move or delete
-    /// the
-    /// document has announced the step, so the step is no save.
+    /// This is so only if a program presents the document. If the acting program holds an access over the control socket to
+    /// move or delete the document, it has announced what it does, so the step is no save.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)
@@ -66,16 +65,14 @@ extension SaveLifecycle {
     }
 
     /// Whether the thread's program works for a presenter that was asked about the file and has not answered yet. Such a
-    /// program most
-    /// likely saves the document.
+    /// program most likely saves the document.
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 
     /// Notes which makers of the document's helper files have ended. After a maker has ended, a relative may complete its save
-    /// only
-    /// for a short time.
+    /// only for a short time.
     ///
     /// Only makers that are relatives of the saving program are checked.
     func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {

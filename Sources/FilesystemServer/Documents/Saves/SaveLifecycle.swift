@@ -51,16 +51,14 @@ final class SaveLifecycle: Sendable {
     /// Opens a pending save for a name that a program has just taken away, before its request is answered.
     ///
     /// If the document was moved aside (`isGone` is false), its former file is known. After a removal, other links of the file
-    /// are
-    /// not the document (D20).
+    /// are not the document (D20).
     func openPendingSave(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
         evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
     ) {
         let document = node.item
         // First make a claim on the document, so that programs which wait for it continue to wait. Then move the holders of the
-        // old
-        // file to a new item. The opposite order would grant claims of waiting programs in between.
+        // old file to a new item. The opposite order would grant claims of waiting programs in between.
         let claim = engine.makeClaimID()
         let pendingSave = PendingSave(
             directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
@@ -108,8 +106,7 @@ final class SaveLifecycle: Sendable {
     }
 
     /// Notes that a thread has taken a document's name away. If the thread has left several names in this directory empty, it
-    /// is not
-    /// saving, and look-ups stop waiting for these names.
+    /// is not saving, and look-ups stop waiting for these names.
     func noteDeparture(of change: NameChange) {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)
@@ -131,8 +128,7 @@ final class SaveLifecycle: Sendable {
     }
 
     /// Closes a pending save that has expired. If its files are distant, another thread does it: all deadlines share the
-    /// timers'
-    /// thread.
+    /// timers' thread.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {

@@ -70,8 +70,7 @@ final class SaveTracker: Sendable {
     }
 
     /// Notes that a name in the directory is about to be taken away. Until ``endStep(in:)``, a listing without this name may
-    /// have
-    /// to wait.
+    /// have to wait.
     func beginStep(in directory: NodeID) {
         change { $0.steps[NodeNumber(directory.rawValue), default: 0] += 1 }
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
@@ -130,8 +129,7 @@ extension SaveTracker {
     func isOpen(_ pendingSave: PendingSave) -> Bool { state.withLock { $0.pendingSaves.isOpen(pendingSave) } }
 
     /// Whether a name in the directory is being taken away. Also true if this name is missing in the middle of a save of a
-    /// document
-    /// that other programs use.
+    /// document that other programs use.
     func isVacated(_ name: [UInt8], in directory: NodeNumber) -> Bool {
         state.withLock { state in
             state.steps[directory] != nil
