@@ -116,8 +116,7 @@ final class DocumentIdentity: Sendable {
                 foundAwaited(found, as: awaited, in: node, by: party)
                 nodes.forget(found.id, lookups: 1)
             } catch {
-                // The name does not exist yet. When a file gets it, or a later look-up finds it, this function's caller is
-                // called again.
+                // The name does not exist yet. When a file gets the name, or a later look-up finds it, `fillAwaited` is called.
                 continue
             }
         }

@@ -11,7 +11,7 @@ import LinuxSystem
 /// programs wait for it. Its writes are preserved when another program replaces or removes the file.
 extension DocumentIdentity {
     /// Makes a claim for each handle by which a program may write to the file. The caller calls this function before the file
-    /// gets the name. No other program has a claim on such a file, so the claims are granted without a wait, and follow the
+    /// gets the name. No other program has a claim on such a file, so the claims are granted without a wait. They follow the
     /// file to its document (rule R2).
     ///
     /// The caller calls this function again after the rename, for files that were opened meanwhile.

@@ -16,7 +16,7 @@ import Synchronization
 /// A file is in the table only while it has such a writer and an interested presenter. The first poll without one of them
 /// removes the file.
 final class OpenWriterMonitor: Sendable {
-    /// The time between two polls of an unchanged file. Also the age of a handle from which on polls report its writes.
+    /// The time between two polls of an unchanged file. Polls also report no writes by a handle that is younger than this.
     ///
     /// Most programs open, write and close a file within this time. In this case only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)

@@ -32,12 +32,12 @@ extension SaveLifecycle {
         watchPendingSaves()
     }
 
-    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, this use
-    /// may show that the move was no step of a save. It does so if:
-    /// - the program is another one than the program that moved the file, or
-    /// - the program that moved the file changes or removes it, because no program changes its own backup.
+    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, the use
+    /// may show that this was no save.
     ///
-    /// A use by a program that presents the document shows nothing, because this program got an event for the move.
+    /// - Another program than the mover uses the file: the move was no step of a save.
+    /// - The mover changes or removes the file: it was no step of a save, because no program changes its own backup.
+    /// - A presenter of the document uses the file: this shows nothing, because the presenter got an event for the move.
     func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
         guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
             thread <= 0 || !engine.isPresented(node.item, by: processes.currentParty(ofThread: thread))

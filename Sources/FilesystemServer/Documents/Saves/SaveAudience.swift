@@ -38,8 +38,8 @@ extension SaveLifecycle {
     /// Whether a program that takes a document's name away may be about to save it, although nothing but this step indicates a
     /// save.
     ///
-    /// This is so only if a program presents the document. If the acting program holds an access over the control socket to
-    /// move or delete the document, it has announced what it does, so the step is no save.
+    /// This is so only if a program presents the document. A program with an access over the control socket to move or delete
+    /// the document has announced the step, so the step is no save.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)
