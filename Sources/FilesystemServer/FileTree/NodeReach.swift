@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// How a node's file is reached without its name, and how long that is needed.
+/// How the daemon reaches a node's file without the file's name, and how long this must be possible.
 ///
 ///     known ──its last name is about to go──▶ orphan
 ///       │ ▲                                     │ │
@@ -14,33 +14,34 @@ import LinuxSystem
 /// | to forgotten | ``forget()`` |
 /// | descriptor stored, dropped | ``cache(_:)``, ``takeDescriptor()`` |
 ///
-/// 1. A forgotten node stays forgotten. Without pins it stores no descriptor: the budget could not find it in order to
-///    close the descriptor.
-/// 2. An orphan has a descriptor; or it has a file handle, and a backing file of the kernel.
-/// 3. There is one pin for each open handle, which must reach the file even if its name changes.
+/// 1. A forgotten node stays forgotten. Without a pin it stores no descriptor. The budget could not find the node, and so could
+///    never close the descriptor.
+/// 2. An orphan has a descriptor. Or it has a file handle, and the kernel holds a backing file of it.
+/// 3. The node has one pin for each open handle. A pin means that the file must be reached even if its name changes.
 struct NodeReach {
     private enum Life: UInt8 {
-        /// The kernel knows the inode.
+        /// The kernel knows the file's inode.
         case known
-        /// Its last name is gone, or about to go: without the descriptor, the file may be unreachable.
+        /// The last name of the file was removed, or is about to be. Without its descriptor, the file could not be reached any
+        /// more.
         case orphan
-        /// The kernel has forgotten the inode.
+        /// The kernel has forgotten the file's inode.
         case forgotten
     }
 
     private(set) var descriptor: SharedDescriptor?
-    /// Finds the file without a name. Set once the descriptor of a file in use had to be closed.
+    /// Finds the file without a name. It is set only when the descriptor of a file in use had to be closed.
     private(set) var fileHandle: PersistentFileHandle?
     private var pins: Int32 = 0
     private var life = Life.known
 
     var isOrphan: Bool { life == .orphan }
     var isForgotten: Bool { life == .forgotten }
-    /// Whether an open handle or the kernel needs the file even without a name.
+    /// Whether an open handle or the kernel needs the file even if it has no name.
     var isInUse: Bool { pins > 0 || isOrphan }
 
-    /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor still needs it: its
-    /// backing keeps the file in existence.
+    /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor needs its backing file,
+    /// because the file continues to exist only while the kernel holds it.
     func mayLoseBacking(isOutdated: Bool) -> Bool {
         switch life {
         case .known: isOutdated
@@ -49,14 +50,15 @@ struct NodeReach {
         }
     }
 
-    /// Whether the file can be found again without its descriptor. `hasOnlyName`: the known name is its only one.
+    /// Whether the file can be found again without its descriptor. `hasOnlyName` means that the file has only its known name.
     func canReopen(hasOnlyName: Bool, hasBacking: Bool) -> Bool {
         if isOrphan { return fileHandle != nil && hasBacking }
-        // If the mount removes the last name, it opens the descriptor first.
+        // If the mount is about to remove the only name, it opens the descriptor first.
         return pins == 0 || fileHandle != nil || hasOnlyName
     }
 
-    /// Stores a descriptor, unless another thread was faster. Returns the one to be used, and whether it was stored.
+    /// Stores a descriptor, unless one is stored already or the node is not in use. Returns the descriptor that the caller
+    /// should use, and whether it was stored.
     mutating func cache(_ opened: SharedDescriptor) -> (SharedDescriptor, isNew: Bool) {
         if let descriptor { return (descriptor, false) }
         if isForgotten, pins == 0 { return (opened, false) }
@@ -64,12 +66,12 @@ struct NodeReach {
         return (opened, true)
     }
 
-    /// The caller releases the descriptor after the lock.
+    /// Takes out the descriptor. The caller releases it after the lock.
     mutating func takeDescriptor() -> SharedDescriptor? { descriptor.take() }
 
     mutating func pin() { pins += 1 }
 
-    /// Returns the descriptor if it is needed no longer.
+    /// Removes a pin. Returns the descriptor if the node does not need it any more.
     mutating func unpin() -> SharedDescriptor? {
         pins -= 1
         return takeUnneeded()
@@ -78,7 +80,7 @@ struct NodeReach {
     mutating func becomeOrphan() { if life == .known { life = .orphan } }
     mutating func cancelOrphan() { if life == .orphan { life = .known } }
 
-    /// Returns the descriptor if it is needed no longer.
+    /// Notes that the kernel has forgotten the inode. Returns the descriptor if the node does not need it any more.
     mutating func forget() -> SharedDescriptor? {
         life = .forgotten
         return takeUnneeded()

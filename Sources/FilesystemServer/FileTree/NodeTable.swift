@@ -5,16 +5,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The nodes that the kernel knows, by its number and by their file.
+/// The nodes that the kernel knows. They are found by node number or by the file below.
 ///
-/// Invariants, per shard:
-/// - I1. The node of file f is `nodes[strays[f]]` if there is such a stray. Otherwise it has the number that follows from f
-///   (``NodeIDEncoding``), unless that number is another file's or `retired`. A file has at most one such node.
-/// - I2. `lookups > 0`: a node leaves with its last lookup.
+/// The table consists of shards, and a node is in the shard of its number. Invariants of each shard:
+/// - I1. The node of file f is `nodes[strays[f]]` if f is in `strays`. Otherwise it has the number that is computed from f
+///   (``NodeIDEncoding``), unless this number belongs to another file or is in `retired`. A file has at most one node of these.
+/// - I2. `lookups > 0`: a node is removed together with its last look-up.
 /// - I3. No two nodes are the same item.
 ///
-/// **Lock rule.** A shard's mutex covers its dictionaries; no system call is made under it. The caller destroys a removed
-/// node after it has released the lock.
+/// **Lock rule.** The mutex of a shard covers its dictionaries; no system call is made under it. The caller releases a removed
+/// node after the lock.
 final class NodeTable: Sendable {
     private struct Entry {
         let node: Node
@@ -23,12 +23,12 @@ final class NodeTable: Sendable {
 
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
-        /// Files that have another number because their own one was taken.
+        /// Files with another number than the computed one, because another file had that number.
         var strays: [FileKey: NodeID] = [:]
-        /// Nodes of files that have lost their last name. A file that now has their inode number is a different one.
+        /// Nodes of files that have lost their last name. If a file has such a node's inode number now, it is another file.
         var retired: Set<NodeID> = []
-        /// Directories above nodes that the kernel asked for by number. The kernel may not know these directories. Each one
-        /// stays, by one lookup, as long as the kernel knows the node.
+        /// Directories above nodes for which the kernel has asked by number. The kernel may not know these directories itself.
+        /// One look-up holds each directory as long as the kernel knows the node below it.
         var retainedDirectories: [NodeID: [NodeID]] = [:]
 
         func node(of key: FileKey, numbered own: NodeID) -> Node? {
@@ -47,21 +47,22 @@ final class NodeTable: Sendable {
                 })
         }
 
-        /// Makes the node unreachable by its file.
+        /// Removes the file from the shard, so that the node is found by its number only.
         mutating func lose(_ node: Node) {
             if !strays.isEmpty, strays[node.key] == node.id { strays[node.key] = nil }
             if !retired.isEmpty { retired.remove(node.id) }
         }
     }
 
-    /// A node's number ends in the number of its shard, as the inode number does.
+    /// The lowest bits of a node's number are the number of its shard. They are also the lowest bits of the file's inode
+    /// number.
     private static let shardBits: UInt64 = 4
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let context: Node.Context
-    /// Is told of each directory; nil if the source is not watched.
+    /// An observer is called for each directory that is added or removed; nil if the source is not watched.
     let observer: (any NodeObserver)?
-    /// Nodes with an item that differs from their number, by item. Its lock is taken alone, or after a shard's.
+    /// The nodes whose item differs from their number, by item. This lock is taken alone, or after the lock of a shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
@@ -84,14 +85,14 @@ final class NodeTable: Sendable {
         return shards[Self.shard(of: id)].withLock { $0.nodes[id]?.node }
     }
 
-    /// The node that currently is an item.
+    /// The node that has this item now; nil if there is none.
     subscript(item: ItemID) -> Node? {
         let id = renumbered.withLock { $0[item] } ?? NodeID(item.rawValue)
         guard let node = self[id], node.item == item else { return nil }
         return node
     }
 
-    /// Makes a node another item.
+    /// Gives a node another item.
     func renumber(_ node: Node, as item: ItemID) {
         renumbered.withLock { renumbered in
             let former = node.exchangeItem(for: item)
@@ -100,13 +101,13 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// The node of a file, without counting a lookup.
+    /// The node of a file, or nil. A look-up is not counted.
     subscript(key: FileKey) -> Node? {
         if key == root.key { return root }
         return shards[Self.shard(of: key)].withLock { $0.node(of: key, numbered: ownNumber(of: key)) }
     }
 
-    /// The number of a file, if no other file has it.
+    /// The number that is computed from the file. The file has it unless another file had it before.
     private func ownNumber(of key: FileKey) -> NodeID {
         NodeID(
             NodeIDEncoding.number(
@@ -114,11 +115,13 @@ final class NodeTable: Sendable {
             ) { _ in false })
     }
 
-    /// Counts one more lookup of a file that was found under a name, and makes its node if necessary.
+    /// Counts one more look-up of a file that was found under a name. Makes a node for the file if necessary.
     ///
-    /// A lookup without the kernel's lock on the directory (`isLocked` false) may be older than a rename. So it does not
-    /// change the name of a known node. Another link of a file that keeps its name does not either (``Node/retainsName``).
-    /// Directories in `above` are retained as long as a new node is known.
+    /// `isLocked` false means that the look-up was made without the kernel's lock on the directory. Such a look-up may be older
+    /// than a rename, so it does not change the name of a known node. Nor does a look-up of a file with several names change
+    /// the name, if the file keeps its known name (``Node/retainsName``).
+    ///
+    /// The directories in `above` are retained as long as a new node is known.
     func introduce(
         _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
         keeping above: [Node] = []
@@ -139,8 +142,10 @@ final class NodeTable: Sendable {
         return node
     }
 
-    /// Counts one more lookup of a file that is known by a handle, but by no name. Its node must not count as an orphan: a
-    /// writer to the file would seem to write to contents that no program can find again.
+    /// Counts one more look-up of a file that is known by a file handle, but by no name.
+    ///
+    /// The node must not count as an orphan. A program that writes to the file would otherwise seem to write to contents that
+    /// no program can find any more.
     func introduce(nameless status: FileStatus, by fileHandle: PersistentFileHandle) -> Node {
         let label = NameBytes(Array("(inode \(status.inode))".utf8))
         let (node, _) = enter(status, as: label, in: nil, keeping: [])
@@ -148,7 +153,7 @@ final class NodeTable: Sendable {
         return node
     }
 
-    /// The number that a file has, or would get if it is unknown.
+    /// The node number that the file has, or would get if the kernel does not know it yet.
     func number(of status: FileStatus) -> NodeID {
         let key = FileKey(status)
         return shards[Self.shard(of: key)].withLock { $0.strays[key] } ?? ownNumber(of: key)
@@ -176,7 +181,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Counts one more lookup of a node to be retained. Returns false if the kernel has already forgotten it.
+    /// Counts one more look-up of a node, so that it is retained. Returns false if the kernel has already forgotten the node.
     func retain(_ node: Node) -> Bool {
         if node.isRoot { return true }
         return shards[Self.shard(of: node.id)].withLock { shard in
@@ -214,12 +219,12 @@ final class NodeTable: Sendable {
         forgotten.releaseAfterForget()
     }
 
-    /// All nodes that the kernel knows.
+    /// All nodes that the kernel knows, in no order.
     var all: [Node] {
         shards.indices.flatMap { index in shards[index].withLock { $0.nodes.values.map(\.node) } }
     }
 
-    /// Releases the memory of removed nodes, since a dictionary never shrinks by itself.
+    /// Releases the memory that the dictionaries used for removed nodes. A dictionary does not do so by itself.
     func shrink() {
         for index in shards.indices {
             let former: Shard? = shards[index].withLock { shard in
@@ -239,7 +244,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Notes that the file has lost its last name: its inode number may be reused by another file.
+    /// Notes that the file has lost its last name. From now on, another file may have its inode number.
     func retire(_ node: Node) {
         shards[Self.shard(of: node.key)].withLock { shard in
             guard shard.nodes[node.id]?.node === node else { return }
@@ -248,8 +253,8 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Gives the node another item if its own number's item is in use. That item may belong to the file that replaced this
-    /// one in a save, or to a directory that the engine has not forgotten yet.
+    /// Gives a new node another item if the item with the node's own number is in use. This item may be the file that replaced
+    /// the node's file in a save. Or it is a directory that the engine has not forgotten yet.
     private func giveItem(to node: Node) {
         let own = node.item
         renumbered.withLock { renumbered in
@@ -269,12 +274,12 @@ final class NodeTable: Sendable {
     private static func shard(of key: FileKey) -> Int { Int(key.inode & (1 << shardBits - 1)) }
 }
 
-/// Is told which directories and names the nodes of a tree have.
+/// Is called when directories are added to the node table or removed, and when files are found under new names.
 protocol NodeObserver: AnyObject, Sendable {
-    /// The kernel knows a directory from now on.
+    /// The kernel knows a directory from now on, so its changes are of interest.
     func startWatching(_ node: Node)
-    /// The kernel has forgotten a directory.
+    /// The kernel has forgotten the directory.
     func stopWatching(_ node: Node)
-    /// A lookup found a file that may have had another name.
+    /// A look-up found the file under this name. Its known name may be another one, which the observer then remembers.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node)
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// Decides which directories are packages: single documents to their user.
+/// Decides which directories are packages. Users see a package as a single document.
 enum PackageDetection {
-    /// Marks a directory as a package, whatever its value. Only the directory's owner may set it.
+    /// The extended attribute that marks a directory as a package, whatever value it has. Only the directory's owner may set
+    /// it.
     static let attribute = "user.truce.package"
 
-    /// Extensions that programs give to documents that are directories.
+    /// The extensions of documents that are directories, in lower case.
     private static let extensions: Set<[UInt8]> = Set(
         [
             // TextEdit, Markdown editors, Scrivener, Ulysses.
             "rtfd", "textbundle", "scriv", "ulysses",
-            // Weak packages: each file has its own versions, but all are locked together.
+            // Weak packages: programs take turns with the whole package, but each file has versions of its own.
             "weakpkg",
             // Pages, Numbers and Keynote; OmniGraffle and OmniOutliner.
             "pages", "numbers", "key", "graffle", "oo3",
@@ -24,7 +25,7 @@ enum PackageDetection {
         return hasExtension(directory.location.name) || isMarked(directory)
     }
 
-    /// Whether a directory of this name is a package even without a mark.
+    /// Whether a directory with this name is a package, even if it has no mark.
     static func hasExtension(_ name: NameBytes) -> Bool {
         guard let dot = name.bytes.lastIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
         let ending = name.bytes[(dot + 1)...].map { (65...90).contains($0) ? $0 + 32 : $0 }
@@ -37,7 +38,7 @@ enum PackageDetection {
             _ = try directory.descriptor().descriptor.extendedAttribute(attribute, into: none)
             return true
         } catch {
-            // Most file systems report that the attribute is missing; some support no attributes.
+            // Most file systems report that the attribute is missing; some support no extended attributes.
             return false
         }
     }

@@ -6,11 +6,11 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The places of items, as the engine knows them.
+/// Tells the engine where items are: in which directory, and under which name.
 ///
-/// A directory is *placed*, which tells the engine of it, before an item in it is named for the first time. It stays
-/// placed while its node lives, because a claim on a file may contend with a later move of the directory. Only the
-/// first claim in a directory pays for this.
+/// Before an item in a directory is named to the engine for the first time, the engine is told the directory and its parent:
+/// the directory is *placed*. It stays placed as long as its node lives. A later move of the directory may have to wait for a
+/// claim on a file in it. Only the first claim in a directory takes time for this.
 final class PlaceRegistry: Sendable {
     private let engine: Engine
     private let forgottenDirectories: ForgottenDirectories
@@ -22,7 +22,7 @@ final class PlaceRegistry: Sendable {
         self.forgottenDirectories = forgottenDirectories
     }
 
-    /// The place where a file or directory is known to be.
+    /// The place of a file or directory under its known name.
     func place(of node: Node) -> Place {
         if node.kind == S_IFDIR { _ = ensure(node) }
         return node.parent.map { place(in: $0) } ?? Place()
@@ -30,40 +30,40 @@ final class PlaceRegistry: Sendable {
 
     func place(in directory: Node) -> Place { Place(in: ensure(directory)) }
 
-    /// The place of a name that an event reports; the name is remembered for later readers of the event.
+    /// The place of a name in a directory, for an event. The name is remembered, because a presenter may read the event later.
     func place(_ name: NameBytes, in directory: Node) -> Place {
         Place(in: ensure(directory), link: names.note(name, in: directory))
     }
 
-    /// The path of a name that an event reported.
+    /// The path of a name that was part of an event; nil if the name is not remembered any more.
     func path(of link: LinkID) -> [UInt8]? {
         names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
     }
 
-    /// A file or a directory is about to get another name, which is reported to presenters later.
+    /// Notes that a file or directory is about to be renamed. The event for presenters is sent later.
     func beginRename(of node: Node, from name: NodeName) { renamed.begin(node, name) }
-    /// The rename is reported now. May be called under the engine's lock.
+    /// Notes that the event for the rename is being sent. May be called under the engine's lock.
     func endRename(of node: Node) { renamed.end(node) }
 
-    /// The names of a file, as presenters know them.
+    /// The names of a file that presenters know from events.
     func toldNames(of node: Node) -> [NodeName] {
         guard let former = renamed.name(of: node) else { return node.names }
         return [former] + node.otherNames
     }
 
-    /// Whether presenters know a file by a name. May be called under the engine's lock.
+    /// Whether presenters know a file by this name from events. May be called under the engine's lock.
     func isTold(_ name: NodeName, of node: Node) -> Bool {
         guard let former = renamed.name(of: node) else { return node.has(name.name, in: name.directory) }
         return former.directory === name.directory && former.name == name.name
             || node.otherNames.contains { $0.directory === name.directory && $0.name == name.name }
     }
 
-    /// The number by which the engine knows a directory.
+    /// Returns the number by which the engine knows a directory. Places the directory first if necessary.
     private func ensure(_ directory: Node) -> ItemID {
         let (registeredItem, item) = directory.registration
         if registeredItem == item { return item }
         forgottenDirectories.forgetEach { engine.forget($0) }
-        // From the top and without recursion, because a tree's owner chooses its depth.
+        // The directories above are placed first, from the top. A loop does this, because users decide how deep a tree is.
         for above in unplaced(above: directory).reversed() {
             enter(above, as: above.item)
         }
@@ -71,7 +71,7 @@ final class PlaceRegistry: Sendable {
         return item
     }
 
-    /// The directories above a directory that the engine does not know, the nearest first.
+    /// The directories above this directory that the engine does not know, the nearest first.
     private func unplaced(above directory: Node) -> [Node] {
         var found: [Node] = []
         while let parent = (found.last ?? directory).parent {
@@ -87,27 +87,28 @@ final class PlaceRegistry: Sendable {
             let above = parent?.item
             forgottenDirectories.noteKnown(item)
             engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
-            // A rename in between, or a change to a package, found no placed directory to correct.
+            // A rename, or a change to a package, may have happened before the engine knew the directory. If so, the directory
+            // is placed again.
             if directory.confirmRegistration(as: item, in: parent, after: changes) { return }
         }
     }
 
-    /// A directory may have become a package, or be none any longer.
+    /// Tells the engine that a directory may have become a package, or stopped being a package.
     func reconsider(_ directory: Node) {
         guard directory.kind == S_IFDIR else { return }
         if let registeredItem = directory.notePackageChange() { enter(directory, as: registeredItem) }
     }
 
-    /// Whether a directory belongs to a package that other programs may use.
+    /// Whether a directory belongs to a package that programs may use over the control socket.
     func isInPackage(_ directory: Node) -> Bool {
         engine.hasAwareClients && engine.isInPackage(directory.item, at: place(of: directory))
     }
 }
 
-/// Numbers of directories that the engine knows, and those without a node among them.
+/// The numbers of the directories that the engine knows, and which of these directories have lost their node.
 ///
-/// A node may end on any thread and under any lock, where the engine must not be called. Until the engine has forgotten
-/// the number, no directory gets it, not even the same directory when it is found again.
+/// A node may end on any thread and under any lock, but the engine may not be called there. So the number is added here, and
+/// the engine is called later. Until then, no directory gets the number, not even the same directory when it is found again.
 final class ForgottenDirectories: Sendable {
     private struct State {
         var known: Set<ItemID> = []
@@ -116,12 +117,12 @@ final class ForgottenDirectories: Sendable {
 
     private let state = Mutex(State())
 
-    /// Notes that the engine is told of a directory.
+    /// Notes that the engine is told a directory.
     func noteKnown(_ item: ItemID) { _ = state.withLock { $0.known.insert(item) } }
     func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
     func add(_ item: ItemID) { state.withLock { $0.forgottenDirectories.append(item) } }
 
-    /// Passes each forgotten directory to the closure, without a lock.
+    /// Calls the closure for each directory that has lost its node, without a lock.
     func forgetEach(_ forget: (ItemID) -> Void) {
         let items = state.withLock { state in
             defer { state.forgottenDirectories = [] }
@@ -135,8 +136,9 @@ final class ForgottenDirectories: Sendable {
 
 /// Files and directories that are being renamed, with the names by which presenters still know them.
 ///
-/// An event in a directory before its rename is reported has the former path. A change of a file is reported under its
-/// former name as well: the new name would tell that it exists, before the rename is reported.
+/// Until the event for a directory's rename is sent, other events in the directory have the former path. A change of a file is
+/// also reported under the file's former name. An event with the new name would show that this name exists, before the rename
+/// is reported.
 private final class UnreportedRenames: Sendable {
     private let former = Mutex<[NodeID: NodeName]>([:])
     private let count = Atomic<Int>(0)
@@ -178,23 +180,23 @@ private final class UnreportedRenames: Sendable {
     }
 }
 
-/// The names that events reported, as long as a presenter may read the events.
+/// The names that were part of events, as long as a presenter may read these events.
 ///
-/// Presenters of a directory are told at the end of an access session, when a file may have another name, or none. A
-/// name's number follows from the name, so forgetting it costs only the path in a message.
+/// Presenters of a directory get their events at the end of an access session, when a file may have another name or none. The
+/// number of a name is computed from the name. So if a name is forgotten, only the path in a message is missing.
 private final class LinkNameCache: Sendable {
     private struct State {
         var recent: [LinkID: NodeName] = [:]
         var older: [LinkID: NodeName] = [:]
     }
 
-    /// How many names are remembered at least; a session collects 256 items at most before it reports them.
+    /// The fewest names that are remembered. An access session collects at most 256 items before it reports them.
     private static let capacity = 8192
     private let state = Mutex(State())
 
     func note(_ name: NameBytes, in directory: Node) -> LinkID {
         let link = Self.number(of: name, in: directory)
-        // A forgotten name may hold the last reference to a directory.
+        // The forgotten names may hold the last reference to a directory, so they are released after the lock.
         let forgotten: [LinkID: NodeName] = state.withLock { state in
             guard state.recent.updateValue(NodeName(name: name, directory: directory), forKey: link) == nil,
                 state.recent.count >= Self.capacity
@@ -209,11 +211,11 @@ private final class LinkNameCache: Sendable {
 
     func entry(of link: LinkID) -> NodeName? { state.withLock { $0.recent[link] ?? $0.older[link] } }
 
-    /// FNV-1a over the directory's number and the name.
+    /// The hash FNV-1a of the directory's number and the name.
     private static func number(of name: NameBytes, in directory: Node) -> LinkID {
         let start = (0xCBF2_9CE4_8422_2325 ^ directory.id.rawValue) &* 0x100_0000_01B3
         let hash = name.bytes.reduce(start) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-        // The highest number means none.
+        // The highest number means "no link".
         return LinkID(hash == .max ? 0 : hash)
     }
 }

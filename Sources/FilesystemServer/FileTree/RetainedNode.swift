@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// Keeps a node known for its own lifetime, even if the kernel forgets the node.
+/// Holds a node in the table as long as this object lives, even if the kernel forgets the node.
 final class RetainedNode: Sendable {
     let node: Node
     private let nodes: NodeTable
 
-    /// Retains the node of a file that was found under a name.
+    /// Retains the node of a file that was found under a name, and makes the node if necessary.
     init(to status: FileStatus, as name: NameBytes, in directory: Node, _ nodes: NodeTable) {
         node = nodes.introduce(status, as: name, in: directory)
         self.nodes = nodes

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a name in a directory was last found to be removed or replaced out of band.
+/// The time at which a name in a directory was last found to be removed or replaced out of band.
 ///
-/// The kernel walks the path of such a request a second time, but not a third (D214). During that walk, files that are
-/// looked up in this directory are kept open, so the request finds them even if their names disappear. Lookups in other
-/// directories cost nothing more, so a program that constantly replaces names out of band slows down no others.
+/// The kernel then walks along the path of the request a second time, but not a third time (D214). During the second walk, the
+/// daemon holds open each file that is looked up in this directory. So the request finds the file even if its name is removed
+/// again. Look-ups in other directories take no more time, even if a program constantly replaces names out of band in this
+/// directory.
 struct Staleness: Sendable {
-    /// The longest time for the kernel's second walk, in milliseconds.
+    /// The time in which the kernel finishes its second walk, in milliseconds.
     private static let period: UInt32 = 1_000
-    /// In milliseconds of the monotonic clock, or 0. It wraps after 49 days: then one file too many or too few is kept open.
+    /// The monotonic time in milliseconds, or 0 if no name was lost. The number wraps after 49 days; one file too many or too
+    /// few is held open then.
     private var last: UInt32 = 0
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }
 
-    /// Whether a name was lost within the last period. The clock is not read if no name was ever lost.
+    /// Whether a name was lost within the last ``period``. The clock is not read if no name was ever lost.
     func isRecent(at nanoseconds: @autoclosure () -> UInt64) -> Bool {
         last > 0 && Self.milliseconds(nanoseconds()) &- last < Self.period
     }

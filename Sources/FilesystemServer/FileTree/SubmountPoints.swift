@@ -4,17 +4,19 @@ import Synchronization
 
 /// The mountpoints below the source, as the mount table has them now.
 ///
-/// A directory's own listing has the inode numbers of covered directories. `stat` has those of the mounted ones.
+/// A listing of a directory returns the inode number of the directory that a mount covers. `stat` returns that of the mounted
+/// directory. So a listing needs the names of the mountpoints in the directory.
 final class SubmountPoints: Sendable {
-    /// The names of mountpoints, by the path of their directory from the source.
+    /// The names of the mountpoints in each directory, by the directory's path from the source's root.
     private typealias Names = [[UInt8]: Set<[UInt8]>]
 
     private let source: [UInt8]
     private let watch: MountTableMonitor
-    /// The mount table is read under this lock after a change. Only listings wait for the lock.
+    /// The mountpoints as they were last read. The mount table is read again under this lock after a change. Only listings wait
+    /// for the lock.
     private let known: Mutex<Names>
 
-    /// Nil if the mount table cannot be watched. Then a mountpoint is listed with the number of the covered directory.
+    /// Returns nil if the mount table cannot be watched. A listing then returns the inode number of a covered directory.
     init?(_ source: [UInt8]) {
         do throws(Errno) {
             watch = try MountTableMonitor()

@@ -4,27 +4,27 @@ import LinuxSystem
 
 /// Other file systems that are mounted below the source. A Truce mount shows them as parts of one file system.
 ///
-/// The kernel gives a FUSE server no separate devices for them: it offers `FUSE_SUBMOUNTS` to virtiofs only. So inode
-/// numbers tell the file systems apart. If a submount forbids something that our mount allows, the shown status of its
-/// files omits it.
+/// The kernel allows only virtiofs to give each submount a device of its own (`FUSE_SUBMOUNTS`). So files of different file
+/// systems are distinguished by inode numbers. If a submount forbids something that the Truce mount allows, the status that
+/// programs see lacks it.
 final class Submounts: Sendable {
-    /// The things that a mount can forbid.
+    /// What a mount can forbid: set-user-ID, devices, and execution.
     enum Flag: String { case nosuid, nodev, noexec }
 
-    /// The mount that contains the source.
+    /// The number of the mount that contains the source.
     private let mountOfSource: UInt64
     private let deviceOfSource: UInt64
-    /// The flags that our own mount sets.
+    /// What the Truce mount itself forbids.
     private let forbidden: Set<Flag>
-    /// Mounts that show a part of a file system that another of them shows too.
+    /// The submounts that show a part of a file system that another mount below the source, or the source, shows, too.
     private let shared: Set<UInt64>
-    /// Mounts that only programs of this machine change, as of the time when our mount was made.
+    /// The mounts that only programs of this machine can change. They were read when the Truce mount was made.
     private let ofThisMachine: Set<UInt64>
     private let isSourceOfThisMachine: Bool
     private let numbers: InodeNumberMap
     private let places: SubmountPoints?
 
-    /// Reads the mounts from `table`, which is older than our mount. `path` is the path of the source there.
+    /// Reads the mounts from `table`, which is older than the Truce mount. `path` is the path of the source in this table.
     init(source: FileStatus, at path: [UInt8], in table: MountTable, forbidden: Set<Flag>) {
         (mountOfSource, deviceOfSource) = (source.mount, source.device)
         numbers = InodeNumberMap(deviceOfSource: source.device)
@@ -35,41 +35,44 @@ final class Submounts: Sendable {
         isSourceOfThisMachine = ofThisMachine.contains(source.mount)
     }
 
-    /// Whether neither other machines nor a serving process change the files of the mount.
+    /// Whether only programs of this machine can change the files of the mount: there is no other machine and no FUSE server.
     func isMachineLocal(_ mount: UInt64) -> Bool {
         isOnSubmount(mount) ? ofThisMachine.contains(mount) : isSourceOfThisMachine
     }
 
-    /// Whether the files of the mount can also be changed through another mount. The kernel is not told of such changes, so
-    /// it must cache nothing.
+    /// Whether the files of this mount can also be changed through another mount. The kernel does not notice these changes, so
+    /// it must not cache attributes and names.
     func isShared(_ mount: UInt64) -> Bool { !shared.isEmpty && shared.contains(mount) }
 
-    /// Whether a file was reached by another mount than the source.
+    /// Whether a file is on a submount: it was reached through another mount than the source's.
     func isOnSubmount(_ mount: UInt64) -> Bool { mount != mountOfSource }
 
-    /// Whether a file belongs to the source's own file system and was reached through the source.
+    /// Whether a file is on the source's own file system, and was reached through the source's mount.
     func isOfSource(_ status: FileStatus) -> Bool {
         status.device == deviceOfSource && !isOnSubmount(status.mount)
     }
 
-    /// Tells files with the same inode number apart; nil for the source's own.
+    /// A number that distinguishes files with the same inode number on different mounts and devices; nil for files of the
+    /// source.
     func realm(of file: FileKey) -> UInt64? {
         if file.device == deviceOfSource, !isOnSubmount(file.mount) { return nil }
         return isOnSubmount(file.mount) ? file.device ^ file.mount << 32 : file.device
     }
 
-    /// Whether the mount of a file forbids something that ours allows.
+    /// Whether the file's mount forbids something that the Truce mount allows.
     func forbids(_ flag: Flag, on mount: UInt64) -> Bool {
         guard isOnSubmount(mount), !forbidden.contains(flag) else { return false }
         do throws(Errno) {
-            // A mount that is not in the table was unmounted or belongs to another namespace: assume that it forbids.
+            // A mount that is not in the table was unmounted, or belongs to another mount namespace. It is treated as one that
+            // forbids.
             return try MountTable.current().entry(id: Int(clamping: mount))?.has(flag.rawValue) ?? true
         } catch {
             return true
         }
     }
 
-    /// The status of a file that programs see.
+    /// The status of a file as programs see it: with an inode number of the Truce mount, and without what the file's mount
+    /// forbids.
     func shown(_ status: FileStatus) -> FileStatus {
         guard !isOfSource(status) else { return status }
         var status = status
@@ -78,24 +81,24 @@ final class Submounts: Sendable {
         case S_IFREG where status.mode & (S_ISUID | S_ISGID) != 0:
             if forbids(.nosuid, on: status.mount) { status.mode &= ~(S_ISUID | S_ISGID) }
         case S_IFCHR, S_IFBLK:
-            // The kernel opens devices without asking the daemon.
+            // The kernel opens devices without a request to the daemon, so the daemon cannot refuse such an open.
             if forbids(.nodev, on: status.mount) { status.specialDevice = DeviceNumber.none }
         default: break
         }
         return status
     }
 
-    /// An inode number that no other file below the source has.
+    /// The inode number that programs see. No other file below the source has this number.
     func number(ofInode inode: UInt64, on device: UInt64) -> UInt64 {
         numbers.number(ofInode: inode, on: device)
     }
 
-    /// The names of mountpoints in a directory. A listing describes the covered directories instead.
+    /// The names of mountpoints in a directory. A listing of the directory describes the covered directories instead.
     func mountpoints(in directory: Node) -> Set<[UInt8]> { places?.names(in: directory) ?? [] }
 }
 
 extension MountTable {
-    /// The mounts at or below a directory that show the same part of a file system as another of them.
+    /// The mounts at or below a directory of which another mount shows the same part of a file system, or a part of it.
     fileprivate func overlapping(below path: [UInt8], on mount: Int) -> Set<UInt64> {
         var views = entries.filter { $0.id != mount && $0.mountpoint != path }
             .filter { $0.mountpoint.isPath(atOrBelow: path) }
@@ -128,7 +131,7 @@ extension MountEntry {
 
     fileprivate var isOfThisMachine: Bool { Self.typesOfThisMachine.contains(type) }
 
-    /// The path within the file system for a path below the mountpoint.
+    /// The path within the file system for a path at or below the mountpoint.
     fileprivate func part(at path: [UInt8]) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         let rest =

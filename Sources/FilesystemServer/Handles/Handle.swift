@@ -7,7 +7,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// An open file of an unmodified program, from its OPEN or CREATE to its RELEASE.
+/// The daemon's record of one open of a file by a program, from OPEN or CREATE to RELEASE.
 ///
 ///     opening ──enters the table──▶ open ──RELEASE, a mapping lives──▶ lingeringMapping
 ///        │                           │ RELEASE                            │ no program can store any more
@@ -21,37 +21,38 @@ import VersionStore
 /// | any → closed | ``closeFile(forGood:)`` |
 /// | claims | ``renewClaim(as:)``, ``claimLate(_:)``, ``giveUpLateClaim()``, ``becomeBystander()`` |
 ///
-/// 1. The phase never goes back. A closed handle stores no descriptor: the budget would never close it.
-/// 2. What the opener asked for is fixed when the handle enters the table: the constants, the opening facts, and the route
-///    of the data.
-/// 3. The parts of the state keep invariants of their own: ``HandleCoordination``, ``HandleData``, ``HandleWriting``,
+/// 1. The phase never returns to an earlier one. A closed handle stores no descriptor, because the budget would never close it.
+/// 2. When the handle enters the table, the facts about its open are fixed: the constants, the opening facts, and the data
+///    route.
+/// 3. The parts of the state have invariants of their own: ``HandleCoordination``, ``HandleData``, ``HandleWriting``,
 ///    ``HandlePreservation``.
 ///
-/// **Lock rule.** The mutex covers the state. Under it, no system call is made, no other mutex is taken, and nothing that
-/// may close a file is released.
+/// **Lock rule.** The mutex covers the state. Under the mutex, no system call is made and no other mutex is taken. No object is
+/// released under it whose end may close a file.
 final class Handle: Claimant {
     private enum Phase: Comparable {
-        /// Its open is not answered yet.
+        /// The open is not answered yet.
         case opening
-        /// Its program has it open.
+        /// The program has the file open.
         case open
-        /// Its program has closed it, but may store to a mapping (D131).
+        /// The program has closed the file, but may change it by a mapping (D131).
         case lingeringMapping
         case closed
     }
 
-    /// Facts of the open. They are set before the handle enters the table.
+    /// Facts about the open. They are set before the handle enters the table.
     private struct OpeningFacts {
-        /// It was opened for writing, and its file only allows appending.
+        /// Whether the handle was opened for writing, and the file can only be appended to.
         var isAppendOnly = false
-        /// The file took the name of a document that had no file: others see another file, whatever is written.
+        /// Whether the new file took the name of a document that had no file. So other programs find another file, even if the
+        /// program writes nothing.
         var fillsName = false
     }
 
-    /// Noted on contention, because the program may have ended when it is reported.
+    /// The program of the handle. It is read when another program waits, because it may have ended when it is reported.
     private struct Identity {
         var program: [UInt8]?
-        /// Known with a process only; then it never changes.
+        /// The party of the handle; nil until its process was identified. After that it never changes.
         var party: Party?
     }
 
@@ -66,7 +67,7 @@ final class Handle: Claimant {
         var identity = Identity()
     }
 
-    /// A real descriptor, open until the last request that uses it has ended.
+    /// An open file that can be read or written. It is closed when the last request that uses it has ended.
     final class SharedFile: Sendable {
         let file: OwnedDescriptor
         private let budget: DescriptorBudget
@@ -82,30 +83,33 @@ final class Handle: Claimant {
 
     let claim: ClaimID
     let node: Node
-    /// The document of the claim. It may no longer be the node's document when the claim is granted.
+    /// The document on which the handle has its claim. When the claim is granted, the node may be another document.
     let item: ItemID
     let flags: Int32
     let thread: Int32
-    /// The user of the request that opened it.
+    /// The user of the request that opened the file.
     let user: UInt32
     private let group: UInt32
-    /// The process of the thread, which may outlive the thread; 0 if it was not determined.
+    /// The process of the thread, which may live longer than the thread; 0 if it was not determined.
     let process: Int32
     let opened: Instant
-    /// Whether it was opened with a claim, which only documents need.
+    /// Whether the handle was opened with a claim. Only documents need claims.
     let isClaimed: Bool
-    /// Its program was told the attributes of the file without unsaved changes, and reads the file that way (D169).
+    /// Whether the program got the attributes of the file without a presenter's unsaved changes. It then reads the file in this
+    /// state (D169).
     let readsAsSaved: Bool
-    /// The kernel has looked up the name for the second time, and will not do so again.
+    /// Whether the kernel has looked up the name a second time, after ESTALE. It does not do so a third time.
     let isRetry: Bool
-    /// Whether it was opened to write to a database or a log, which needs no claims. Its writes are still lost when another
-    /// program removes the file, whatever the name is by then. False for the journals that SQLite itself removes.
+    /// Whether the handle was opened to write to a database or a log, which needs no claim. If another program removes the
+    /// file, the writes are lost nevertheless, and so are preserved. False for companion files of databases, which SQLite
+    /// removes itself.
     private let writesToShared: Bool
     unowned let processes: ProcessResolver
     private let state: Mutex<State>
-    /// The kernel drops the contents it had of the file, and has not read it since.
+    /// Whether the kernel has been told to drop its cache of the file, and has not read the file since.
     let awaitsFirstRead = Atomic(false)
-    /// The number of READs of the file before this handle was opened, when the kernel drops its cache (``DataOrder``).
+    /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache
+    /// (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)
 
     init(
@@ -129,7 +133,7 @@ final class Handle: Claimant {
         state = Mutex(State(coordination: isClaimed ? .claimed : .uncoordinated))
     }
 
-    /// The caller that opened it.
+    /// The user, group and thread that opened the file.
     var caller: Caller { Caller(user: user, group: group, thread: thread, umask: 0) }
     var opener: UInt32? { user }
 
@@ -145,33 +149,34 @@ final class Handle: Claimant {
     }
 
     var id: HandleID { HandleID(claim.rawValue) }
-    /// Whether the arbiter knows of it.
+    /// Whether the arbiter knows the handle, because it has a claim.
     var hasClaim: Bool { isClaimed || state.withLock { $0.coordination.hasClaim } }
-    /// Whether the baseline shows the contents when the handle could first write to the file as a document.
+    /// Whether the baseline is the state of the file when the handle could first write to it as a document.
     var isMeasured: Bool {
         isClaimed || state.withLock { $0.coordination.hasClaim || $0.coordination.isBystander }
     }
-    /// Whether it may write but others do not wait for it, so that preemption by others is not reported.
+    /// Whether other programs do not wait for the handle, although it may write. When another program removes the file, the
+    /// arbiter reports no preemption.
     var writesUncoordinated: Bool {
         !isClaimed
             && state.withLock { state in
                 state.coordination.isBystander || writesToShared && !state.coordination.hasClaim
             }
     }
-    /// The claim in force, if it has one.
+    /// The handle's present claim, if it has one; otherwise a number that no claim has.
     var currentClaim: ClaimID { state.withLock { $0.coordination.laterClaim } ?? claim }
     var mayWrite: Bool { flags & O_ACCMODE != O_RDONLY }
     var truncates: Bool { flags & O_TRUNC != 0 }
-    /// Whether it was opened only to append.
+    /// Whether the program opened the file only to append to it.
     var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 
-    /// Whether its file is no longer the document, or has no name any more.
+    /// Whether the file is not the document any more, or has no name any more.
     var isReplaced: Bool {
         let (now, hasName) = node.document
         return now != item || !hasName
     }
 
-    /// A handle without a claim has the access that it would have on a document.
+    /// The access of the handle's claim. A handle without a claim has the access that it would have on a document.
     var access: Access {
         if readsAsSaved { return .read(.withoutChanges) }
         return AccessTable.opening(flags, of: .document) ?? .read()
@@ -194,10 +199,11 @@ final class Handle: Claimant {
         let program =
             party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
-            // A thread without a name of its own needs no second copy of the name.
+            // Often the thread has the same name as its process. In this case the name is not stored twice.
             state.identity.program =
                 program == party.program ? party.program : program ?? state.identity.program
-            // A known party is stored, since the thread may have ended later. An unknown one may be identified later.
+            // A party with a process is stored, because the thread may end. Without a process, the party may be identified
+            // later.
             if party.process != nil { state.identity.party = party }
         }
         return party
@@ -216,15 +222,16 @@ final class Handle: Claimant {
         }
     }
 
-    /// Notes a change of the file's modification time, which may restore the value of the baseline.
+    /// Notes that the file's modification time was set. This may restore the time of the baseline, so a change is recorded now.
     func noteTimeChange(_ time: FileStatus.Time) {
         if baseline?.stamp.modified == time, mayHaveWritten { markWritten() }
     }
 }
 
-// The life of the handle, and the facts about its open.
+// The phase of the handle, and the facts about its open.
 extension Handle {
-    /// Notes that the handle has entered the table. Returns what the table needs to know of its data.
+    /// Notes that the handle has entered the table. Returns whether the daemon moves the data, and whether the handle has a
+    /// descriptor.
     func enterTable() -> (movesData: Bool, hasDescriptor: Bool) {
         state.withLock { state in
             state.phase = max(state.phase, .open)
@@ -232,13 +239,13 @@ extension Handle {
         }
     }
 
-    /// Its program has closed it, but may store to a mapping.
+    /// Notes that the program has closed the file, but may change it by a mapping.
     func beginLingering() { state.withLock { $0.phase = max($0.phase, .lingeringMapping) } }
 
-    /// Whether it has left the table, or never entered it and will not.
+    /// Whether the handle is closed: it has left the table, or its open has failed.
     var isClosed: Bool { state.withLock { $0.phase == .closed } }
 
-    /// Releases its descriptor. A thread that is using the file holds it open until it is done.
+    /// Releases the handle's descriptor. A thread that is using the file holds the file open until the thread is done.
     func closeFile(forGood: Bool = false) {
         let file = state.withLock { state in
             if forGood { state.phase = .closed }
@@ -254,9 +261,9 @@ extension Handle {
     func noteFilledName() { state.withLock { $0.facts.fillsName = true } }
 }
 
-// Its claim, see ``HandleCoordination``.
+// The claim of the handle, see ``HandleCoordination``.
 extension Handle {
-    /// Whether a later claim is in force, or the first one was renewed.
+    /// Whether the handle has another claim than at its open.
     var isReclaimed: Bool { state.withLock { $0.coordination.isReclaimed } }
     func renewClaim(as claim: ClaimID) { state.withLock { $0.coordination.renew(as: claim) } }
     func claimLate(_ claim: ClaimID) -> Bool { state.withLock { $0.coordination.claimLate(claim) } }
@@ -264,23 +271,23 @@ extension Handle {
     func becomeBystander() -> Bool { state.withLock { $0.coordination.becomeBystander() } }
 }
 
-// Its data, see ``HandleData``.
+// How the data of the handle moves, see ``HandleData``.
 extension Handle {
-    /// Whether this process moves the data.
+    /// Whether the daemon moves the data of this handle.
     var movesData: Bool { state.withLock { $0.data.isMovedHere } }
-    /// The open file, if this process has it open.
+    /// The open file below; nil if the daemon does not have it open.
     var file: SharedFile? { state.withLock { $0.data.descriptor } }
     func moveData(through file: SharedFile) { state.withLock { $0.data.moveHere(through: file) } }
 
-    /// Stores a descriptor that was opened again. Returns the one to be used: another thread may have been faster, and a
-    /// closed handle stores none.
+    /// Stores a descriptor that was opened again, and returns the descriptor that the caller should use. Another thread may
+    /// already have stored one. A closed handle stores none.
     func keep(_ file: SharedFile) -> SharedFile {
         state.withLock { state in
             state.phase == .closed ? state.data.descriptor ?? file : state.data.keep(file)
         }
     }
 
-    /// Whether a mapping made through the handle may outlive it (D131).
+    /// Whether a mapping that was made through the handle may exist longer than its descriptor (D131).
     var mayOutlive: Bool { state.withLock { $0.data.mayOutlive } }
     func noteMapping(mayOutlive: Bool) { state.withLock { $0.data.noteMapping(mayOutlive: mayOutlive) } }
 
@@ -295,12 +302,12 @@ extension Handle {
     func takeOwedError() -> Errno? { state.withLock { $0.data.takeOwedError() } }
 }
 
-// Its changes, see ``HandleWriting``.
+// What the program has changed by the handle, see ``HandleWriting``.
 extension Handle {
     var baseline: Baseline? { state.withLock { $0.writing.baseline } }
     func setBaseline(_ baseline: Baseline) { state.withLock { $0.writing.baseline = baseline } }
 
-    /// What an observation of its changes needs, read at once.
+    /// The values that an observation of changes needs, read under the mutex once so that they fit together.
     var writing: (baseline: Baseline?, hasWritten: Bool, isReclaimed: Bool) {
         state.withLock { ($0.writing.baseline, $0.writing.hasWritten, $0.coordination.isReclaimed) }
     }
@@ -310,7 +317,7 @@ extension Handle {
     func forgetWrites() { state.withLock { $0.writing.forgetWrites() } }
     func noteWriteRequest() { state.withLock { $0.writing.noteRequest() } }
     func noteOverwrite() -> Bool { state.withLock { $0.writing.noteOverwrite() } }
-    /// Notes that a name of the file was changed.
+    /// Notes that a name of the file was changed, which also changes its status.
     func noteNameChange(_ stamp: Stamp) { state.withLock { $0.writing.noteNameChange(stamp) } }
 
     var observedPosition: ObservedPosition? { state.withLock { $0.writing.observedPosition } }
@@ -322,7 +329,7 @@ extension Handle {
 
     var hasProvisionalCopy: Bool { state.withLock { $0.writing.provisionalCopy != nil } }
     func takeProvisionalCopy() -> ProvisionalCopy? { state.withLock { $0.writing.provisionalCopy.take() } }
-    /// Returns the former copy, so that it is released after the lock.
+    /// Stores a provisional copy. Returns the former one, so that the caller releases it after the lock.
     func replaceProvisionalCopy(with copy: ProvisionalCopy) -> ProvisionalCopy? {
         state.withLock { state in
             defer { state.writing.provisionalCopy = copy }
@@ -331,7 +338,7 @@ extension Handle {
     }
 }
 
-// Its preservation, see ``HandlePreservation``.
+// The preserved contents of the handle's file, see ``HandlePreservation``.
 extension Handle {
     var writesToOrphan: Bool { state.withLock { $0.preservation.writesToOrphan } }
     func becomeOrphanWriter() { state.withLock { $0.preservation.becomeOrphanWriter() } }
@@ -340,12 +347,13 @@ extension Handle {
     func add(_ version: LinkedVersion) { state.withLock { $0.preservation.add(version) } }
     func takeLinkedVersions() -> [LinkedVersion] { state.withLock { $0.preservation.takeLinkedVersions() } }
 
-    /// Whether its close has to release a link, or to preserve what it wrote to a file without a name.
+    /// Whether closing the handle must release a link in the store, or preserve what was written to a file without a name.
     var hasPreservedFile: Bool {
         state.withLock { !$0.preservation.linkedVersions.isEmpty || $0.preservation.writesToOrphan }
     }
 
-    /// Whether all contents that it left were preserved at close(2). Later contents are not this writer's.
+    /// Whether all contents that the program has left in the file were preserved at close(2). Later contents are another
+    /// program's.
     var isPreservedAtClose: Bool { state.withLock { $0.preservation.closes.isComplete } }
     var versionAtClose: VersionID? { state.withLock { $0.preservation.closes.version } }
     func noteVersionAtClose(_ id: VersionID) { state.withLock { $0.preservation.closes.noteVersion(id) } }
@@ -365,12 +373,12 @@ extension Handle {
     }
 }
 
-// The locks of its program, see ``LockUse``.
+// Whether the program locks the file itself, see ``LockUse``.
 extension Handle {
-    /// Whether its program locks the file, or is expected to.
+    /// Whether the program was seen to lock the file, or is expected to.
     var locksFile: Bool { state.withLock { $0.lockUse != .none } }
     var isObservedLocker: Bool { state.withLock { $0.lockUse == .observed } }
-    /// Returns whether its program was not expected to lock the file before.
+    /// Notes that the program is expected to lock the file. Returns whether it was not expected to before.
     @discardableResult
     func expectLock() -> Bool { state.withLock { $0.lockUse.rise(to: .expected) } }
     func noteObservedLock() -> Bool { state.withLock { $0.lockUse.rise(to: .observed) } }

@@ -15,20 +15,20 @@ import Coordination
 /// | to bystander | ``becomeBystander()`` |
 /// | back | ``giveUpLateClaim()`` |
 ///
-/// 1. A handle that was opened with a claim has one until it ends: it is never `uncoordinated` and never a `bystander`.
-/// 2. A bystander stays one under a later claim: after that is given up, its writes count as before.
+/// 1. A handle that was opened with a claim has a claim until it ends: it is never `uncoordinated`, and never a `bystander`.
+/// 2. A bystander that gets a later claim may give that claim up. It is a bystander again after that.
 enum HandleCoordination: Sendable {
-    /// Opened with a claim, which is in force.
+    /// The handle was opened with a claim, which it still has.
     case claimed
-    /// Opened without a claim, which its file did not need.
+    /// The handle was opened without a claim, because its file needed none.
     case uncoordinated
-    /// It writes to a document without a claim, because it could not get one when the file became a document.
+    /// The handle may write to a document without a claim: when its file became a document, it could not get one.
     case bystander
-    /// The claim made when the handle had given up its first one but wrote after all. Also made when the file, which
-    /// needed no claim before, got the name of a document.
+    /// The handle has another claim than at its open. It had given up its first claim, but its program then truncated the file.
+    /// Or it had no claim, and its file got the name of a document.
     case reclaimed(ClaimID, wasBystander: Bool)
 
-    /// The claim that replaced the first one, or was made late.
+    /// The claim that replaced the first one, or that was made after the open; nil if there is none.
     var laterClaim: ClaimID? {
         guard case .reclaimed(let claim, _) = self else { return nil }
         return claim
@@ -36,7 +36,7 @@ enum HandleCoordination: Sendable {
 
     var isReclaimed: Bool { laterClaim != nil }
 
-    /// Whether the arbiter knows of the handle.
+    /// Whether the arbiter knows the handle, because it has a claim.
     var hasClaim: Bool {
         switch self {
         case .claimed, .reclaimed: true
@@ -46,24 +46,25 @@ enum HandleCoordination: Sendable {
 
     var isBystander: Bool { if case .bystander = self { true } else { false } }
 
-    /// Another claim replaces the one in force.
+    /// Replaces the handle's claim by another one.
     mutating func renew(as claim: ClaimID) { self = .reclaimed(claim, wasBystander: wasBystander) }
 
-    /// The file became a document. Returns false if the handle has another later claim already.
+    /// Notes the claim that was made because the file became a document. Returns false if the handle has another later claim
+    /// already.
     mutating func claimLate(_ claim: ClaimID) -> Bool {
         if let laterClaim { return laterClaim == claim }
         renew(as: claim)
         return true
     }
 
-    /// The file did not become a document after all. Returns the claim to be ended.
+    /// Notes that the file did not become a document after all. Returns the claim that the caller must end, or nil.
     mutating func giveUpLateClaim() -> ClaimID? {
         guard case .reclaimed(let claim, let wasBystander) = self else { return nil }
         self = wasBystander ? .bystander : .uncoordinated
         return claim
     }
 
-    /// The file became a document, but no claim was granted at once. Returns false if that happened before.
+    /// Notes that the file became a document, but no claim was granted without a wait. Returns false if this was noted before.
     mutating func becomeBystander() -> Bool {
         switch self {
         case .uncoordinated: self = .bystander
@@ -81,17 +82,17 @@ enum HandleCoordination: Sendable {
     }
 }
 
-/// Whether the program of a handle locks the file itself. It only rises.
+/// Whether the program of a handle locks the file itself. The value only rises.
 enum LockUse: Int, Comparable, Sendable {
     case none
-    /// Its program has the name of one that was seen to lock the file, or opened it to read and write.
+    /// The program has the name of a program that was seen to lock the file, or it opened the file to read and write.
     case expected
-    /// Its program was seen to lock the file by this handle.
+    /// The program was seen to lock the file by this handle.
     case observed
 
     static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 
-    /// Returns whether the program was not expected to lock the file before.
+    /// Raises the value. Returns whether the program was not expected to lock the file before.
     mutating func rise(to use: Self) -> Bool {
         defer { self = max(self, use) }
         return self == .none

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// How the data of a handle moves, and the descriptor for it.
+/// How the data of a handle moves, and the descriptor of the file below.
 ///
-/// 1. The route is set before the handle enters the table, and never changes. Whether the kernel fills its cache is known
+/// 1. The route is set before the handle enters the table, and never changes. Whether the kernel caches the data is decided
 ///    when the open is answered.
-/// 2. With `daemon`, the descriptor is there until the budget closes it, and is reopened when needed.
-/// 3. With `kernel`, the descriptor is opened when a request needs it: a copy, an allocation or fsync(2).
-/// 4. An owed error is reported once. A handle with a descriptor receives the error by that instead.
+/// 2. With the route `daemon`, the handle has a descriptor until the budget closes it. It is opened again when it is needed.
+/// 3. With the route `kernel`, a descriptor is opened when a request needs it: a copy, an allocation or fsync(2).
+/// 4. An error of writing is reported once. If the handle has a descriptor, the descriptor reports the error. Otherwise the
+///    error is stored here.
 struct HandleData {
     enum Route {
-        /// The kernel moves the data. `mayOutlive`: a mapping made through the handle may outlive it (D131).
+        /// The kernel moves the data. `mayOutlive`: a mapping that is made through the handle may exist longer than its
+        /// descriptor (D131).
         case kernel(mayOutlive: Bool)
-        /// This process moves the data. `fillsPageCache`: the kernel caches the contents that it reads by the handle.
+        /// The daemon moves the data. `fillsPageCache`: the kernel caches the contents that it reads through the handle.
         case daemon(fillsPageCache: Bool)
     }
 
     private(set) var route = Route.kernel(mayOutlive: false)
-    /// The descriptor of the file below.
+    /// The descriptor of the file below; nil if the daemon does not have it open.
     private(set) var descriptor: Handle.SharedFile?
-    /// An error that another handle's fsync found while this one had no descriptor to receive it, or that a flush found.
+    /// An error that is not reported yet. Another handle's fsync found it while this handle had no descriptor, or a flush found
+    /// it.
     private var owedError: Errno?
 
-    /// Whether this process moves the data.
+    /// Whether the daemon moves the data.
     var isMovedHere: Bool { if case .daemon = route { true } else { false } }
     var mayOutlive: Bool { if case .kernel(mayOutlive: true) = route { true } else { false } }
     var fillsPageCache: Bool { if case .daemon(fillsPageCache: true) = route { true } else { false } }
 
-    /// The route leads through this process, by a descriptor that is open.
+    /// Notes that the daemon moves the data by an open descriptor.
     mutating func moveHere(through file: Handle.SharedFile) {
         route = .daemon(fillsPageCache: false)
         descriptor = file
@@ -41,19 +44,19 @@ struct HandleData {
         if case .daemon = route { route = .daemon(fillsPageCache: fillsPageCache) }
     }
 
-    /// Stores a descriptor, unless another thread was faster. Returns the stored one.
+    /// Stores a descriptor, unless another thread has already stored one. Returns the stored descriptor.
     mutating func keep(_ file: Handle.SharedFile) -> Handle.SharedFile {
         if let descriptor { return descriptor }
         descriptor = file
         return file
     }
 
-    /// The caller releases the descriptor after the lock.
+    /// Takes out the descriptor. The caller releases it after the lock.
     mutating func takeDescriptor() -> Handle.SharedFile? { descriptor.take() }
 
-    /// Another handle found an error of writing.
+    /// Stores an error of writing that another handle found, if this handle has no descriptor that would report it.
     mutating func owe(_ error: Errno) { if descriptor == nil { owedError = error } }
-    /// A flush before the descriptor was dropped found an error.
+    /// Stores an error that was found when writes were flushed before the descriptor was closed.
     mutating func oweFlush(_ error: Errno) { owedError = error }
     mutating func takeOwedError() -> Errno? { owedError.take() }
 }

@@ -2,14 +2,14 @@
 import Glibc
 import LinuxSystem
 
-/// The file that this process reads and writes for a handle.
+/// The open file below that the daemon reads and writes for a handle.
 extension Handle: DescriptorOwner {
     var hasDescriptor: Bool { file != nil }
 
-    /// Whether a WRITE may come through this handle.
+    /// Whether the kernel may send a WRITE through this handle, so that the file's requests need an order.
     var needsOrder: Bool { mayWrite && movesData }
 
-    /// Stores the file that this process reads and writes for the handle. The handle is not in the table yet.
+    /// Stores the file that the daemon reads and writes for the handle. It is called before the handle enters the table.
     func setFile(_ file: consuming OwnedDescriptor) {
         let shared = SharedFile(file, of: node.budget)
         moveData(through: shared)
@@ -20,7 +20,8 @@ extension Handle: DescriptorOwner {
     func dropDescriptor() -> Bool {
         guard let file else { return true }
         do throws(Errno) {
-            // The creator could open the file then, but perhaps no program can now.
+            // A program that has created a file may write to it, whatever mode the file has. A new open may not be allowed. So
+            // the descriptor is closed only if a new open succeeds.
             _ = try file.file.reopen(flags: flagsBelow)
         } catch {
             return false
@@ -30,31 +31,32 @@ extension Handle: DescriptorOwner {
         return true
     }
 
-    /// Flushes delayed writes of a remote file system. An error is reported at close(2).
+    /// Writes back what a remote file system has not written yet. An error is reported at close(2).
     private func flush(_ file: SharedFile) {
         guard hasErrorsAtClose else { return }
         do throws(Errno) { try file.file.flush() } catch { oweFlush(error) }
     }
 
-    /// Opens a dropped file again while that is still possible.
+    /// Opens a closed descriptor again, as long as the file can still be opened.
     func reopenDescriptor() throws(Errno) {
         if movesData { _ = try anyFile() }
     }
 
-    /// The file through which an open file is truncated: its mode may not allow a new open.
+    /// The descriptor for truncating an open file. It must not be opened now, because the file's mode may not allow that.
     func openFile() throws(Errno) -> SharedFile? { movesData ? try anyFile() : file }
 
-    /// A real descriptor also for files with passthrough, opened when first needed.
+    /// A descriptor of the file below, also for a file with passthrough. It is opened when it is first needed.
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
-        // Copying from a file needs reading, changing it needs writing; the handle's own mode says which.
+        // Copying from a file needs a descriptor for reading, and changing the file needs one for writing. The handle's own
+        // mode fits both.
         let opened = SharedFile(try reopen(), of: node.budget)
         let kept = keep(opened)
         if kept === opened { node.budget.cached(.file(id)) }
         return kept
     }
 
-    /// An opener from before the file became append-only may go on.
+    /// Opens the file below again. A program that opened the file before it became append-only may continue to use it.
     private func reopen() throws(Errno) -> OwnedDescriptor {
         let descriptor = try node.descriptor()
         do throws(Errno) {
@@ -65,8 +67,8 @@ extension Handle: DescriptorOwner {
         }
     }
 
-    /// A descriptor for operations that change nothing. They stay possible after the file became immutable, is executed, or may
-    /// not be written any more.
+    /// A descriptor for operations that change nothing. They are possible even if the file is immutable now, is being executed,
+    /// or may not be written any more.
     func fileToLookAt() throws(Errno) -> SharedFile {
         do throws(Errno) {
             return try anyFile()
@@ -78,14 +80,15 @@ extension Handle: DescriptorOwner {
 }
 
 extension Handle {
-    /// The kernel marks opens by execve(2); from include/linux/fs.h, `__FMODE_EXEC`.
+    /// The flag by which the kernel marks opens by execve(2); `__FMODE_EXEC` in include/linux/fs.h.
     private static let execution: Int32 = 0x20
 
     var isForExecution: Bool { flags & Self.execution != 0 }
 
-    /// The flags for opening the file below, without those that were applied already.
+    /// The flags for opening the file below, without those that were needed only at the first open.
     ///
-    /// Each write says whether it goes to the end of the file; only an append-only file is opened with O_APPEND below.
+    /// Each WRITE request contains whether the data goes to the end of the file. So only an append-only file is opened with
+    /// O_APPEND.
     var flagsBelow: Int32 {
         let appending = isAppendOnly ? O_APPEND : 0
         return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import VersionStore
 
-/// The versions that hold the contents of a handle's file, and how its close preserves more.
+/// Which contents of a handle's file are preserved, and which must still be preserved when the handle is closed.
 ///
-/// 1. `writesToOrphan` only rises.
-/// 2. Each linked version counts the handle as a writer until the handle takes them, at its close or failed open.
+/// 1. `writesToOrphan` never becomes false again.
+/// 2. The handle counts as a writer of each linked version until it takes them out, when it is closed or its open fails.
 struct HandlePreservation {
-    /// The file was replaced or deleted before this open: its contents are preserved.
+    /// Whether the file was replaced or deleted before this open. What the program leaves in it is preserved.
     private(set) var writesToOrphan = false
-    /// The file was preserved by a link before others replaced or deleted it.
+    /// The versions that are links to the file. They were made before another program replaced or deleted it.
     private(set) var linkedVersions: [LinkedVersion] = []
     var closes = ClosePreservation()
 
@@ -21,7 +21,7 @@ struct HandlePreservation {
     }
 }
 
-/// The contents that a writer leaves at close(2), and their preservation.
+/// The contents that a writer leaves in the file at close(2), and whether they are being preserved.
 ///
 ///     idle ──close(2)──▶ running ──more closes wait──▶ running
 ///      ▲                    │
@@ -29,38 +29,39 @@ struct HandlePreservation {
 struct ClosePreservation {
     private enum Progress {
         case idle
-        /// The closers that wait while contents are preserved.
+        /// The contents are being preserved. Other closes of the handle wait, and are in this list.
         case running([@Sendable () -> Void])
     }
 
-    /// The state of a file when its writer's close(2) was last answered.
+    /// The state of the file when a close(2) of its writer was last answered.
     private struct Record {
         let stamp: Stamp
-        /// Whether the stamp tells each later change.
+        /// Whether each later change would change the stamp.
         let isSure: Bool
-        /// How often the contents were copied.
+        /// How many times the contents had to be preserved so far.
         let count: Int
-        /// The last version of these contents.
+        /// The last version that has these contents.
         var version: VersionID?
     }
 
-    /// How many closes preserve contents; after that they are preserved when the handle ends.
+    /// How many closes of a handle preserve contents. After that, contents are preserved only when the handle ends.
     ///
-    /// A shell closes a copy of its descriptor for each command, and the kernel does not say which copy is the last. A
-    /// long log is not copied for each line.
+    /// A shell closes a copy of its descriptor after each command, and the kernel does not tell which copy is the last. So a
+    /// long log is not copied after each line.
     private static let mostRecorded = 3
 
     private var progress = Progress.idle
     private var record: Record?
 
-    /// Whether all contents that it left were preserved at close(2). Later contents are not this writer's.
+    /// Whether all contents that the program has left in the file were preserved at close(2). Later contents are another
+    /// program's.
     var isComplete: Bool { record.map { $0.count <= Self.mostRecorded } ?? false }
 
-    /// The last version of the contents that it left.
+    /// The last version of the contents that the program has left in the file.
     var version: VersionID? { record?.version }
     mutating func noteVersion(_ version: VersionID) { record?.version = version }
 
-    /// Returns whether the handle may leave contents that were not preserved at an earlier close(2).
+    /// Records a close(2). Returns whether the program may leave contents that were not preserved at an earlier close(2).
     mutating func recordClose(_ stamp: Stamp, isSure: Bool, hasWritten: Bool) -> Bool {
         if let record, record.isSure, isSure, record.stamp.hasSameContents(as: stamp) { return false }
         let count = (record?.count ?? 0) + (hasWritten && stamp.size > 0 ? 1 : 0)
@@ -68,7 +69,7 @@ struct ClosePreservation {
         return count <= Self.mostRecorded
     }
 
-    /// Returns false if another close(2) preserves contents now; `again` then runs after it.
+    /// Begins to preserve contents. Returns false if another close(2) is doing so; `again` runs after that.
     mutating func begin(orElse again: @escaping @Sendable () -> Void) -> Bool {
         switch progress {
         case .idle:
@@ -81,7 +82,7 @@ struct ClosePreservation {
         }
     }
 
-    /// Returns the closes that waited.
+    /// Ends the preservation. Returns the closes that have waited for its end.
     mutating func end() -> [@Sendable () -> Void] {
         guard case .running(let closers) = progress else { return [] }
         progress = .idle

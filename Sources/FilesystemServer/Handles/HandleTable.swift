@@ -2,11 +2,11 @@
 import FuseBridge
 import Synchronization
 
-/// The open handles.
+/// The open handles, which are found by their numbers or by their nodes.
 final class HandleTable: Sendable {
     private struct State {
         var handles: [HandleID: Handle] = [:]
-        /// Handles that may write, which are looked up whenever a name is removed.
+        /// The handles that may write, by node. They are needed whenever a name is removed.
         var writers: [NodeID: [Handle]] = [:]
     }
 
@@ -28,14 +28,14 @@ final class HandleTable: Sendable {
         }
         if hasDescriptor { handle.node.budget.cached(.file(handle.id)) }
     }
-    /// The files that are open for writing.
+    /// The nodes of the files that are open for writing.
     var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
-    /// The handles that may write to a node's file.
+    /// The handles by which programs may write to the node's file.
     func writers(on node: Node) -> [Handle] {
-        // The number may belong to another file now.
+        // The number may meanwhile belong to another file's node.
         state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
     }
-    /// All handles of a node.
+    /// All open handles of the node's file.
     func all(on node: Node) -> [Handle] {
         state.withLock { state in state.handles.values.filter { $0.node === node } }
     }

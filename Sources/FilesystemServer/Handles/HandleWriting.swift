@@ -2,57 +2,59 @@
 import Coordination
 import LinuxSystem
 
-/// The file's stamp when writing became possible; a later stamp shows a change.
+/// The stamp of a file when a program could first write to it by a handle. A later stamp that differs shows a change.
 struct Baseline {
     let stamp: Stamp
-    /// The baseline is too recent: the file system's clock may not distinguish a later change from it.
+    /// Whether the file was changed so recently that a later change may have the same time, because the clock is too coarse.
     let isRacy: Bool
 }
 
-/// The position in a file at which a program was observed.
+/// The file offset at which a program was observed.
 struct ObservedPosition {
     let position: Int64
-    /// The time of the first observation there.
+    /// The time at which the program was first observed at this offset.
     let since: Instant
 }
 
-/// The changes of a handle, as far as the daemon knows them.
+/// What a program has changed by a handle, as far as the daemon knows.
 ///
-/// 1. A handle that may write or truncate has a baseline since its data became reachable.
-/// 2. `hasWritten` only rises. It falls when the writes so far are taken as the document's contents (``forgetWrites()``).
-/// 3. A new name moves the baseline only as long as the baseline shows all changes.
-/// 4. A provisional copy is taken once. It removes its file when it is released, so it is released after the lock.
+/// 1. A handle that may write or truncate has a baseline from the moment when its program can reach the data.
+/// 2. `hasWritten` becomes true and stays true. Only ``forgetWrites()`` makes it false: the writes so far are the document's
+///    contents.
+/// 3. A change of a name moves the baseline only while the baseline shows all changes.
+/// 4. A provisional copy can be taken once. When it is released, it removes its file, so it is released after the lock.
 struct HandleWriting {
     var baseline: Baseline?
-    /// The file had changed before its former time was restored; afterwards, the stamp no longer shows the change.
+    /// Whether the program has written, although the stamp may not show it: the file's time may have been set back.
     private(set) var hasWritten = false
-    /// It was opened to append, but has written elsewhere.
+    /// Whether the program has opened the file to append to it, but has written elsewhere.
     private(set) var hasOverwritten = false
-    /// The last observed file position of its program.
+    /// The file offset at which the program was last observed.
     private(set) var observedPosition: ObservedPosition?
-    /// The contents that others left in the file while this handle had changed nothing.
+    /// A copy of what other programs left in the file while this handle had changed nothing.
     var provisionalCopy: ProvisionalCopy?
 
     mutating func markWritten() { hasWritten = true }
     mutating func forgetWrites() { hasWritten = false }
 
-    /// A request to write came after the program's position was observed. The position proves nothing then: the write may
-    /// end just there.
+    /// Notes a WRITE request. If it comes after the file offset was observed, the offset proves nothing: the write may end at
+    /// the same offset.
     mutating func noteRequest() { if observedPosition != nil { hasWritten = true } }
 
-    /// Returns whether it is the first write that does not go to the end of the file.
+    /// Notes a write that does not go to the end of the file. Returns whether it is the first of this handle.
     mutating func noteOverwrite() -> Bool {
         defer { hasOverwritten = true }
         return !hasOverwritten
     }
 
-    /// A name of the file was changed, which changes the last time of its stamp.
+    /// Notes that a name of the file was changed. This changes the time of the last status change, so the baseline gets that
+    /// time.
     mutating func noteNameChange(_ stamp: Stamp) {
         guard !hasWritten, let baseline, baseline.stamp.hasSameContents(as: stamp) else { return }
         self.baseline = Baseline(stamp: stamp, isRacy: baseline.isRacy)
     }
 
-    /// Returns the time since when the position was observed to be the same.
+    /// Notes an observed file offset. Returns the time at which this offset was first observed.
     mutating func noteObserved(at position: Int64, now: Instant) -> Instant {
         if let observedPosition, observedPosition.position == position { return observedPosition.since }
         observedPosition = ObservedPosition(position: position, since: now)
@@ -61,8 +63,8 @@ struct HandleWriting {
 }
 
 extension Handle {
-    /// Notes the state of the file from which the writes of this handle are told. `isRacy`: the file system's clock may not
-    /// distinguish a later change.
+    /// Notes the state of the file with which later states are compared to detect the handle's writes. `isRacy`: the clock of
+    /// the file system may be too coarse to show a later change.
     func noteBaseline(_ status: FileStatus, isRacy: Bool) {
         setBaseline(Baseline(stamp: Stamp(status), isRacy: isRacy))
     }

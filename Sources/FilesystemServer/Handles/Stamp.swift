@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// The size and times that are compared to detect a change of a file.
+/// The size and times of a file. They are compared to detect a change of the file.
 package struct Stamp: Hashable, Sendable {
     let size: UInt64
     let modified: FileStatus.Time
@@ -17,10 +17,11 @@ package struct Stamp: Hashable, Sendable {
         self.init(size: status.size, modified: status.modified, changed: status.changed)
     }
 
-    /// Whether no contents were written in between. New or removed names change only the third value, `changed`.
+    /// Whether the contents were not changed between the two stamps. A new or removed name changes only the third value,
+    /// `changed`.
     func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
 
-    /// A hash of the stamp. Two different stamps give the same number with a probability of one in 2⁶⁴.
+    /// A hash of the stamp. Two different stamps have the same hash with a probability of one in 2⁶⁴.
     var number: UInt64 {
         var number: UInt64 = 0xCBF2_9CE4_8422_2325
         for part in [
