@@ -12,7 +12,7 @@ static int complain(struct archive *archive, char *why, size_t size) {
     return -1;
 }
 
-// Holes are written as zeros: a zip archive has none.
+// Copies the data of one file. Holes are written as zeros, because a zip archive cannot have holes.
 static int copy_data(struct archive *from, struct archive *to, char *why, size_t size) {
     static const char zeros[1 << 16];
     const void *block;
@@ -41,7 +41,7 @@ static int copy_all(struct archive *from, struct archive *to, size_t prefix, cha
             break;
         }
         archive_read_disk_descend(from);
-        // Sockets, devices and pipes have no contents that could be sent.
+        // Sockets, devices and pipes have no contents that could be put into an archive.
         mode_t type = archive_entry_filetype(entry);
         if (type != AE_IFREG && type != AE_IFDIR && type != AE_IFLNK) continue;
         char *name = strdup(archive_entry_pathname(entry) + prefix);

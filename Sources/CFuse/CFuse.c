@@ -8,7 +8,7 @@
 
 const int cfuse_header_version = FUSE_VERSION;
 
-// From include/uapi/linux/fuse.h.
+// struct fuse_backing_map, FUSE_DEV_IOC_BACKING_OPEN and FUSE_DEV_IOC_BACKING_CLOSE of include/uapi/linux/fuse.h.
 struct backing_map {
     int32_t fd;
     uint32_t flags;
@@ -32,8 +32,8 @@ void cfuse_backing_close(int device, int32_t backing) {
 
 const bool cfuse_passes_through = true;
 
-// A refusal is no error: the data of that file then goes through the daemon, and there may be a million such
-// files.
+// libfuse logs that the kernel refuses a backing file. This is no error, because the data of the file then goes through the
+// daemon. There may be a million such files, so the message is dropped.
 static void say(enum fuse_log_level level, const char *format, va_list arguments) {
     (void)level;
     if (strncmp(format, "fuse: passthrough_open", 22) != 0) vfprintf(stderr, format, arguments);
@@ -65,7 +65,7 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted) {
             agreed |= features[index].kernels;
         }
     }
-    // The file below lies on a plain file system, and another stacked file system may still lie on ours.
+    // The backing file is on a plain file system, and another file system may be stacked on the mount.
     connection->max_backing_stack_depth = FUSE_BACKING_STACKED_UNDER;
     return agreed;
 }
@@ -105,7 +105,7 @@ struct fuse_session *cfuse_session_new(
 }
 
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport) {
-    // The same descriptor again: this changes only the functions that read and write it.
+    // The session keeps its descriptor. This call changes only the functions that read and write it.
     return fuse_session_custom_io(session, transport, fuse_session_fd(session));
 }
 
@@ -146,7 +146,7 @@ _Static_assert(sizeof(struct entry_out) == 128, "fuse_entry_out");
 _Static_assert(sizeof(struct create_out) == 144, "fuse_entry_out + fuse_open_out");
 _Static_assert(sizeof(struct backing_map) == 16, "fuse_backing_map");
 
-// FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH.
+// The kernel's flags FOPEN_DIRECT_IO, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH and FOPEN_PASSTHROUGH, in this order.
 enum { direct_io = 1 << 0, keep_cache = 1 << 1, no_flush = 1 << 5, passthrough = 1 << 7 };
 
 static struct open_out opened(uint64_t handle, int32_t backing, uint32_t options) {
@@ -174,7 +174,7 @@ int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint3
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
     uint32_t options) {
-    // Timeouts are whole seconds here.
+    // The fractions of a second are omitted: the daemon's timeouts are whole seconds.
     struct create_out out = {
         .entry = {.nodeid = entry->ino, .generation = entry->generation,
                   .entry_valid = (uint64_t)entry->entry_timeout, .attr_valid = (uint64_t)entry->attr_timeout,

@@ -123,7 +123,7 @@ int clinux_move_onto(int mount, int directory) {
 }
 
 int clinux_move_beneath(int mount, int root) {
-    // MOVE_MOUNT_BENEATH of Linux 6.5: glibc's headers are older.
+    // 0x200 is MOVE_MOUNT_BENEATH, which came with Linux 6.5 and is missing in older headers of glibc.
     return move_mount(mount, "", root, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH | 0x200);
 }
 
@@ -154,12 +154,12 @@ int clinux_change_processor(void) {
     if (is_stuck || current < 0 || current >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return 0;
     cpu_set_t others = all;
     CPU_CLR(current, &others);
-    // It fails if no other processor is left.
+    // The call fails if the thread may run on no other processor.
     if (sched_setaffinity(0, sizeof others, &others) != 0) return 0;
-    // A thread that may run everywhere keeps this right when processors are added: the kernel remembers the requested
-    // mask.
+    // The kernel remembers the requested mask. A thread that may run on all processors requests a mask with all bits, so that
+    // the thread may also run on processors that are added later.
     if (CPU_COUNT(&all) == get_nprocs()) memset(&all, 0xff, sizeof all);
-    // A thread that stays bound must not bind itself to ever fewer processors.
+    // If the thread remains bound, it does not try again. Each further call would leave fewer processors to it.
     is_stuck = sched_setaffinity(0, sizeof all, &all) != 0 && sched_setaffinity(0, sizeof all, &all) != 0;
     return 1;
 }
@@ -183,7 +183,7 @@ int clinux_file_handle(int descriptor, void *handle) {
 }
 
 int clinux_open_handle(int directory, const void *handle) {
-    // The kernel only reads it.
+    // open_by_handle_at(2) only reads the handle, so the cast that removes `const` is safe.
     return open_by_handle_at(directory, (struct file_handle *)handle, O_PATH | O_CLOEXEC);
 }
 
@@ -194,7 +194,7 @@ int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t fl
 int clinux_link_descriptor(int descriptor, int directory, const char *name) {
     char path[32];
     if (linkat(descriptor, "", directory, name, AT_EMPTY_PATH) == 0) return 0;
-    // AT_EMPTY_PATH requires CAP_DAC_READ_SEARCH; following /proc does not.
+    // AT_EMPTY_PATH requires CAP_DAC_READ_SEARCH. To follow the link in /proc requires no capability.
     if (errno != ENOENT && errno != EPERM) return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW);
@@ -214,7 +214,7 @@ int clinux_utimens_path(int descriptor, int64_t as, int64_t an, int64_t ms, int6
     struct timespec times[2] = {{.tv_sec = as, .tv_nsec = an}, {.tv_sec = ms, .tv_nsec = mn}};
     if (utimensat(descriptor, "", times, AT_EMPTY_PATH) == 0) return 0;
     if (errno != EINVAL) return -1;
-    // Before 5.8 this call has no AT_EMPTY_PATH.
+    // Before Linux 5.8, utimensat(2) does not accept AT_EMPTY_PATH.
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return utimensat(AT_FDCWD, path, times, 0);
@@ -245,14 +245,15 @@ static _Thread_local struct {
 } thread_identity;
 
 int clinux_prepare_thread(void) {
-    // Without a file-system context of its own, umask(2) would change every thread's.
+    // umask(2) changes the umask of all threads that share a file-system context. So this thread gets a context of its own.
     if (unshare(CLONE_FS) != 0) return -1;
     umask(0);
     thread_identity.user = thread_identity.own_user = geteuid();
     thread_identity.group = thread_identity.own_group = getegid();
     thread_identity.mask = 0;
     if (geteuid() == 0) {
-        // The kernel has checked the requester's rights already: the thread's own rights must not shrink with its user.
+        // The kernel has already checked the requester's rights. So the thread keeps root's capabilities when it changes its
+        // user.
         int bits = prctl(PR_GET_SECUREBITS);
         if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
         thread_identity.can_change = 1;
@@ -277,7 +278,7 @@ void clinux_become_oneself(void) { clinux_use(thread_identity.own_user, thread_i
 void clinux_use(uint32_t user, uint32_t group) {
     if (!thread_identity.can_change) return;
     if (user == thread_identity.user && group == thread_identity.group) return;
-    // Neither call can report failure; both succeed with the capabilities kept above.
+    // These calls cannot report an error. Both succeed, because SECBIT_NO_SETUID_FIXUP keeps the capabilities.
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
     thread_identity.user = user;
@@ -293,14 +294,14 @@ int clinux_give_up_resources(void) {
 }
 
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
-    // With it the thread would keep root's capabilities, and with them all rights.
+    // With SECBIT_NO_SETUID_FIXUP, the thread would keep root's capabilities, and so it would have all rights.
     int bits = prctl(PR_GET_SECUREBITS);
     if (bits < 0) return -1;
     if (bits & SECBIT_NO_SETUID_FIXUP) {
         errno = EPERM;
         return -1;
     }
-    // Only for the file system: with the effective user changed, that user's programs could slow the thread down.
+    // Changes only the user for file access. If the effective user changed, programs of that user could slow the thread down.
     if (syscall(SYS_setgroups, count, groups) != 0) return -1;
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
@@ -310,7 +311,7 @@ int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t 
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
     syscall(SYS_setfsuid, user);
     syscall(SYS_setfsgid, group);
-    // Neither call reports failure: only the next call's result shows it.
+    // These calls do not report an error. Their next result shows whether they have succeeded.
     if ((uint32_t)syscall(SYS_setfsuid, -1) != user || (uint32_t)syscall(SYS_setfsgid, -1) != group ||
         syscall(SYS_setgroups, count, groups) != 0)
         abort();
@@ -326,17 +327,17 @@ int clinux_may_access(int descriptor, int mask) {
 
 int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }
 int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
-// PIDFD_THREAD is O_EXCL, since Linux 6.9.
+// O_EXCL is the value of PIDFD_THREAD, which came with Linux 6.9.
 int clinux_pidfd_of_thread(int32_t thread) { return (int)syscall(SYS_pidfd_open, thread, O_EXCL); }
 
 int clinux_pidfd_look(int descriptor, struct clinux_thread *out) {
-    // The first version of struct pidfd_info, and PIDFD_GET_INFO, since Linux 6.13: newer than the headers.
+    // The first version of struct pidfd_info. The call PIDFD_GET_INFO came with Linux 6.13, and the headers are older.
     struct {
         uint64_t mask, control_group;
         uint32_t thread, process, parent, user, group, effective_user, effective_group, saved_user, saved_group;
         uint32_t file_user, file_group;
         int32_t exit_code;
-    } found = {.mask = 1 | 2};  // numbers and users
+    } found = {.mask = 1 | 2};  // PIDFD_INFO_PID and PIDFD_INFO_CREDS: the numbers and the users
     _Static_assert(sizeof found == 64, "struct pidfd_info");
     if (ioctl(descriptor, _IOWR(0xFF, 11, char[64]), &found) != 0) return -1;
     out->process = (int32_t)found.process;
@@ -367,7 +368,7 @@ int clinux_umount_in(int directory, const char *name) {
 int clinux_detach(int root) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", root);
-    // The link is followed: it leads to the open file, not to a path.
+    // umount2(2) follows the link in /proc. The link leads to the open directory itself, and not to a path.
     return umount2(path, MNT_DETACH);
 }
 void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }

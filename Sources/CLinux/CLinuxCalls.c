@@ -20,15 +20,15 @@ static const long making_calls[] = {
 
 enum { UNKNOWN_CALL = -1, CALL_NOT_SEEN_YET = -2 };
 
-// The number of the call in which a thread waits, and its first four arguments, by proc(5). UNKNOWN_CALL if it is not visible,
-// CALL_NOT_SEEN_YET if the thread does not sleep yet.
+// Returns the number of the system call in which a thread waits, and the call's first four arguments, by proc(5). Returns
+// UNKNOWN_CALL if the daemon may not see the call. Returns CALL_NOT_SEEN_YET if the thread does not sleep yet.
 static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     char text[256];
     snprintf(text, sizeof text, "/proc/%d/syscall", thread);
     int file = open(text, O_RDONLY | O_CLOEXEC);
     if (file < 0) return UNKNOWN_CALL;
     long number = CALL_NOT_SEEN_YET;
-    // A thread that has just sent a request may not sleep yet: it is reported as running.
+    // A thread that has just sent a request may still be running. The file then shows no system call, so it is read again.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
         if (size <= 0) {
@@ -55,8 +55,8 @@ int clinux_makes_name(int32_t thread) {
     return 0;
 }
 
-// Calls that look names up and create no file. The numbers are those of 64-bit programs: no call of a 32-bit program that
-// creates files has one of them.
+// Calls that look names up and create no file. The numbers are those of 64-bit programs. A 32-bit program has other numbers,
+// but none of its calls that create files has one of these.
 static const long looking_calls[] = {
 #ifdef SYS_stat
     SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_unlink, SYS_rmdir, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown,
@@ -79,7 +79,7 @@ int clinux_may_create(int32_t thread) {
 
 int clinux_has_lowest_priority(int32_t process) {
     if (process <= 0) return 0;
-    // -1 is a nice value as well.
+    // -1 is also a valid nice value, so only `errno` shows an error.
     errno = 0;
     int nice = getpriority(PRIO_PROCESS, (id_t)process);
     if (errno == 0 && nice >= 19) return 1;
@@ -89,11 +89,11 @@ int clinux_has_lowest_priority(int32_t process) {
     return priority >= 0 && IOPRIO_PRIO_CLASS((unsigned long)priority) == IOPRIO_CLASS_IDLE;
 }
 
-// The attributes that a save changes.
+// The attributes of a file that change when a program saves the file.
 #define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
 
-// By the numbers of a 64-bit program. Of the 32-bit calls with one of these numbers, only write(2) asks for a regular file's
-// attributes, and it names its handle.
+// The numbers are those of 64-bit programs. In a 32-bit program they belong to other calls. Of these, only write(2) makes the
+// kernel ask for a regular file's attributes, and the kernel then sends a handle.
 int clinux_looks_by_path(int32_t thread) {
     unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);

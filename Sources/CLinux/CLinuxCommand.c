@@ -51,7 +51,7 @@ int clinux_epoll_wait(int epoll, uint64_t *number) {
 
 int clinux_pipe(int32_t ends[2]) { return pipe2(ends, O_CLOEXEC); }
 
-// LOG_NDELAY: after the mount, /dev/log might lie below it.
+// LOG_NDELAY opens /dev/log now. After the mount, /dev/log might be below the mount.
 void clinux_open_log(const char *name) { openlog(name, LOG_PID | LOG_NDELAY, LOG_DAEMON); }
 
 void clinux_log(int error, const char *line) { syslog(error ? LOG_ERR : LOG_NOTICE, "%s", line); }

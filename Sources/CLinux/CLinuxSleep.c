@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// As in <systemd/sd-bus.h>, so that the build does not need that header. All but one, of 2018, are as old as logind's signal.
+// Declarations of <systemd/sd-bus.h>, so that the build does not need this header. All functions but one of 2018 are at least
+// as old as logind's signal.
 typedef struct sd_bus sd_bus;
 typedef struct sd_bus_message sd_bus_message;
 typedef int (*handler)(sd_bus_message *, void *, void *);
@@ -32,7 +33,7 @@ static const char path[] = "/org/freedesktop/login1";
 static const char manager[] = "org.freedesktop.login1.Manager";
 
 static int load(struct clinux_sleep *sleep) {
-    // Never closed: threads may have data of it.
+    // The library is never closed, because it may have stored data for threads of the process.
     void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return -ENOSYS;
     const struct { void *place; const char *name; } functions[] = {
@@ -63,7 +64,7 @@ int clinux_sleep_open(const char *reason, struct clinux_sleep **out) {
     sleep->lock = -1;
     int result = load(sleep);
     if (result == 0) result = sleep->open_system(&sleep->bus);
-    // In this order no signal is lost between the two.
+    // The signal is subscribed to before the delay is requested. In this order, no signal is lost between the two calls.
     if (result >= 0)
         result = sleep->match_signal(sleep->bus, NULL, logind, path, manager, "PrepareForSleep", prepare_for_sleep, sleep);
     if (result >= 0) result = clinux_sleep_delay(sleep, reason);
@@ -103,7 +104,7 @@ int clinux_sleep_delay(struct clinux_sleep *sleep, const char *reason) {
     if (result < 0) return result;
     int lock = -1;
     result = sleep->read(answer, "h", &lock);
-    // The message closes its own descriptor.
+    // The message closes its own descriptor when it is released, so the descriptor is duplicated.
     if (result > 0) {
         sleep->lock = fcntl(lock, F_DUPFD_CLOEXEC, 3);
         if (sleep->lock < 0) result = -errno;

@@ -14,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// Long enough for "/proc/self/fd/" and any int.
+// Enough bytes for "/proc/self/fd/" and any number of a descriptor.
 enum { PROC_NAME_BYTES = 32 };
 
 static void proc_name(char name[PROC_NAME_BYTES], int descriptor) {
@@ -22,7 +22,7 @@ static void proc_name(char name[PROC_NAME_BYTES], int descriptor) {
 }
 
 int clinux_open_beneath(int directory, const char *name, int flags, uint32_t mode) {
-    // The kernel refuses a mode without O_CREAT.
+    // The kernel refuses a mode if O_CREAT is missing.
     struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC),
         .mode = flags & O_CREAT ? mode : 0,
@@ -37,10 +37,10 @@ ssize_t clinux_copy_file_range(int from, int to, size_t length) {
     return copy_file_range(from, NULL, to, NULL, length, 0);
 }
 
-// The number of bytes compared at once.
+// The number of bytes that are read from each file for one comparison.
 enum { COMPARED_BYTES = 1 << 17 };
 
-// Reads up to a count of bytes; fewer only at the end of the file.
+// Reads `count` bytes, or fewer if the file ends before. Returns the number of bytes, or -1.
 static ssize_t read_fully(int descriptor, char *buffer, size_t count, off_t offset) {
     size_t filled = 0;
     while (filled < count) {

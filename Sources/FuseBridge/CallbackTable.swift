@@ -3,10 +3,10 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-/// The table of C callbacks.
+/// Returns the table of the C functions that libfuse calls for requests.
 ///
-/// Each callback only translates C values and makes one Swift call. The callbacks run on the loop threads, so they must not
-/// block, await, or trap on kernel input.
+/// Each function only translates C values and makes one Swift call. The functions run on the threads of the request loop. So
+/// they must not block or await, and no value from the kernel may make them trap.
 func makeCallbackTable() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
     operations.`init` = { root, connection in
@@ -228,8 +228,8 @@ extension FileRange {
     fileprivate init(
         _ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64
     ) {
-        // The kernel sends the current flags, which fcntl(2) may have changed. A page of a mapping has its own offset, even
-        // with O_APPEND.
+        // The flags are those that the kernel sends with the request, because fcntl(2) may have changed them since the open. A
+        // page of a mapping has its own offset, even with O_APPEND.
         let isFromMapping = info.map { $0.pointee.writepage != 0 } ?? false
         let isAtEnd = info.map { $0.pointee.flags & O_APPEND != 0 && !isFromMapping } ?? false
         self.init(
@@ -244,7 +244,7 @@ private func serve(_ request: fuse_req_t?, _ body: (any Filesystem, consuming Re
     withFilesystem(of: request) { body($0, Reply(request)) }
 }
 
-/// Finds the filesystem behind a request without touching its reference count.
+/// Calls the body with the file system to which a request belongs, without changing the file system's reference count.
 @inline(__always)
 func withFilesystem(of request: fuse_req_t?, _ body: (any Filesystem) -> Void) {
     guard let root = fuse_req_userdata(request) else { return }

@@ -4,16 +4,17 @@ import Glibc
 package import LinuxSystem
 import Synchronization
 
-/// Names a backing file to the kernel: the file that holds the data of another file.
+/// The number by which the kernel knows a backing file: a file below, from which it reads and writes the data of a file.
 package struct BackingID: Sendable {
     package let rawValue: Int32
 }
 
-/// The calls to the kernel that belong to no reply.
+/// Calls to the kernel that are not answers to requests.
 package final class Connection: @unchecked Sendable {
     // @unchecked: libfuse's notifications may be sent from any thread, and the descriptor is immutable.
     private let session: OpaquePointer
-    /// A duplicate: libfuse closes the session's descriptor when it unmounts, and the number may be reused.
+    /// A duplicate of the session's descriptor. libfuse closes its own descriptor when it unmounts, and the kernel may then
+    /// give its number to another file.
     private let device: OwnedDescriptor
     private let backings = Atomic<Int>(0)
 
@@ -22,9 +23,9 @@ package final class Connection: @unchecked Sendable {
         self.device = try .duplicating(fuse_session_fd(session))
     }
 
-    /// The number that the kernel gives the connection, or nil if the kernel does not tell it.
+    /// The number that the kernel gives to the connection; nil if the kernel does not tell it.
     ///
-    /// It is the minor number of the file system's device.
+    /// The number is the minor number of the mounted file system's device.
     package var number: UInt32? {
         guard let text = readSmallFile("/proc/self/fdinfo/\(device.rawValue)") else { return nil }
         let label = "fuse_connection:"
@@ -32,7 +33,7 @@ package final class Connection: @unchecked Sendable {
         return line.flatMap { UInt32($0.dropFirst(label.count).filter(\.isNumber)) }
     }
 
-    /// Registers the file behind `descriptor` as a backing file while `reply` is unanswered; an `O_PATH` descriptor is
+    /// Registers the file behind `descriptor` as a backing file. `reply` must not be answered yet. An `O_PATH` descriptor is
     /// enough.
     package func openBacking(
         _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply
@@ -41,7 +42,8 @@ package final class Connection: @unchecked Sendable {
         return try noteBacking(result)
     }
 
-    /// Makes the kernel hold the file behind `descriptor` open until ``closeBacking(_:)``, even if no process has it open.
+    /// Makes the kernel hold the file behind `descriptor` open until ``closeBacking(_:)``, even if no process has the file
+    /// open.
     package func retainBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
         return try noteBacking(result)
@@ -53,7 +55,7 @@ package final class Connection: @unchecked Sendable {
         return BackingID(rawValue: result)
     }
 
-    /// The number of files that the kernel holds open for this process.
+    /// The number of backing files that the kernel holds open for the daemon.
     package var backingFiles: Int { backings.load(ordering: .relaxed) }
 
     package func closeBacking(_ backing: BackingID) {
@@ -61,30 +63,30 @@ package final class Connection: @unchecked Sendable {
         cfuse_backing_close(device.rawValue, backing.rawValue)
     }
 
-    /// Makes the kernel ask for the attributes of an inode again.
+    /// Makes the kernel drop the attributes of an inode, so that it asks for them again.
     ///
-    /// Takes no inode lock, so callers may use it while a request holds the lock of the directory.
+    /// The kernel takes no inode lock for this. So it may be called while a request holds the lock of the directory.
     package func invalidateAttributes(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, -1, 0)
     }
 
     /// Makes the kernel drop the attributes and the page cache of an inode.
     ///
-    /// Waits for pages that are being read or written, so threads that serve requests must not call it.
+    /// The call waits for pages that are being read or written, so threads that serve requests must not make it.
     package func invalidateContents(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, 0, 0)
     }
 
-    /// Makes the kernel drop the attributes of an inode, and its page cache in a range.
+    /// Makes the kernel drop the attributes of an inode, and its page cache for a range of the file.
     package func invalidateContents(of node: NodeID, in bytes: Range<Int64>) {
         _ = fuse_lowlevel_notify_inval_inode(
             session, node.rawValue, off_t(bytes.lowerBound), off_t(bytes.upperBound - bytes.lowerBound))
     }
 
-    /// Makes the kernel look up a name again.
+    /// Makes the kernel drop a name, so that it looks the name up again.
     ///
-    /// Waits for the lock of the directory, which a request may hold. So neither threads that serve requests, nor callers
-    /// with a lock that such a thread takes, may call it.
+    /// The call waits for the lock of the directory, which a request may hold. So a thread that serves requests must not make
+    /// it. Nor may a caller that holds a lock which such a thread takes.
     package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {
         _ = fuse_lowlevel_notify_inval_entry(session, parent.rawValue, name.bytes, strlen(name.bytes))
     }

@@ -3,11 +3,11 @@ import CFuse
 import Glibc
 package import LinuxSystem
 
-/// The answer to one READDIR or READDIRPLUS, while it is filled.
+/// The answer to one READDIR or READDIRPLUS request, to which names are added.
 package struct DirectoryPage: ~Copyable {
     package enum Style: Sendable {
         case names
-        /// Each entry is a lookup as well.
+        /// Names with their attributes. The kernel counts each entry as a look-up of the name.
         case entries
     }
 
@@ -22,7 +22,7 @@ package struct DirectoryPage: ~Copyable {
         self.bytes = Array(repeating: 0, count: size)
     }
 
-    /// Adds a name, and returns whether it fitted.
+    /// Adds a name. Returns whether there was room for the name.
     package mutating func add(
         _ name: borrowing FileName, inode: UInt64, type: UInt8, next: Int
     ) -> Bool {
@@ -36,7 +36,7 @@ package struct DirectoryPage: ~Copyable {
             guard style == .entries else {
                 return fuse_add_direntry(request, start, free.count, name, &status, next)
             }
-            // With node 0 the kernel takes the name only, and looks it up later if needed.
+            // An entry with node number 0 brings only the name. The kernel looks the name up later if that is needed.
             var entry = fuse_entry_param()
             entry.attr = status
             return fuse_add_direntry_plus(request, start, free.count, name, &entry, next)
@@ -44,9 +44,9 @@ package struct DirectoryPage: ~Copyable {
         return advance(by: size)
     }
 
-    /// Adds a name with its inode, and returns whether it fitted.
+    /// Adds a name with its node and attributes. Returns whether there was room for them.
     ///
-    /// If it fitted, the kernel counts a lookup.
+    /// If there was, the kernel counts a look-up of the node.
     package mutating func add(
         _ name: borrowing FileName, node: NodeID, generation: UInt32, _ status: FileStatus, valid: Validity,
         next: Int
@@ -72,7 +72,8 @@ package struct DirectoryPage: ~Copyable {
 
     package consuming func fail(_ error: Errno) { reply.fail(error) }
 
-    /// Counts an entry if it fitted: libfuse returns the size of the entry, and writes the entry only if there is room.
+    /// Counts an entry if there was room for it. libfuse returns the entry's size in any case, but writes the entry only into
+    /// enough room.
     private mutating func advance(by size: Int) -> Bool {
         guard used + size <= bytes.count else { return false }
         used += size

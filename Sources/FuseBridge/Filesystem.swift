@@ -2,33 +2,34 @@
 import CFuse
 package import LinuxSystem
 
-/// The thread and the user that sent a request.
+/// The thread and the user for which the kernel has sent a request.
 package struct Caller: Sendable {
     package let user: UInt32
     package let group: UInt32
-    /// 0 for a thread outside the daemon's PID namespace, or for the kernel itself.
+    /// The number of the thread. It is 0 for a thread that the daemon's PID namespace does not contain, and for the kernel
+    /// itself.
     package let thread: Int32
-    /// Valid for requests that create something.
+    /// The umask of the thread. It is set only for requests that create something.
     package let umask: UInt32
 
     package init(user: UInt32, group: UInt32, thread: Int32, umask: UInt32) {
         (self.user, self.group, self.thread, self.umask) = (user, group, thread, umask)
     }
 
-    /// The caller of work that no request has asked for.
+    /// The caller of work that was not caused by a request.
     package static let nobody = Caller(user: 0, group: 0, thread: 0, umask: 0)
 }
 
-/// How long the kernel may cache an answer, in seconds.
+/// How long the kernel may cache a name or attributes, in seconds.
 package struct Validity: Sendable {
     package let seconds: Double
     package static let none = Self(seconds: 0)
     package static let long = Self(seconds: 3600)
-    /// For sources that can change out of band.
+    /// The validity for sources that may change out of band.
     package static let brief = Self(seconds: 1)
 }
 
-/// The changes that a SETATTR asks for; nil and ``TimeChange/omit`` change nothing.
+/// The changes that a SETATTR request demands. A value that is nil or ``TimeChange/omit`` remains as it is.
 package struct AttributeChange: Sendable {
     package var mode: UInt32?
     package var user: UInt32?
@@ -38,30 +39,31 @@ package struct AttributeChange: Sendable {
     package var modified: TimeChange = .omit
 }
 
-/// A range of one open file.
+/// A range of bytes in an open file.
 package struct FileRange: Sendable {
     package let node: NodeID
     package let handle: HandleID
     package let offset: Int64
     package let length: Int64
-    /// Written bytes go to the end of the file, wherever that is at the time of the write.
+    /// Whether written bytes go to the end of the file, wherever that is when they are written.
     package let isAtEnd: Bool
-    /// Written bytes were stored to a mapping: the kernel holds their pages until they are written.
+    /// Whether the bytes were stored to a mapping. The kernel then holds their pages until they are written.
     package let isFromMapping: Bool
 }
 
-/// The requests that a file system answers.
+/// The requests that a file system must answer.
 ///
-/// Each requirement owns its `Reply` and may answer later, from any thread; none may block. Names, targets, attribute names
-/// and written bytes are valid until the requirement returns.
+/// Each function gets a `Reply` and may answer later, from any thread. No function may block. Names, link targets, attribute
+/// names and written bytes are valid only until the function returns.
 package protocol Filesystem: AnyObject, Sendable {
-    /// An answer with an entry adds one to the number of lookups the kernel will ``forget(_:lookups:)``.
+    /// An answer with an entry adds 1 to the number of look-ups of the node, which the kernel later subtracts by
+    /// ``forget(_:lookups:)``.
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
-    /// The only request without an answer.
+    /// Subtracts look-ups of a node. This is the only request without an answer.
     func forget(_ node: NodeID, lookups: UInt64)
-    /// The kernel names a handle for some calls that read, write or seek.
+    /// Answers with the attributes of a file. The kernel sends a handle for some calls that read, write or seek.
     ///
-    /// It may hold a lock then. For `fstat(2)` it names no handle.
+    /// With a handle, the kernel may hold a lock of the file. It sends no handle for `fstat(2)`.
     func attributes(of node: NodeID, hasHandle: Bool, reply: consuming Reply)
     func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
     func readLink(_ node: NodeID, reply: consuming Reply)
@@ -90,9 +92,9 @@ package protocol Filesystem: AnyObject, Sendable {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply)
     func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply)
     func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply)
-    /// A descriptor of the file is closed.
+    /// A program has closed a descriptor of the file.
     ///
-    /// The kernel sends this request if the open asked for it, or if the kernel cannot omit it.
+    /// The kernel sends this request if the answer to the open demanded it, or if the kernel cannot omit it.
     func flush(_ handle: HandleID, reply: consuming Reply)
     func release(_ node: NodeID, handle: HandleID, reply: consuming Reply)
 
@@ -109,11 +111,13 @@ package protocol Filesystem: AnyObject, Sendable {
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
-    /// Receives the duration of a requirement that blocked its thread, and so all other requests, for too long.
+    /// A function of this protocol has blocked its thread for too long. The duration is in nanoseconds. Other requests had to
+    /// wait.
     func noteSlowRequest(_ nanoseconds: UInt64)
 
-    /// Receives, once, that the requester of a request got a signal, if the request asked by ``Reply/tellInterrupts(_:)``.
+    /// The program that sent a request got a signal. This is called once, for a request for which ``Reply/tellInterrupts(_:)``
+    /// was called.
     ///
-    /// Must not answer the request on the calling thread: libfuse may hold the request's lock.
+    /// The request must not be answered on the calling thread, because libfuse may hold the request's lock.
     func interrupted(_ token: UInt)
 }

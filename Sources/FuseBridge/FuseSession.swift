@@ -4,19 +4,20 @@ import Glibc
 package import LinuxSystem
 import Synchronization
 
-/// One mounted filesystem, from mount to unmount.
+/// One mounted file system, from mount to unmount.
 package struct FuseSession: ~Copyable, @unchecked Sendable {
     // @unchecked: both references are set once, and libfuse's session may be used from any thread.
     private let session: OpaquePointer
     private let root: Unmanaged<FuseSessionContext>
     package let connection: Connection
-    /// The mount's number, or nil if libfuse mounted, which resolves a path and returns no number.
+    /// The number of the mount in the mount table. Nil if libfuse has mounted: libfuse mounts by a path and returns no number.
     package let mount: Int?
 
-    /// Mounts; requests then wait in the kernel until ``serve(_:threads:timers:until:)``.
+    /// Mounts the file system. Requests wait in the kernel until ``serve(_:threads:timers:until:)`` is called.
     ///
-    /// `options` are libfuse's, comma separated. Without root's rights, `fusermount3` mounts. Root mounts over the open
-    /// directory `place`, or replaces a `dead` mount at the mountpoint. `settings` has the same contents as the options.
+    /// - `options` are the options for libfuse, separated by commas. `settings` has the same contents.
+    /// - A user's daemon passes neither `place` nor `dead`. `fusermount3` then mounts at the mountpoint.
+    /// - Root's daemon mounts over the open directory `place`, or replaces the mount `dead` at the mountpoint.
     package init(
         at mountpoint: String, over place: consuming OwnedDescriptor?, options: String,
         replacing dead: consuming DeadMountRoot?, with settings: MountSettings,
@@ -40,11 +41,11 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
-            // From here on the number identifies the mount; an open root would make the mount busy.
+            // From now on the mount is identified by its number. An open descriptor of its root would make the mount busy.
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
-            // libfuse does not know the place of a mount that replaced another mount.
+            // libfuse does not know where a mount is that has replaced another mount, so it is removed here.
             made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
@@ -61,14 +62,14 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Mounts, as root, over an open directory; returns nil if libfuse has mounted.
+    /// Mounts over an open directory, as root. Returns nil if libfuse has mounted.
     ///
-    /// libfuse must mount if names are too long for the kernel's newer calls.
+    /// libfuse mounts if the name of the source is too long for the kernel's newer calls.
     private static func mount(
         _ session: OpaquePointer, over place: borrowing OwnedDescriptor, with settings: MountSettings
     ) throws(Errno) -> MountRoot? {
         guard settings.canMountByDescriptor else {
-            // The link in `/proc` leads to the open directory.
+            // The link in `/proc` leads to the open directory, even if its path has changed.
             try mount(session, at: "/proc/self/fd/\(place.rawValue)")
             return nil
         }
@@ -88,7 +89,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             made = try dead.replace(with: settings, on: device)
         } catch {
             guard error != .stale else { throw error }
-            // For a moment there is neither the dead nor the new mount.
+            // For a moment, there is neither the dead mount nor the new one.
             try dead.detach()
             if let place { return try mount(session, over: place, with: settings) }
             let place = try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
@@ -105,7 +106,8 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         _ made: consuming MountRoot, _ device: consuming OwnedDescriptor, by session: OpaquePointer
     ) throws(Errno) -> MountRoot {
         do throws(Errno) {
-            // libfuse adopts a mounted connection by this name, and closes its descriptor.
+            // libfuse takes over a connection that is already mounted if the mountpoint has this form. It later closes the
+            // descriptor.
             try mount(session, at: "/dev/fd/\(device.release())")
         } catch {
             made.discard()
@@ -125,23 +127,23 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Returns the features that were agreed on when the connection opened; empty until then.
+    /// The features on which daemon and kernel agreed when the connection opened; empty until then.
     package var agreement: @Sendable () -> ConnectionFeatures {
         let handshake = root._withUnsafeGuaranteedRef { $0.handshake }
         return { handshake.agreed }
     }
 
-    /// Returns the time of the last request, in nanoseconds of the monotonic clock; 0 before the first.
+    /// The time of the last request, in nanoseconds of the monotonic clock; 0 before the first request.
     package var lastRequest: @Sendable () -> UInt64 {
         let root = root.takeUnretainedValue()
         return { root.lastRequest.load(ordering: .relaxed) }
     }
 
-    /// Serves until the connection ends, or until ``ServiceShutdown/trigger()`` on `end`.
+    /// Serves requests until the connection ends, or until ``ServiceShutdown/trigger()`` is called on `end`.
     ///
-    /// The connection ends when the mount is gone everywhere and no file of it is open. After a trigger, requests may still
-    /// come; their callers get an error when the process has ended. `threads` threads serve, and more if the file system
-    /// below blocks all of them.
+    /// The connection ends when the file system is mounted nowhere any more, and none of its files is open. After a trigger,
+    /// requests may still come. Their callers get an error when the process has ended. `threads` is the number of threads that
+    /// serve. More threads start if the file system below blocks all of them.
     package borrowing func serve(
         _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceShutdown
     ) throws(Errno) {
@@ -169,23 +171,23 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         end.wait()
     }
 
-    // libfuse's session is not destroyed: other threads may still send notifications through it, and the process ends with
-    // the mount.
+    // libfuse's session is not destroyed. Other threads may still send notifications through it, and the process ends together
+    // with the mount.
 }
 
-/// Ends the service of a session.
+/// Ends the service of a session, when it is triggered or the connection has ended.
 package final class ServiceShutdown: Sendable {
     private let signal: WakeEvent
     private let threads = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
-    /// The time limit for the end, for threads that a file system below blocks; 0 while there is a connection.
+    /// The time at which ``wait()`` returns, even if a file system below still blocks threads. 0 while the connection exists.
     private let latest = Atomic<UInt64>(0)
-    /// How long the other threads have after one has seen the end of the connection, in nanoseconds.
+    /// How long ``wait()`` waits for the other threads after one thread has noticed the end of the connection, in nanoseconds.
     private static let grace: UInt64 = 1_000_000_000
 
     package init() throws(Errno) { signal = try WakeEvent() }
 
-    /// Ends the service; callable from any thread.
+    /// Ends the service. It may be called from any thread.
     package func trigger() {
         isOver.store(true, ordering: .releasing)
         signal.raise()
@@ -212,7 +214,8 @@ package final class ServiceShutdown: Sendable {
     }
 }
 
-/// The object behind the user-data pointer of C callbacks, which can neither be generic nor capture.
+/// The object to which the user-data pointer of the C functions leads. These functions can neither be generic nor capture
+/// values.
 final class FuseSessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake

@@ -3,48 +3,50 @@ import CFuse
 import Glibc
 import Synchronization
 
-/// Features to agree on with the kernel when the connection opens, by the kernel's bit numbers.
+/// Features on which the daemon and the kernel agree when the connection opens. Each feature has the bit number of the kernel.
 ///
-/// The lower 32 bits are sent in `flags`, the upper 32 bits in `flags2`.
+/// The lower 32 bits are sent in the field `flags`, and the upper 32 bits in the field `flags2`.
 package struct ConnectionFeatures: OptionSet, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The kernel looks up `.` of a node that it has forgotten, and `..` of a node with an unknown directory.
+    /// The kernel looks up `.` in a directory whose inode it has forgotten, and `..` in a directory whose parent it does not
+    /// know.
     package static let recalling = Self(rawValue: 1 << 4)
-    /// The kernel sends creation modes unmasked; needed for default ACLs.
+    /// The kernel sends the mode of a new file without applying the umask. Default ACLs need that.
     package static let unmaskedModes = Self(rawValue: 1 << 6)
-    /// Lookups and listings of one directory run side by side.
+    /// Several look-ups and listings in one directory may be running at the same time.
     ///
-    /// libfuse 3.14 sets it in `want`, but does not send it.
+    /// libfuse 3.14 sets this bit in `want`, but does not send it to the kernel.
     package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
     package static let posixACL = Self(rawValue: 1 << 20)
-    /// Spares a GETXATTR per write; a passthrough write then no longer clears set-user-ID.
+    /// The kernel need not send a GETXATTR before each write. In return, a write under passthrough does not clear set-user-ID.
     package static let privilegeClearing = Self(rawValue: 1 << 28)
     static let extendedFlags = Self(rawValue: 1 << 30)
-    /// The kernel reads and writes the backing file without the daemon.
+    /// The kernel reads and writes a backing file itself, without the daemon.
     package static let passthrough = Self(rawValue: 1 << 37)
-    /// The kernel can send unanswered requests again to a successor of this process.
+    /// The kernel can send unanswered requests again, to a daemon that takes over the connection.
     package static let resending = Self(rawValue: 1 << 39)
 }
 
 /// Agrees with the kernel on the features of the connection.
 ///
-/// libfuse 3.17 and later receive the wanted features and request them. Older versions cannot request all of them, so this
-/// type amends their reply to INIT. It does so in the read and write callbacks of the session, at the cost of one comparison
-/// for each other message.
+/// From version 3.17 on, libfuse gets the wanted features and requests them. Older versions cannot request all of them, so this
+/// class changes their reply to INIT. It does so in the functions by which the session reads and writes. For each other
+/// message, this takes one comparison.
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)
     private let agreedBits = Atomic<UInt64>(0)
-    /// The features that both sides want; empty until INIT is answered.
+    /// The features that both the daemon and the kernel want; empty until INIT is answered.
     var agreed: ConnectionFeatures { ConnectionFeatures(rawValue: agreedBits.load(ordering: .relaxed)) }
-    /// The request number of an INIT that was read and is not answered, or 0, which the kernel never uses.
+    /// The request number of an INIT that was read and is not answered yet. It is 0 if there is none; no request has the number
+    /// 0.
     private let unanswered = Atomic<UInt64>(0)
 
     init(wanting features: ConnectionFeatures) { self.wanted = features }
 
-    /// Called while libfuse composes the reply to INIT.
+    /// Called while libfuse makes its reply to INIT.
     func agree(with connection: UnsafeMutablePointer<fuse_conn_info>) {
         let agreed = cfuse_agree(connection, wanted.rawValue)
         agreedBits.store(agreed, ordering: .relaxed)
@@ -79,14 +81,15 @@ final class Handshake: Sendable {
         let bits = agreed.union(.extendedFlags).rawValue
         reply.flags |= UInt32(truncatingIfNeeded: bits)
         reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)
-        // 1: the backing file lies on a plain file system, and another file system may be stacked on the mount.
+        // The number 1 means that the backing file is on a plain file system, and that another file system may be stacked on
+        // the mount.
         if agreed.contains(.passthrough) { reply.max_stack_depth = 1 }
     }
 }
 
-/// Returns the system calls of the session, in which the handshake is amended for older versions of libfuse.
+/// Returns the functions by which the session reads and writes. With an older libfuse, they change the reply to INIT.
 ///
-/// Without the two splice calls, libfuse does not splice.
+/// libfuse does not splice, because the two functions for splicing are missing.
 func makeTransport() -> fuse_custom_io {
     var transport = fuse_custom_io()
     transport.read = { descriptor, buffer, capacity, root in

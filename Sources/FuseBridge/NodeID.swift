@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Public, unlike the rest of the module: the compiler specialises and inlines public declarations in other modules, but not
+// Public, unlike the rest of the module. The compiler specialises and inlines public declarations in other modules, but not
 // `package` declarations.
 
-/// Names an inode to the kernel, from the reply that introduces it to the last FORGET.
+/// The number by which the kernel knows an inode, from the reply that introduces the inode to the last FORGET.
 public struct NodeID: Hashable, Sendable {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -11,18 +11,20 @@ public struct NodeID: Hashable, Sendable {
     @inlinable public func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
 }
 
-/// Names an open file or directory between its OPEN and its RELEASE.
+/// The number of an open file or directory, from the answer to its OPEN to its RELEASE.
 public struct HandleID: Hashable, Sendable {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
     @inlinable public func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
 }
 
-/// Hashes the number of a node or handle; each request looks such a number up.
+/// Hashes the number of a node or handle. Each request looks up such a number.
 ///
-/// It omits the secret of Swift's dictionaries, which costs more than the rest of the lookup. The file system below chooses
-/// the inode numbers, and the daemon chooses the handle numbers. A user could make a billion files to find some with equal
-/// hashes. A lookup would then compare those in turn, for some microseconds. The function folds in the upper half, because
+/// The hash omits the secret that Swift's dictionaries use, because the secret takes more time than the rest of the look-up.
+/// The file system below chooses the inode numbers, and the daemon chooses the handle numbers. A user could make a billion
+/// files to find some with equal hashes. A look-up would then compare these files one after another, for some microseconds.
+///
+/// The upper half of the number is folded into the lower half. The lower bits of a product do not depend on the upper half.
 /// the lower bits of a product do not depend on it.
 @usableFromInline
 func spread(_ number: UInt64) -> Int {

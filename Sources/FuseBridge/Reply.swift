@@ -3,10 +3,10 @@ import CFuse
 import Glibc
 package import LinuxSystem
 
-/// The kernel's right to exactly one answer to one request.
+/// The right and duty to answer one request of the kernel exactly once.
 ///
-/// It is non-copyable, and every answer consumes it, so a second answer does not compile. `deinit` answers a dropped request,
-/// which would otherwise block a process in uninterruptible sleep.
+/// The type is non-copyable, and every answer consumes the value. So code that answers twice does not compile. If a request is
+/// dropped, `deinit` answers it. Without an answer, a process would remain in uninterruptible sleep.
 package struct Reply: ~Copyable, @unchecked Sendable {
     // @unchecked: libfuse lets any thread answer a request once, and `~Copyable` enforces the "once".
     let request: fuse_req_t
@@ -18,18 +18,18 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_err(request, EIO)
     }
 
-    /// The requester, which waits for the answer.
+    /// The thread and user that wait for the answer.
     package var caller: Caller {
         let context = fuse_req_ctx(request).pointee
         return Caller(user: context.uid, group: context.gid, thread: context.pid, umask: context.umask)
     }
 
-    /// Whether the requester got a signal since the daemon read the request.
+    /// Whether the program that waits for the answer got a signal after the daemon read the request.
     package var isInterrupted: Bool { fuse_req_interrupted(request) != 0 }
 
-    /// Makes ``Filesystem/interrupted(_:)`` be called when the requester gets a signal.
+    /// Asks libfuse to call ``Filesystem/interrupted(_:)`` with the token when the waiting program gets a signal.
     ///
-    /// The token is a number and not a reference, because the request may already be answered when libfuse calls.
+    /// The token is a number and not a reference, because the request may already be answered when libfuse makes this call.
     package borrowing func tellInterrupts(_ token: UInt) {
         fuse_req_interrupt_func(
             request,
@@ -47,10 +47,10 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func fail(_ error: Errno) { fuse_reply_err(take(), error.rawValue) }
     package consuming func succeed() { fuse_reply_err(take(), 0) }
 
-    /// Introduces an inode under a name; the kernel counts one more lookup of it.
+    /// Answers with an inode that was found under a name. The kernel counts one more look-up of the inode.
     ///
-    /// The generation tells the inode from earlier and later inodes with the same number. Returns whether the requester was
-    /// still there. If it was not, the kernel counted no lookup.
+    /// The generation distinguishes the inode from earlier and later inodes with the same number. Returns whether the requester
+    /// was still there. If it was not, the kernel has counted no look-up.
     package consuming func entry(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity
     ) -> Bool {
@@ -59,7 +59,7 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_entry(take(), &entry) != -ENOENT
     }
 
-    /// Answers that there is no such name, which the kernel may cache.
+    /// Answers that the name does not exist. The kernel may cache this for the time `valid`.
     package consuming func missing(valid: Validity) {
         var entry = fuse_entry_param()
         entry.entry_timeout = valid.seconds
@@ -71,11 +71,11 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    /// Opens a directory, and returns whether the opener was still there; if not, no RELEASEDIR will come.
+    /// Answers that a directory is open. Returns whether the requester was still there. If it was not, no RELEASEDIR will come.
     ///
-    /// With `keepingNames`, the kernel answers from its cached names, and caches the names it receives. With `droppingKept`,
-    /// it drops the cached names first. If it drops some while another opener reads, it does not cache the directory's names
-    /// until a FORGET.
+    /// - With `keepingNames`, the kernel answers listings from its cached names, and caches the names that it receives.
+    /// - With `droppingKept`, the kernel drops the cached names first. If it drops names while another program reads them, it
+    ///   caches no names of the directory until a FORGET.
     package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, droppingKept: Bool) -> Bool
     {
         var info = fuse_file_info()
@@ -85,12 +85,12 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_open(take(), &info) != -ENOENT
     }
 
-    /// Opens a file, and returns whether the opener was still there; if not, no RELEASE will come.
+    /// Answers that a file is open. Returns whether the requester was still there. If it was not, no RELEASE will come.
     ///
-    /// - With a `backing` file, the kernel moves the data itself.
+    /// - With a `backing` file, the kernel reads and writes the data itself.
     /// - If the file is not mappable, shared mappings fail: mmap(2) returns ENODEV.
-    /// - With `keepingContents`, the kernel retains its page cache of the file; otherwise it drops it.
-    /// - With `flushing`, it sends a FLUSH at each close(2).
+    /// - With `keepingContents`, the kernel may use its page cache of the file. Otherwise the kernel drops its page cache.
+    /// - With `flushing`, the kernel sends a FLUSH at each close(2).
     package consuming func opened(
         _ handle: HandleID, backing: BackingID?, isMappable: Bool = true, keepingContents: Bool = false,
         flushing: Bool = false
@@ -101,8 +101,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, options) != -ENOENT
     }
 
-    /// Answers with an entry and an opened file, like ``entry(_:generation:_:names:attributes:)`` and
-    /// ``opened(_:backing:isMappable:keepingContents:flushing:)``.
+    /// Answers with a new file that is open, like ``entry(_:generation:_:names:attributes:)`` and
+    /// ``opened(_:backing:isMappable:keepingContents:flushing:)`` together.
     package consuming func created(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity,
         handle: HandleID, backing: BackingID?, flushing: Bool = false
@@ -123,7 +123,7 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func written(_ count: Int) { fuse_reply_write(take(), count) }
     package consuming func position(_ offset: Int64) { fuse_reply_lseek(take(), off_t(offset)) }
 
-    /// Answers with the size of an extended attribute, for a requester that gave no room for its value.
+    /// Answers with the size of an extended attribute's value, for a requester that has given no room for the value itself.
     package consuming func attributeSize(_ size: Int) { fuse_reply_xattr(take(), size) }
 
     package consuming func linkTarget(_ target: [UInt8]) {

@@ -4,30 +4,32 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Reads requests and serves them, on as many threads as call ``run(as:in:)``.
+/// Reads requests and serves them, on all threads that call ``run(as:in:)``.
 ///
-/// libfuse's own loop does not fit. It starts and ends threads by its own rules, takes its configuration through macros, and
-/// its threads always sleep until a request comes.
+/// libfuse has a loop of its own, but it is not suitable. It starts and ends threads by its own rules, and is configured
+/// through macros. Its threads always sleep until a request comes.
 struct RequestLoop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer
     let root: Unmanaged<FuseSessionContext>
     let polling: BusyPolling
 
-    /// Calls to the source are assumed not to block; a request that takes longer, in nanoseconds, is reported.
+    /// Calls to the source are assumed not to block. A request that takes longer than this, in nanoseconds, is reported.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// The wait in microseconds after a failed read that does not mean the end, and the limit of such waits in a row.
+    /// After a read has failed, the thread waits for `pause`, in microseconds. After `mostPauses` failed reads in a row, it
+    /// ends.
     private static let (pause, mostPauses): (UInt32, Int) = (10_000, 100)
 
-    /// Serves until the connection has ended, and then returns true, or until the thread is not needed.
+    /// Serves requests until the connection has ended, or until the thread is not needed any more. Returns true if the
+    /// connection has ended.
     ///
-    /// `thread` is a number of its own, from 1.
+    /// `thread` is a number that no other thread has, from 1 on.
     func run(as thread: Int, in requestThreads: RequestThreads) -> Bool {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
-            // The thread would create files under the wrong identity, so it must not serve.
+            // This thread would create files as the wrong user, so it must not serve requests.
             if requestThreads.canServeWithout(thread) { return false }
             fuse_session_exit(session)
             return true
@@ -45,7 +47,7 @@ struct RequestLoop: @unchecked Sendable {
                 guard !isOver, pauses < Self.mostPauses, fuse_session_exited(session) == 0 else {
                     return true
                 }
-                // The kernel may lack memory for a request just now.
+                // The kernel may lack the memory for a request at the moment, so the read is repeated after a pause.
                 pauses += 1
                 usleep(Self.pause)
                 continue
@@ -59,7 +61,7 @@ struct RequestLoop: @unchecked Sendable {
         return true
     }
 
-    /// Serves a request, if there is one, and a postponed FORGET; returns whether the thread is to go on.
+    /// Serves a request, if there is one, and a postponed FORGET. Returns whether the thread should continue.
     private func serve(
         _ buffer: inout fuse_buf, _ received: CInt, reading reader: inout RequestReader, as thread: Int,
         in requestThreads: RequestThreads

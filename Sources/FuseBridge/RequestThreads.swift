@@ -2,12 +2,12 @@
 import LinuxSystem
 import Synchronization
 
-/// The threads that serve requests.
+/// Counts the threads that serve requests, and starts more when they are needed.
 ///
-/// A few suffice, since requests do not block, except in a file system below. When such requests block all threads, more
-/// threads start, so that other requests do not wait.
+/// A few threads suffice, because only a file system below can block a request. When blocked requests occupy all threads, more
+/// threads start, so that other requests need not wait.
 final class RequestThreads: Sendable {
-    /// How long no request must have ended before one more thread starts, in nanoseconds.
+    /// If no request has ended for this time, in nanoseconds, and all threads are busy, one more thread starts.
     private static let patience: UInt64 = 100_000_000
     private static let most = 512
 
@@ -20,9 +20,9 @@ final class RequestThreads: Sendable {
     private let lastEnd: Atomic<UInt64>
     private let isWatched = Atomic<Bool>(false)
 
-    /// Creates the record of `size` threads that the caller starts.
+    /// Creates the count for `size` threads, which the caller starts itself.
     ///
-    /// `start` starts a further thread by its number, and returns whether it could.
+    /// `start` starts one more thread with the given number. It returns whether the thread was started.
     init(of size: Int, timers: Timers, start: @escaping @Sendable (Int, RequestThreads) -> Bool) {
         self.size = size
         self.timers = timers
@@ -33,13 +33,13 @@ final class RequestThreads: Sendable {
     }
 
     func requestBegan() {
-        // Sequentially consistent with `look`: either `look` sees that all threads are busy, or this thread sees that no
-        // check is scheduled.
+        // Sequentially consistent with the loads in `look`. Either `look` finds that all threads are busy, or this thread finds
+        // that no check is scheduled and schedules one.
         let busy = serving.add(1, ordering: .sequentiallyConsistent).newValue
         if busy >= total.load(ordering: .relaxed) { watch() }
     }
 
-    /// Returns whether the thread is to go on: an additional thread ends when enough others are idle.
+    /// Returns whether the thread should continue. An additional thread ends when enough other threads are idle.
     func requestEnded(by thread: Int, at now: UInt64) -> Bool {
         let busy = serving.subtract(1, ordering: .relaxed).newValue
         lastEnd.store(now, ordering: .relaxed)
@@ -48,9 +48,9 @@ final class RequestThreads: Sendable {
         return false
     }
 
-    /// Notes that a thread cannot serve, and returns whether the others go on without it.
+    /// Notes that a thread cannot serve requests. Returns whether the other threads continue without it.
     ///
-    /// They do if it was an additional thread; the next additional thread may succeed.
+    /// They do if the thread was an additional one. The next additional thread may be able to serve.
     func canServeWithout(_ thread: Int) -> Bool {
         guard thread > size else { return false }
         total.subtract(1, ordering: .relaxed)
@@ -58,8 +58,8 @@ final class RequestThreads: Sendable {
     }
 
     private func watch() {
-        // When several threads are busy, a check is nearly always scheduled already, and the load is cheap for other
-        // processors.
+        // When several threads are busy, a check is nearly always scheduled already. In this case a load is enough, which
+        // disturbs other processors less than an exchange.
         guard !isWatched.load(ordering: .sequentiallyConsistent),
             !isWatched.exchange(true, ordering: .sequentiallyConsistent)
         else { return }

@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-// Conversions between the module's values and C's.
+// Conversions between the values of this module and the C structures of libfuse.
 
 extension stat {
     init(_ status: FileStatus) {
@@ -15,7 +15,7 @@ extension stat {
         st_uid = status.user
         st_gid = status.group
         st_rdev = UInt(status.specialDevice)
-        // A file system below may report any value, so the conversion must not trap.
+        // A file system below may report any number, and the conversion must not trap.
         st_size = Int(truncatingIfNeeded: status.size)
         st_blksize = Int(status.blockSize)
         st_blocks = Int(truncatingIfNeeded: status.blocks)

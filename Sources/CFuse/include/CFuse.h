@@ -7,49 +7,52 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// CFuse.c alone decides how passthrough is requested, by the version of libfuse's headers. libfuse 3.17 and later have an
-// interface for it. With older versions, the reply to INIT is changed on its way out, and the replies to OPEN and CREATE are
-// composed here.
+// Only CFuse.c decides how passthrough is requested; this depends on the version of libfuse's headers. libfuse 3.17 and later
+// have functions for passthrough. With older versions, the daemon changes libfuse's reply to INIT before it is sent. CFuse.c
+// itself then makes the replies to OPEN and CREATE.
 
 /// Whether libfuse itself supports passthrough.
 extern const bool cfuse_passes_through;
 /// The version of libfuse's headers, as major × 100 + minor.
 extern const int cfuse_header_version;
 
-/// `fuse_session_new`: a macro since libfuse 3.17, so that Swift cannot call it.
+/// Calls `fuse_session_new`. Since libfuse 3.17 this is a macro, which Swift cannot call.
 struct fuse_session *cfuse_session_new(
     struct fuse_args *arguments, const struct fuse_lowlevel_ops *operations, void *userdata);
-/// Installs own system calls in the session if the reply to INIT must be changed. Returns 0 or -errno.
+/// Installs other functions to read and write messages in the session, if the reply to INIT must be changed. Returns 0 or
+/// -errno.
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport);
-/// Asks for features, named by the kernel's bits, and returns those that are agreed. Returns none if the reply to INIT must
-/// be changed: then that reply asks for them.
+/// Requests features from the kernel and returns those on which both sides agree. A feature is a bit of the kernel's protocol.
+/// Returns no feature if the reply to INIT must be changed, because that changed reply requests the features.
 uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted);
 
-/// Registers the file behind a descriptor with the kernel; `device` is the connection's. Returns its number, or -errno.
+/// Registers the file behind a descriptor as a backing file. `device` is the connection's descriptor. Returns the backing
+/// file's number, or -errno.
 int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor);
-/// The same without a request, which no libfuse supports: the kernel holds the file until the number is closed.
+/// Registers a backing file without a request, which no libfuse supports. The kernel holds the file until its number is closed.
 int32_t cfuse_backing_keep(int device, int descriptor);
-/// Unregisters the file. When an inode is forgotten there is no request, so libfuse cannot do it.
+/// Unregisters a backing file. libfuse cannot do this when an inode is forgotten, because there is no request then.
 void cfuse_backing_close(int device, int32_t backing);
 
 /// How the kernel treats an open file.
 enum cfuse_open_options {
-    /// It caches no data, and allows no shared mappings.
+    /// The kernel caches no data, and allows no shared mappings.
     CFUSE_OPEN_DIRECT = 1,
-    /// It keeps cached data from before; otherwise it drops them.
+    /// The kernel may use data that it has cached before. Without this option, it drops them.
     CFUSE_OPEN_KEEP_CACHE = 2,
-    /// It sends FLUSH for each close(2), and close waits for the answer.
+    /// The kernel sends FLUSH for each close(2), and close(2) waits for the answer.
     CFUSE_OPEN_FLUSH = 4,
 };
 
-/// Answer an open, with `enum cfuse_open_options`. The kernel moves the data itself if `backing` is not 0.
+/// Answer an open, with options of `enum cfuse_open_options`. If `backing` is not 0, the kernel reads and writes the data
+/// itself.
 int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint32_t options);
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
     uint32_t options);
 
-// Parts of the kernel's protocol that libfuse 3.14 lacks: protocol 7.40, from include/uapi/linux/fuse.h. Debian 12's own copy
-// of that header is older. Declared in C because only C guarantees the layout.
+// Parts of the kernel's protocol 7.40 that libfuse 3.14 lacks, from include/uapi/linux/fuse.h. The copy of this header in
+// Debian 12 is older. They are declared in C, because only C guarantees the layout.
 
 struct cfuse_in_header {
     uint32_t len, opcode;

@@ -4,59 +4,66 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Makes one of the request threads poll for the next request, instead of sleeping until it comes, while requests come in
-/// quick succession.
+/// Makes one of the request threads poll for the next request, instead of sleeping until it comes, while requests come in quick
+/// succession.
 ///
-/// It takes longer to wake a thread on an idle processor than to serve most requests, and the interrupt delays the client
-/// too. The kernel wakes a thread that sleeps in `read(2)` even if another thread polls. So the other threads do not read
-/// meanwhile: they nap until polling ends, and check after each nap whether they are needed earlier. The end of a nap briefly
-/// takes a processor from another thread. It may also make the kernel move the client to the processor of the poller. So each
-/// nap is twice as long as the nap before.
+/// To wake a thread on an idle processor takes longer than to serve most requests. The interrupt for waking also delays the
+/// client. So one thread, the poller, does not sleep. But the kernel also wakes threads that sleep in `read(2)` while another
+/// thread polls. So the other threads do not read while there is a poller. They nap until polling ends, and check after each
+/// nap whether they are needed earlier.
 ///
-/// Only speed depends on polling. Its limits:
+/// The end of a nap briefly takes a processor from another thread. It may also make the kernel move the client to the processor
+/// of the poller. So each nap is twice as long as the nap before.
+///
+/// Polling affects only speed. It has these limits:
 ///
 /// - The poller polls for at most ``longest``, or rarely for ``longestAmidMany``.
-/// - It yields its processor between two polls when polling takes long.
-/// - If the poller is with one request, or without a processor, for ``longestAlone``, the other threads serve as they do
-///   without it.
-/// - They find this at the end of a nap. It lasts at most as long as polling did without a delay, and at most ``longestNap``.
+/// - If a poll takes long, the poller lets other threads use its processor between two reads.
+/// - The poller may serve one request, or may be without a processor, for ``longestAlone``. The other threads then serve
+///   requests as they do without a poller.
+/// - The other threads notice this at the end of a nap. A nap lasts at most as long as polling was undisturbed, and at most
+///   ``longestNap``.
 ///
-/// `O_NONBLOCK` belongs to the descriptor, hence to all threads, so each thread must handle an unexpected state of it.
+/// `O_NONBLOCK` belongs to the open descriptor, hence to all threads. So each thread must handle that a read blocks, or does
+/// not block, unexpectedly.
 ///
-/// The poller takes a processor from other runnable threads. So no thread polls:
+/// The poller takes a processor from other threads that could run. So no thread polls:
 ///
 /// - on a machine with one processor;
-/// - for a while after threads, or the poller, had to wait for a processor;
-/// - while several threads make requests, because they keep each other's processors awake;
-/// - while requests take so long that the time of a wake-up matters little.
+/// - for a while after other threads, or the poller, had to wait for a processor;
+/// - while several threads make requests, because these threads prevent that processors become idle;
+/// - while requests take so long that the time for waking a thread is unimportant.
 final class BusyPolling: Sendable {
-    /// How long a thread polls before it sleeps, and how long after very many requests that came in time.
+    /// How long a thread polls before it sleeps. After very many requests that came in time, it polls for `longestAmidMany`.
     ///
-    /// In nanoseconds of ``MonotonicClock``, like all times here.
+    /// In nanoseconds of ``MonotonicClock``, like all times in this class.
     static let (longest, longestAmidMany): (UInt64, UInt64) = (100_000, 250_000)
-    /// How long requests may wait for the only reader, besides a nap. A listing of a directory takes less.
+    /// How long requests may wait for the poller before other threads read again; the rest of a nap is added. Listing a
+    /// directory takes less time.
     private static let longestAlone: UInt64 = 500_000
     private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
-    /// How long no thread polls after a pause has begun.
+    /// How long no thread polls after polling has ended.
     ///
-    /// The short pause follows a wait for a processor, or a long request. The long pause follows when one thread was not
-    /// enough. It also follows a delay of the poller, less the time that passed without a delay.
+    /// The short pause is used when other threads have to wait for a processor, and after a long request. The long pause is
+    /// used when one thread was not enough for the requests. It is also used after a delay of the poller. In this case, the
+    /// time for which polling was undisturbed is subtracted from the pause.
     private static let shortPause: UInt64 = 1_000_000
     private static let pause: UInt64 = 5_000_000
 
     private let descriptor: CInt
     private let load: LoadGauge?
     private let isWanted = Atomic<Bool>(false)
-    /// The thread that polls, or serves a request that it found; 0 if there is none.
+    /// The number of the thread that polls, or serves a request that it has found by polling; 0 if there is none.
     private let poller = Atomic<Int>(0)
     /// The number of threads that poll, or sleep in `read`.
     private let readers = Atomic<Int>(0)
-    /// The end of the last request, and the start of the poller's current request; 0 if it serves none.
+    /// `lastEnd` is the end of the last request. `servingSince` is the start of the request that the poller serves; 0 if it
+    /// serves none.
     private let lastEnd = Atomic<UInt64>(0)
     private let servingSince = Atomic<UInt64>(0)
     private let notBefore = Atomic<UInt64>(0)
     private let pollingSince = Atomic<UInt64>(0)
-    /// Raised when polling ends, if threads nap: it wakes one of them, which wakes the next.
+    /// Raised when polling ends, if threads are napping. It wakes one of these threads, which wakes the next one.
     private let ending: WakeEvent
     private let nappers = Atomic<Int>(0)
     let postponed = PostponedForget()
@@ -67,19 +74,21 @@ final class BusyPolling: Sendable {
         ending = try WakeEvent()
     }
 
-    /// Whether more threads are runnable than there are processors.
+    /// Whether more threads can run than there are processors.
     var isOversubscribed: Bool { load?.isOversubscribed ?? true }
 
-    /// Starts polling, because requests come in quick succession.
+    /// Allows polling, because requests come in quick succession.
     func want(at now: UInt64) {
         guard load != nil, now >= notBefore.load(ordering: .relaxed) else { return }
         guard !isOversubscribed else { return wait(until: now + Self.shortPause) }
-        // A thread that began while another thread ended polling must not rely on a non-blocking descriptor.
+        // A thread may have begun to poll while another thread ended polling. It must not continue as the poller, because the
+        // descriptor may block.
         if !isWanted.load(ordering: .relaxed) { poller.store(0, ordering: .relaxed) }
         isWanted.store(true, ordering: .relaxed)
     }
 
-    /// Returns whether `thread` is to poll for requests; naps while another thread polls.
+    /// Returns whether the thread may poll for requests. If another thread polls, naps until polling ends or this thread is
+    /// needed.
     func isPollingAllowed(of thread: Int) -> Bool {
         var nap = Self.shortestNap
         while isWanted.load(ordering: .relaxed) {
@@ -92,14 +101,15 @@ final class BusyPolling: Sendable {
     }
 
     private func rest(until moment: UInt64) {
-        // Sequentially consistent with `end`: either `end` sees the napper, or this thread sees the end.
+        // Sequentially consistent with the stores in `end`: either `end` finds that this thread naps and wakes it, or this
+        // thread finds that polling has ended.
         nappers.add(1, ordering: .sequentiallyConsistent)
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
         let others = nappers.subtract(1, ordering: .relaxed).newValue
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
     }
 
-    /// Returns whether `thread` is the poller, sequentially consistent with ``PostponedForget``.
+    /// Returns whether the thread is the poller. The load is sequentially consistent with ``PostponedForget``.
     ///
     /// Either the thread that ends polling finds the FORGET that the poller has just postponed, or the poller finds that
     /// polling has ended.
@@ -107,15 +117,16 @@ final class BusyPolling: Sendable {
 
     /// Ends the service of a thread.
     ///
-    /// It may end the polling of another thread that has just postponed a FORGET and then sleeps, so it serves that FORGET.
-    /// All other threads that end polling read afterwards, and find the FORGET.
+    /// This may end the polling of another thread, which has just postponed a FORGET and then sleeps. So the ending thread
+    /// serves this FORGET. Each other thread that ends polling reads afterwards, and finds the FORGET then.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)
     }
 
     private func begin(_ thread: Int) -> Bool {
-        // Each request would wake the threads that sleep in `read`. They come here after their next request.
+        // If threads sleep in `read`, each request would wake one of them. So polling begins only when no thread reads. The
+        // sleeping threads call this function after their next request.
         guard readers.load(ordering: .relaxed) == 0,
             poller.compareExchange(expected: 0, desired: thread, ordering: .acquiringAndReleasing).exchanged
         else { return false }
@@ -131,10 +142,10 @@ final class BusyPolling: Sendable {
         if now > since + Self.longestAlone { endAfterDelay(from: since, to: now) }
     }
 
-    /// Ends polling: all threads sleep in `read` again, after their current request.
+    /// Ends polling. All threads sleep in `read` again after their current request.
     func end() {
-        // First, because no thread begins while there is a poller. A late caller also ends the polling of the next poller,
-        // but completely.
+        // This comes first: no thread begins to poll while there is a poller, so the descriptor is not set to non-blocking
+        // meanwhile. A caller that is late also ends the polling of the next poller, but ends it completely.
         setBlocking(true)
         isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .sequentiallyConsistent)
@@ -142,15 +153,17 @@ final class BusyPolling: Sendable {
         if nappers.load(ordering: .sequentiallyConsistent) > 0 { ending.raise() }
     }
 
-    /// Ends polling for a while, because more threads are needed.
+    /// Ends polling for the long pause, because more than one thread is needed.
     func end(at now: UInt64) { end(until: now + Self.pause) }
 
-    /// Ends polling for a while after a delay: a long request, or a processor that another thread used.
+    /// Ends polling after a delay: a request took long, or another thread used the poller's processor. No thread polls for a
+    /// while.
     func endAfterDelay(from start: UInt64, to now: UInt64) { end(until: now + pause(afterDelayFrom: start)) }
 
-    /// Returns how long to pause after a delay: the longer there was no delay before, the shorter.
+    /// Returns how long no thread polls after a delay. The longer polling was undisturbed before the delay, the shorter is the
+    /// pause.
     ///
-    /// One delay among very many requests does not predict more delays.
+    /// One delay among very many requests does not mean that more delays will follow.
     private func pause(afterDelayFrom start: UInt64) -> UInt64 {
         let since = pollingSince.load(ordering: .relaxed)
         return Self.pause - min(Self.pause, start > since ? start - since : 0)
@@ -161,7 +174,7 @@ final class BusyPolling: Sendable {
         end()
     }
 
-    /// Ends polling for a moment, since other threads wait for a processor.
+    /// Ends polling for the short pause, because other threads wait for a processor.
     func endForOthers(at now: UInt64) { end(until: now + Self.shortPause) }
 
     private func wait(until moment: UInt64) { notBefore.max(moment, ordering: .relaxed) }
@@ -171,28 +184,28 @@ final class BusyPolling: Sendable {
         _ = fcntl(descriptor, F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK)
     }
 
-    /// Runs `read`, and counts the thread as a reader meanwhile.
+    /// Runs `read`. Meanwhile, the thread counts as a reader.
     func reading<Result>(_ read: () -> Result) -> Result {
         readers.add(1, ordering: .relaxed)
         defer { readers.subtract(1, ordering: .relaxed) }
         return read()
     }
 
-    /// Sleeps until a request comes, or until `read` returns EAGAIN while a postponed FORGET is to be served.
+    /// Sleeps in `read` until a request comes. Returns -EAGAIN earlier only if a postponed FORGET must be served.
     func sleep(_ read: () -> CInt) -> CInt {
         reading {
             while true {
                 let received = read()
                 guard received == -EAGAIN else { return received }
-                // Another thread began polling as this thread came, or two threads ended it at once. This thread must not act
-                // as the only reader.
+                // `read` has not blocked. Another thread began to poll when this thread called `read`, or two threads ended
+                // polling at the same time. This thread must not act as the poller, so it ends polling.
                 end()
                 if !postponed.isEmpty { return received }
             }
         }
     }
 
-    /// Returns for how long no request was served when a request came at `now`.
+    /// Returns the time in which no request was being served before a request came at `now`, in nanoseconds.
     func pause(before now: UInt64) -> UInt64 {
         let end = lastEnd.load(ordering: .relaxed)
         return now > end ? now - end : 0

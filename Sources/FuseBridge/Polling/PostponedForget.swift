@@ -2,32 +2,32 @@
 import CFuse
 import Synchronization
 
-/// A FORGET that was read, but is served only with the next request.
+/// A FORGET that was read, and that is served only after the next request.
 ///
-/// No client waits for a FORGET, but the file system below may free a file then, and the next request would wait for that.
-/// After the answer to the next request, the client goes on, and there is time. Any thread may serve the FORGET: the next
-/// request may block the thread that read it.
+/// No client waits for the answer to a FORGET. But the file system below may free a file on a FORGET, and the next request
+/// would have to wait for that. After the answer to the next request, its client continues to run, and there is time for the
+/// FORGET. Any thread may serve the FORGET, because the next request may block the thread that has read it.
 final class PostponedForget: Sendable {
-    /// The message that the kernel wrote. `struct fuse_forget_in` is a number of lookups.
+    /// The message from the kernel. After the header, it contains a number of look-ups (`struct fuse_forget_in`).
     private struct Message {
         var header: cfuse_in_header
         var lookups: UInt64
     }
 
     private static let size = MemoryLayout<Message>.size
-    /// The requests that may be served before a FORGET.
+    /// The requests that may be served before a postponed FORGET.
     ///
-    /// They need no room on the disk, and do not depend on whether an unlinked file is gone. `rmdir` does, where a file
-    /// system below renames such a file.
+    /// They need no room on the disk. Their results do not depend on whether an unlinked file is freed yet. The result of
+    /// `rmdir` does: some file systems below rename such a file within its directory.
     private static let bystanders = [CFUSE_LOOKUP, CFUSE_GETATTR, CFUSE_UNLINK].map { UInt32($0) }
 
     private let message = Mutex<Message?>(nil)
-    /// Whether there is a FORGET, for callers that avoid the lock.
+    /// Whether a FORGET is postponed. Callers read this without taking the lock.
     private let isHeld = Atomic<Bool>(false)
 
     var isEmpty: Bool { !isHeld.load(ordering: .sequentiallyConsistent) }
 
-    /// Takes a request if it is a FORGET and no FORGET is postponed; returns whether it did.
+    /// Postpones a request if it is a FORGET and no FORGET is postponed yet. Returns whether the request was postponed.
     func take(_ buffer: fuse_buf, _ received: CInt) -> Bool {
         guard Int(received) == Self.size, let bytes = buffer.mem,
             bytes.load(as: cfuse_in_header.self).opcode == UInt32(CFUSE_FORGET)
@@ -40,13 +40,13 @@ final class PostponedForget: Sendable {
         }
     }
 
-    /// Returns whether a request may be served before the FORGET.
+    /// Returns whether this request may be served before the postponed FORGET.
     static func mayWait(for buffer: fuse_buf, _ received: CInt) -> Bool {
         guard received >= MemoryLayout<cfuse_in_header>.size, let bytes = buffer.mem else { return false }
         return bystanders.contains(bytes.load(as: cfuse_in_header.self).opcode)
     }
 
-    /// Serves the FORGET, if there is one, and returns whether there was.
+    /// Serves the postponed FORGET. Returns whether there was one.
     @discardableResult
     func serve(_ session: OpaquePointer) -> Bool {
         guard !isEmpty else { return false }

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Detects that the poller seems to share one processor with the client, so that the poller moves to another processor.
+/// Detects that the poller probably runs on the same processor as the client. The poller then moves to another processor.
 ///
-/// On a shared processor, the poller finds each request at the first poll: the client runs after the answer, and the poller
-/// runs when the client waits. So polling gains little. The kernel usually wakes a thread on an idle processor. It does not
-/// if the client may run on one processor only, or if it packs the threads of a virtual machine onto few processors. The
-/// poller can move away from such a client. A packed client may follow, but less and less as the kernel learns how busy both
-/// threads are.
+/// On a shared processor, the poller finds each request at its first poll: the client runs after the answer, and the poller
+/// runs when the client waits. So polling gains little. The kernel usually wakes a thread on an idle processor. It does not if
+/// the client may run on one processor only. Nor does it if it packs the threads of a virtual machine onto few processors.
+///
+/// In these cases the poller can move away from the client. The kernel may move a packed client after the poller. This happens
+/// less and less, as the kernel learns how busy both threads are.
 package struct ProcessorSharingDetector {
-    /// The number of requests in a row that were found at the first poll; each later find halves the count.
+    /// If more requests in a row than this are found at the first poll, the threads share a processor. Each request that is
+    /// found later halves the count.
     private static let enough = 8
-    /// If the threads share a processor again within this time, the client followed. In nanoseconds.
+    /// If the threads share a processor again within this time after a move, the client has followed the poller. In
+    /// nanoseconds.
     private static let soon: UInt64 = 10_000_000
-    /// How long the poller stays after a move, in nanoseconds; the time doubles whenever the client followed.
+    /// How long the poller stays on its processor after a move, in nanoseconds. The time doubles each time the client has
+    /// followed.
     private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 16_000_000)
 
     private var count = 0
-    /// The moment until which the poller stays on its processor.
+    /// The time until which the poller stays on its processor.
     private var end: UInt64 = 0
     private var pause = shortest
 
     package init() {}
 
-    /// Forgets the count, because the requests of the meantime are unknown.
+    /// Sets the count to 0, because the thread has not polled for some requests, which are therefore unknown.
     package mutating func reset() { count = 0 }
 
-    /// Notes that a request was found, and returns whether to move to another processor.
+    /// Notes that polling has found a request. Returns whether the poller should move to another processor.
     ///
-    /// `isFirst` tells whether the first poll found it. `now` is a moment of the monotonic clock.
+    /// `isFirst` tells whether the first poll has found the request. `now` is a time of the monotonic clock.
     package mutating func noteRequest(atFirstPoll isFirst: Bool, at now: UInt64) -> Bool {
         count = isFirst ? min(count, Self.enough) + 1 : count / 2
         guard count > Self.enough, now >= end else { return false }

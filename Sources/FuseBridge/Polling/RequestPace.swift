@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Detects that the requests come from a single thread, and in such quick succession that polling is worthwhile.
+/// Detects that all requests come from one thread, and so quickly one after another that polling saves time.
 package struct RequestPace {
-    /// A request after a shorter pause, in nanoseconds, was there already: no poll would have been needed, so it does not
-    /// count.
+    /// If a request comes within this time, it was already waiting before the thread read. No poll was needed for it, so it
+    /// does not count. In nanoseconds.
     private static let atOnce: UInt64 = 2_000
     private static let enough = 8
-    /// A change of the client weighs as much as so many requests without a change, because successive programs make some
+    /// How many requests without a change of the client outweigh one change. Programs that run one after another make some
     /// requests each.
     private static let change = 4
     private static let tooManyChanges = 4
@@ -18,10 +18,11 @@ package struct RequestPace {
 
     package init() {}
 
-    /// Whether a single thread seems to make the requests.
+    /// Whether all recent requests seem to come from one thread.
     private var isOne: Bool { changes <= Self.change * Self.tooManyChanges }
 
-    /// Notes the thread that made a request, 0 for none, and returns whether all requests seem to come from one thread.
+    /// Notes the thread that made a request; 0 if no thread made it. Returns whether all recent requests seem to come from one
+    /// thread.
     package mutating func note(_ thread: UInt32) -> Bool {
         if thread != 0 {
             changes =
@@ -32,9 +33,9 @@ package struct RequestPace {
         return isOne
     }
 
-    /// Returns whether to begin polling after a request that was noted.
+    /// Returns whether to begin polling after a request for which ``note(_:)`` was called.
     ///
-    /// `pause` is the time in which no request was served before it, in nanoseconds.
+    /// `pause` is the time before this request in which no request was being served, in nanoseconds.
     package mutating func shouldPoll(after pause: UInt64) -> Bool {
         if pause > BusyPolling.longest || !isOne { soon = 0 } else if pause > Self.atOnce { soon += 1 }
         guard soon >= Self.enough else { return false }

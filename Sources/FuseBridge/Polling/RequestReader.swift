@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 import LinuxSystem
 
-/// Reads the requests of one thread: the thread sleeps until a request comes, or polls (see ``BusyPolling``).
+/// Reads the requests for one thread. The thread sleeps until a request comes, or polls for it (see ``BusyPolling``).
 struct RequestReader {
     private let session: OpaquePointer
     private let polling: BusyPolling
@@ -11,28 +11,30 @@ struct RequestReader {
     private var pace = RequestPace()
     private var sharing = ProcessorSharingDetector()
     private var looked = 0
-    /// Counts the requests found at the first poll, except those with a client that waits for this answer only.
+    /// Counts the requests that were found at the first poll. A request whose client waits for no other answer is not counted.
     ///
-    /// Each request that needed more polls halves the count.
+    /// Each request that was found later than at the first poll halves the count.
     private var atOnce = 0
-    /// The number of requests in a row that came within the usual polling time.
+    /// The number of requests in a row that came within the usual polling time, ``BusyPolling/longest``.
     private var inTime = 0
     private var postponedAt: UInt64 = 0
-    /// Whether the last request had no waiting client, like RELEASE and FORGET: the next may have come meanwhile.
+    /// Whether no client waited for the answer to the last request, such as a RELEASE or FORGET. The next request may have come
+    /// meanwhile.
     var servedNobody = false
 
-    /// How long a FORGET waits for the next request, in nanoseconds.
+    /// How long a postponed FORGET waits for the next request, in nanoseconds.
     private static let longestPostponed: UInt64 = 20_000
-    /// The time, in nanoseconds, after which the poller yields its processor between polls; the client may need it.
+    /// If a poll takes longer than this, in nanoseconds, the poller lets other threads use its processor. The client may need
+    /// it.
     private static let yielding: UInt64 = 20_000
-    /// After so many requests in time, the next poll may take longer.
+    /// After more requests in time than this, the poller waits longer for the next request before it sleeps.
     ///
-    /// The client may lose its processor for a moment. A kernel that frees removed files takes it for 150 µs in every 4 ms,
-    /// for example. To stop polling costs more than to poll on.
+    /// The client may lose its processor for a moment. For example, a kernel that frees removed files takes the processor for
+    /// 150 µs in every 4 ms. In this case, to stop polling takes more time than to continue.
     private static let many = 64
-    /// If so many requests were there at the first poll, one thread is not enough.
+    /// If more requests than this were found at the first poll, one thread is not enough for the requests.
     private static let tooMany = 32
-    /// The number of requests between two checks for other runnable threads.
+    /// After this number of requests, the poller checks again whether other threads wait for a processor.
     private static let interval = 64
 
     init(_ session: OpaquePointer, _ polling: BusyPolling, thread: Int) {
@@ -41,7 +43,8 @@ struct RequestReader {
         self.thread = thread
     }
 
-    /// Reads a request, as `fuse_session_receive_buf` does; -EAGAIN means that a postponed FORGET, if any, is to be served.
+    /// Reads a request, as `fuse_session_receive_buf` does. If it returns -EAGAIN, the caller must serve the postponed FORGET,
+    /// if there still is one.
     mutating func receive(_ buffer: inout fuse_buf) -> CInt {
         if polling.isPollingAllowed(of: thread), let received = look(&buffer) { return received }
         if !polling.postponed.isEmpty { return -EAGAIN }
@@ -55,7 +58,7 @@ struct RequestReader {
         return received
     }
 
-    /// Polls for a request for a bounded time; returns nil if none came, or if polling is not worthwhile.
+    /// Polls for a request for a limited time. Returns nil if no request came, or if polling does not save time at the moment.
     private mutating func look(_ buffer: inout fuse_buf) -> CInt? {
         let start = MonotonicClock.nanoseconds
         if findsCrowd() {
@@ -69,13 +72,14 @@ struct RequestReader {
         let header = Self.header(of: buffer, received)
         let isOne = pace.note(header?.pid ?? 0)
         let isAwaited = isOne && isAwaited(header)
-        // A client that waits for each answer makes one request at a time. So a find at the first poll tells about
-        // processors, not about too many requests.
+        // A client that waits for each answer makes one request at a time. If such a request is found at the first poll, this
+        // shows that the client shares the poller's processor. It does not show that there are too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.noteRequest(atFirstPoll: tries == 1, at: now) {
             _ = OwnProcess.changeProcessor()
         }
-        // If another thread ended this polling as stuck meanwhile, this thread must not end the next poller's.
+        // Another thread may have ended this polling meanwhile, because this thread was delayed. This thread must not end the
+        // polling of the next poller.
         if polling.isPolling(thread) {
             if !isOne || atOnce > Self.tooMany {
                 polling.end(at: now)
@@ -88,9 +92,9 @@ struct RequestReader {
         return received == -EAGAIN ? nil : received
     }
 
-    /// Returns whether other threads want to run, as found at two requests in a row.
+    /// Returns whether other threads wait for a processor. This must be found twice, at two requests in a row.
     ///
-    /// The kernel's own threads often want to run for a moment, so one find does not count.
+    /// The kernel's own threads often wait for a processor for a moment, so finding it once is not enough.
     private mutating func findsCrowd() -> Bool {
         looked += 1
         guard looked >= Self.interval else { return false }
@@ -102,20 +106,20 @@ struct RequestReader {
 
     /// Returns whether a client waits for the answer to this request, and for no other answer.
     ///
-    /// Read-ahead and write-back of the kernel, and requests that came during a request without a client, are there at once
-    /// wherever the client runs.
+    /// Some requests are found at the first poll on whatever processor the client runs. These are the kernel's requests for
+    /// read-ahead and write-back, and requests that came while a request without a client was being served.
     private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
         guard let header else { return false }
         defer { servedNobody = header.pid == 0 }
         return header.pid != 0 && !Self.isOneOfSeveral(header.opcode) && !servedNobody
     }
 
-    /// Returns whether a single thread can cause several such requests at once.
+    /// Returns whether one thread can cause several requests of this kind at the same time.
     private static func isOneOfSeveral(_ opcode: UInt32) -> Bool {
         opcode == UInt32(CFUSE_READ) || opcode == UInt32(CFUSE_WRITE)
     }
 
-    /// Returns the header; its `pid` is the thread that made the request, or 0 if no thread did.
+    /// Returns the header of a request. Its field `pid` is the thread that made the request, or 0 if no thread made it.
     private static func header(of buffer: fuse_buf, _ received: CInt) -> cfuse_in_header? {
         guard received >= MemoryLayout<cfuse_in_header>.size, let message = buffer.mem else { return nil }
         return message.load(as: cfuse_in_header.self)
@@ -136,9 +140,9 @@ struct RequestReader {
                 if now > start + Self.yielding, polling.postponed.isEmpty { sched_yield() }
             } else if polling.postponed.take(buffer, received) {
                 postponedAt = now
-                // Other threads may have ended the polling: then the next read would sleep.
+                // Other threads may have ended the polling. In this case the next read would sleep.
                 guard polling.isPolling(thread) else { return (-EAGAIN, tries, now) }
-                // Counts the next request like this one: found at the first poll or not.
+                // The next request counts as found at the first poll if the FORGET was found at the first poll.
                 tries = min(tries - 1, 1)
             } else {
                 return (received, tries, now)
