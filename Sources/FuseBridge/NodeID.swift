@@ -25,7 +25,6 @@ public struct HandleID: Hashable, Sendable {
 /// files to find some with equal hashes. A look-up would then compare these files one after another, for some microseconds.
 ///
 /// The upper half of the number is folded into the lower half. The lower bits of a product do not depend on the upper half.
-/// the lower bits of a product do not depend on it.
 @usableFromInline
 func spread(_ number: UInt64) -> Int {
     Int(truncatingIfNeeded: ((number ^ number >> 32) &* 0x9E37_79B9_7F4A_7C15) >> 32)
