@@ -48,7 +48,7 @@ size_t clinux_next_fanotify(const void *bytes, size_t size, struct clinux_change
             const struct file_handle *handle = (const void *)info->handle;
             size_t handle_size = sizeof *handle + handle->handle_bytes;
             size_t name = sizeof *info + handle_size;
-            // The name is used only if it ends with a zero byte within the record.
+            // The name is used only if a zero byte ends it within the record.
             if (name < header->len && memchr(start + name, 0, header->len - name)) {
                 out->handle = (const uint8_t *)handle;
                 out->handle_size = handle_size;

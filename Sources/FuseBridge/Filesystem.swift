@@ -63,7 +63,7 @@ package protocol Filesystem: AnyObject, Sendable {
     func forget(_ node: NodeID, lookups: UInt64)
     /// Answers with the attributes of a file. The kernel sends a handle for some calls that read, write or seek.
     ///
-    /// With a handle, the kernel may hold a lock of the file. It sends no handle for `fstat(2)`.
+    /// With a handle, the kernel may hold a lock of the file. The kernel sends no handle for `fstat(2)`.
     func attributes(of node: NodeID, hasHandle: Bool, reply: consuming Reply)
     func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
     func readLink(_ node: NodeID, reply: consuming Reply)

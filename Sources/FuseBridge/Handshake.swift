@@ -32,8 +32,8 @@ package struct ConnectionFeatures: OptionSet, Sendable {
 /// Agrees with the kernel on the features of the connection.
 ///
 /// From version 3.17 on, libfuse gets the wanted features and requests them. Older versions cannot request all of them, so this
-/// class changes their reply to INIT. It does so in the functions by which the session reads and writes. For each other
-/// message, this takes one comparison.
+/// class changes their reply to INIT. It does so in the functions by which the session reads and writes. For each message that
+/// is no INIT, this takes one comparison.
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)

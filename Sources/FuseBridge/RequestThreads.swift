@@ -2,7 +2,7 @@
 import LinuxSystem
 import Synchronization
 
-/// Counts the threads that serve requests, and starts more when they are needed.
+/// Counts the threads that serve requests, and starts more threads when all are blocked.
 ///
 /// A few threads suffice, because only a file system below can block a request. When blocked requests occupy all threads, more
 /// threads start, so that other requests need not wait.

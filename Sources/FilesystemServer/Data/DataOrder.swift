@@ -5,11 +5,11 @@ import Synchronization
 /// Orders overlapping READ and WRITE requests of a file, where the daemon moves the data (D136).
 ///
 /// For a `write(2)`, the kernel fills a page with the new bytes, unlocks the page, and sends a WRITE. The kernel may drop this
-/// page before the daemon carries out the WRITE. It then sends a READ for the page, and caches the answer permanently. So a
-/// READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes that is being carried
-/// out.
+/// page before the daemon carries out the WRITE. The kernel then sends a READ for the page, and caches the answer permanently.
+/// So a READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes that is being
+/// carried out.
 ///
-/// A file has an order only while a program has it open for writing, or one of its requests is running or waiting. **Lock
+/// A file has an order only while a program has it open for writing, or a request for the file is running or waiting. **Lock
 /// rule.** No system call is made under the mutex.
 package final class DataOrder: Sendable {
     /// The place of one request in the order of its file. It ends with ``end(_:)``.
@@ -56,8 +56,7 @@ package final class DataOrder: Sendable {
         }
     }
 
-    /// Runs the body as soon as the request need not wait for an earlier request any more; runs it in this call if that is so
-    /// now.
+    /// Runs the body as soon as the request need not wait for an earlier request any more. That may be during this call.
     package func whenFirst(_ ticket: DataTicket, _ body: @escaping @Sendable () -> Void) {
         let isNow = ticket.isFirst || files.withLock { $0[ticket.node]?.wait(ticket.number, body) ?? true }
         if isNow { body() }
@@ -119,7 +118,7 @@ package struct DataRequest: Sendable {
     }
 
     /// The written part of the last page, if the request does not write the whole page; nil if it does. The kernel may hold the
-    /// lock of such a page until the request is answered.
+    /// lock of a partly written page until the request is answered.
     package func lastPage(of size: Int64) -> Range<Int64>? {
         let begin = (bytes.upperBound - 1) / size * size
         guard bytes.lowerBound > begin || bytes.upperBound - begin < size else { return nil }

@@ -23,8 +23,8 @@ extension DataPlane {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         routeStatistics.entered()
-        // The kernel may cache attributes that it got earlier for long, so they are invalidated. For a new file it has cached
-        // none.
+        // The kernel may cache earlier attributes for a long time, so they are invalidated. It has cached no attributes of a
+        // new file.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
     }
@@ -56,8 +56,8 @@ extension DataPlane {
         let wasLastMapper = node.leaveRoute(mapping: handle.mayBeMapped)
         routeStatistics.left()
         node.closeBackingIfUnused()
-        // A program may have changed the file by its mapping after the kernel cached the attributes. So they are no longer
-        // valid.
+        // A program may have changed the file by its mapping after the kernel cached the attributes. So the cached attributes
+        // are not valid any more.
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
@@ -100,7 +100,8 @@ extension DataPlane {
     }
 
     /// Whether the kernel may move the file's data. The daemon moves the data of files that have privileges (set-user-ID,
-    /// capabilities) or are protected. The kernel does not check these when it reopens an `O_PATH` descriptor.
+    /// capabilities) or are protected. The kernel does not check privileges and protections when it reopens an `O_PATH`
+    /// descriptor.
     private func isBypassAllowed(
         for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
     ) throws(Errno) -> Bool {
@@ -118,8 +119,8 @@ extension DataPlane {
     /// - The kernel would open an immutable or append-only file without a check.
     /// - On a read-only mount, the open would succeed, and later writes would fail with EIO.
     ///
-    /// The source may become read-only at any time, and the daemon is not notified. It checks the source at most once in
-    /// ``proofLasts``, and not for each file.
+    /// The source may become read-only at any time, and the daemon is not notified. The daemon checks the source at most once
+    /// in ``proofLasts``, and not for each file.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
@@ -142,7 +143,7 @@ extension DataPlane {
     }
 
     /// Refuses to open an append-only file for reading and writing, because the program could then map the file. The file's own
-    /// file system refuses such a mapping. The kernel does not check this when it maps the file below.
+    /// file system refuses such a mapping. The kernel does not refuse the mapping when it maps the file below.
     func checkMapping(of handle: Handle) throws(Errno) {
         guard handle.flags & O_ACCMODE == O_RDWR, handle.isAppendOnly else { return }
         throw .notPermitted

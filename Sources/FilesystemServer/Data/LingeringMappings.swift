@@ -21,7 +21,7 @@ extension DataPlane {
     /// for writing, too. So before the first handle that may map the file, the daemon checks for writers. Later handles get the
     /// same result.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
-        // Databases and their companion files need no claims. Their programs have them open as long as they map them.
+        // Databases and their companion files need no claims. Their programs have these files open as long as they map them.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
         if isNew { return true }
         let writers = handles.writers(on: handle.node)

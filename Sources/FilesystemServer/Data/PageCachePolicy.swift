@@ -35,8 +35,8 @@ extension DataPlane {
             // On a file system without times of birth, inodes may be too small for fractions of a second in the file's times.
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
-            // While a writer has the file open, its times do not show all changes. They change when a write begins, not when it
-            // ends. Stores to a mapped page change them only once.
+            // While a writer has the file open, the file's times do not show all changes. The times change when a write begins,
+            // not when it ends. Stores to a mapped page change the times only once.
             if answer == .refill, !file.file.hasNoWriter() {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
@@ -51,7 +51,7 @@ extension DataPlane {
 
     /// Makes the kernel ask for the file's size before it reads again, if the file may have changed.
     ///
-    /// The kernel reads no further than the size that it has cached, and it caches sizes for long. The file may have got
+    /// The kernel reads no further than the size that it has cached, and it caches sizes for a long time. The file may have got
     /// another size out of band.
     func invalidateSizeIfChanged(for handle: Handle) {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
@@ -69,7 +69,7 @@ extension DataPlane {
         }
     }
 
-    /// Notes that the kernel reads from the file. So it has dropped its old cache, as the answer to the open demanded.
+    /// Notes that the kernel reads from the file. So the kernel has dropped its old cache, as the answer to the open demanded.
     func noteReading(by handle: Handle) {
         guard handle.awaitsFirstRead.load(ordering: .relaxed) else { return }
         handle.awaitsFirstRead.store(false, ordering: .relaxed)

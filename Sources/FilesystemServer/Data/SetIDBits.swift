@@ -9,7 +9,7 @@ import LinuxSystem
 /// The file system below removes the bits if the writer is not root. So only a daemon that runs as root needs this extension;
 /// any other daemon writes as its own user.
 extension DataPlane {
-    /// Removes the bits after the file's contents were changed for `caller`.
+    /// Removes the set-user-ID and set-group-ID bits after the file's contents were changed for `caller`.
     func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
@@ -18,8 +18,8 @@ extension DataPlane {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// Removes the bits after a SETATTR request that sets no attribute. The kernel sends this request at a first write to the
-    /// file, and for a chown(2) without a new owner.
+    /// Removes the set-user-ID and set-group-ID bits after a SETATTR request that sets no attribute. The kernel sends this
+    /// request at a first write to the file, and for a chown(2) without a new owner.
     ///
     /// The kernel does not check the caller's permission in this case, so the daemon does. The owner and a caller that has the
     /// file open for writing are allowed.

@@ -63,7 +63,8 @@ final class DescriptorBudget: Sendable {
         let find: @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?
     }
 
-    /// Creates a budget that finds files without a name by `handles`; nil where the daemon cannot open files by handles.
+    /// Creates a budget. It opens files without a name by `handles`, which is nil where the daemon cannot open files by file
+    /// handles.
     init(limit: Int, handles: FileHandleResolver?) {
         self.limit = limit
         self.handles = handles
@@ -82,7 +83,7 @@ final class DescriptorBudget: Sendable {
     /// The number of descriptors that are open now.
     var open: Int { count.load(ordering: .relaxed) }
 
-    /// Notes that an owner has opened a descriptor. If too many descriptors are open, closes some of other owners.
+    /// Notes that an owner has opened a descriptor. If too many descriptors are open, closes descriptors of other owners.
     func cached(_ keeper: DescriptorOwnerID) {
         queue.withLock { $0.push(keeper) }
         // An owner that cannot close its descriptor returns to the end of the queue. So the loop tries only a limited number of

@@ -3,7 +3,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Opens descriptors again that nodes have closed to save descriptors. The means depends on the node:
+/// Opens descriptors again that nodes have closed because too many were open. How a file is found depends on the node:
 /// - A file that is not open is found by its parent and name.
 /// - An open file is found by its file handle, because its name may lead to another file. If it has no name, the kernel must
 ///   hold a backing file, so that the file continues to exist.
@@ -111,7 +111,7 @@ extension Node {
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {
-            // The caller takes this as "more than one name", so the descriptor stays open.
+            // The result false means that the file may have several names. So the caller leaves the descriptor open.
             return false
         }
     }

@@ -148,7 +148,7 @@ extension DocumentEvents {
             }
             submitDeferredDeletions(in: directory)
         } catch {
-            // Without a status, the removal of the directory fails, too.
+            // If the status cannot be read, the removal of the directory will fail, too.
             return
         }
     }

@@ -122,7 +122,8 @@ final class DocumentEvents: Sendable {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
-    /// Sends an event for a rename. The tracked documents at the node, or below it, now retain the nodes of their new path.
+    /// Sends an event for a rename. Documents at the node or below it that presenters have found now retain the nodes on their
+    /// new path.
     func noteMove(
         of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
         under claim: ClaimID? = nil
@@ -139,7 +140,8 @@ final class DocumentEvents: Sendable {
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
-        // An out-of-band rename was not announced to `places` before it happened.
+        // A rename out of band was not noted before it happened, so it is noted now. For any other rename this call changes
+        // nothing.
         if engine.hasAwareClients { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)
@@ -158,8 +160,8 @@ final class DocumentEvents: Sendable {
         if from.isPrivate, !node.isTracked { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
-            // The document with the former name may be released only when the effects of the event are over. Its later users
-            // track it by then.
+            // The document with the former name may be released only when the effects of the event are over. Until then, no
+            // other part of the daemon tracks the document.
             defer { engine.runAfterEffects { left.release() } }
             return tell(move, of: node, by: to, under: claim)
         }

@@ -116,7 +116,8 @@ final class DocumentFinder: DocumentSource {
     /// Sets the snapshot of a document that a client has found. Later changes are detected as differences from this snapshot.
     private func noteFound(_ item: ItemID, _ status: FileStatus) {
         let look = TrackedFile.FileSnapshot(status)
-        // A presenter that already presents the document may not have got the events for all changes since its own snapshot.
+        // A presenter that already presents the document may not have got events for all changes yet. So the stored snapshot is
+        // replaced only if the document has another file now.
         if engine.isPresented(item) {
             documents.noteFound(item, as: look)
         } else {

@@ -105,7 +105,7 @@ final class DocumentIdentity: Sendable {
         return true
     }
 
-    /// Looks in a directory that was found or made for names for which documents wait.
+    /// Looks for names for which documents wait, in a directory that was just found or made.
     private func findAwaited(
         below node: Node, called name: NameBytes, in directory: Node, by party: () -> Party
     ) {

@@ -51,7 +51,7 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Adds a finder to a document that is already tracked. Returns nil if it is not tracked.
+    /// Adds a finder (a presenter or client) to a document that is already tracked. Returns nil if it is not tracked.
     func follow(_ item: ItemID) -> TrackedFile? {
         state.withLock { state in
             guard let file = state.files[item] else { return nil }
@@ -70,7 +70,8 @@ package final class DocumentTable: Sendable {
             released += leave(file, in: &state)
             return nil
         }
-        // An alias counts as one finder of its successor, the document that it has become part of.
+        // An alias has counted as one finder of its successor, the document that it has become part of. So the successor is
+        // released, too.
         if let successor { release(successor) }
     }
 
@@ -88,24 +89,24 @@ package final class DocumentTable: Sendable {
         return state.withLock { $0.files[item] }?.location
     }
 
-    /// The snapshot of a document's file when the last event for its presenters was sent.
+    /// The state (size and times) of a document's file when the last event for its presenters was sent.
     func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item]?.snapshot }
     }
 
-    /// Notes that events for all changes up to this snapshot were sent to the document's presenters.
+    /// Notes that events for all changes up to this state of the file were sent to the document's presenters.
     func noteReported(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { $0 = snapshot }
     }
 
-    /// Notes the document's snapshot when one more finder has found it. Other finders may not have got events for all changes
-    /// since the stored snapshot. So this snapshot stays if it is of the same file.
+    /// Notes the state of a document's file when one more presenter or client has found the document. Other presenters may not
+    /// have got events for all changes since the stored state. So the stored state stays if it is of the same file.
     func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
     }
 
-    /// Notes the snapshot after the document's names have changed. If the contents have changed, too, the stored snapshot
+    /// Notes the state of a document's file after its names have changed. If the contents have changed, too, the stored state
     /// stays.
     func noteRenamed(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in
@@ -215,7 +216,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Makes a node the document `item`. If a tracked file has the item `incoming`, it becomes an alias of the document.
+    /// Makes a node the document `item`. If a tracked file has the item `incoming`, this tracked file becomes an alias of the
+    /// document.
     func merge(_ item: ItemID, at node: Node, with incoming: ItemID) {
         guard !isEmpty else { return }
         change { state, released in

@@ -26,7 +26,7 @@ extension DocumentIdentity {
     /// Adds a handle to the table in which a rename of its file finds the handle.
     func insert(_ handle: Handle) {
         handles.insert(handle)
-        // The file may have become a document after it was decided that the handle needs no claim.
+        // The file may have become a document after it was decided that the handle needs no claim. So it is decided again.
         if !handle.isClaimed, handle.mayWrite, handle.node.needsClaim(flags: handle.flags) {
             claim(for: handle)
         }
@@ -55,7 +55,7 @@ extension DocumentIdentity {
         let isFirst = handle.claimLate(claim)
         // The handle has got another claim or was closed meanwhile, so no other code would end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
-        // When another claim has to wait for this claim, the handle's thread may have ended.
+        // When another claim has to wait for this claim, the handle's thread may have ended. So the program is identified now.
         _ = handle.identify()
         beginAnew(handle)
     }

@@ -217,7 +217,8 @@ extension DocumentEvents {
             writerMonitor.noteTold(node, stamp)
             return OpenWriterMonitor.interval
         }
-        // A program that holds an access over the control socket to write the file reports the end of this access itself.
+        // A program that holds an access over the control socket to write the file reports the end of this access itself. So no
+        // event is sent here.
         let party = writer.identify()
         if engine.isWithinAccess(party, of: node.item, at: place(of: node)) {
             return OpenWriterMonitor.interval

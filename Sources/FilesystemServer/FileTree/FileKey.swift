@@ -10,7 +10,8 @@ struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
     let mount: UInt64
-    /// This property is last because it does not fill its last word; the next property of a node fills it.
+    /// This property is last because it does not fill its last word; the next property of `Node` then uses the rest of the
+    /// word.
     let born: FileStatus.Time
 
     init(_ status: FileStatus) {

@@ -10,10 +10,12 @@ import Synchronization
 /// more are forgotten, and then returns the memory. Where files constantly come and go, inodes are forgotten a few at a time,
 /// and free memory between used blocks grows. So the trimmer also returns memory once a minute.
 final class MemoryTrimmer: Sendable {
-    /// The number of inodes forgotten from which on the trimmer waits for the end. Fewer are not worth the work at once.
+    /// After this number of forgotten inodes, the trimmer returns the memory as soon as the kernel pauses. For fewer inodes,
+    /// this is not worth the work.
     private static let threshold = 16_384
     private static let quiet = TimeSpan.seconds(1)
-    /// If fewer inodes are forgotten than ``threshold``: memory is returned after this time, if at least `few` were forgotten.
+    /// If the kernel has forgotten at least `few` inodes, but fewer than ``threshold``, memory is returned after the time
+    /// `longest`.
     private static let (few, longest) = (1024, TimeSpan.seconds(60))
     private let forgotten = Atomic<Int>(0)
     private let nodes: NodeTable

@@ -49,8 +49,7 @@ final class Node: DescriptorOwner {
     private struct Directory {
         /// The time at which a name in the directory was last found to be removed or replaced out of band.
         var staleness = Staleness()
-        /// How many files in the directory were opened since it was last listed with attributes, up to the highest number of
-        /// the type.
+        /// How many files in the directory were opened since the directory was last listed with attributes; at most 65,535.
         var opensBelow: UInt16 = 0
     }
 

@@ -11,7 +11,7 @@ extension Node {
         let submounts: Submounts
         /// Whether the source's file system changes a file's times when a program changes the file by a mapping.
         let timesShowStores: Bool
-        /// Whether operations on the source never wait for a network or another process.
+        /// Whether operations on files of the source never wait for a network or another process.
         let isLocal: Bool
         let threads: WorkerPools
         let renames = ActiveRenames()

@@ -111,8 +111,8 @@ struct NodeDataUse {
         return wasLastMapper
     }
 
-    /// Offers a backing file that was opened when the owner had been changed `ownerChanges` times. Returns the backing file to
-    /// be used. `needless` is a backing file that the caller must close, or nil.
+    /// Offers a backing file for the node. It was opened when the file's owner had been changed `ownerChanges` times. Returns
+    /// the backing file to be used. `needless` is a backing file that the caller must close, or nil.
     mutating func offer(
         _ opened: BackingID, ownerChanges: UInt32
     ) -> (kept: BackingID, needless: BackingID?) {

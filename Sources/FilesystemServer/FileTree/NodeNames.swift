@@ -46,7 +46,7 @@ struct NodeNames {
         self.parent = parent
     }
 
-    /// All names that the daemon knows. The first one is the known name, if the file has it.
+    /// All names that the daemon knows. The first one is the known name, if the file has one.
     var all: [NodeName] {
         guard hasName, let parent else { return others }
         return [NodeName(name: name, directory: parent)] + others

@@ -53,7 +53,7 @@ struct NodeReach {
     /// Whether the file can be found again without its descriptor. `hasOnlyName` means that the file has only its known name.
     func canReopen(hasOnlyName: Bool, hasBacking: Bool) -> Bool {
         if isOrphan { return fileHandle != nil && hasBacking }
-        // If the mount is about to remove the only name, it opens the descriptor first.
+        // The only name is enough: before the mount removes it, it opens the descriptor.
         return pins == 0 || fileHandle != nil || hasOnlyName
     }
 

@@ -28,7 +28,7 @@ final class NodeTable: Sendable {
         /// Nodes of files that have lost their last name. If a file has such a node's inode number now, it is another file.
         var retired: Set<NodeID> = []
         /// Directories above nodes for which the kernel has asked by number. The kernel may not know these directories itself.
-        /// One look-up holds each directory as long as the kernel knows the node below it.
+        /// Each directory is held by one look-up as long as the kernel knows the node below it.
         var retainedDirectories: [NodeID: [NodeID]] = [:]
 
         func node(of key: FileKey, numbered own: NodeID) -> Node? {

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// Before an item in a directory is named to the engine for the first time, the engine is told the directory and its parent:
 /// the directory is *placed*. It stays placed as long as its node lives. A later move of the directory may have to wait for a
-/// claim on a file in it. Only the first claim in a directory takes time for this.
+/// claim on a file in it. Only the first claim in a directory takes time to place it.
 final class PlaceRegistry: Sendable {
     private let engine: Engine
     private let forgottenDirectories: ForgottenDirectories
@@ -107,8 +107,9 @@ final class PlaceRegistry: Sendable {
 
 /// The numbers of the directories that the engine knows, and which of these directories have lost their node.
 ///
-/// A node may end on any thread and under any lock, but the engine may not be called there. So the number is added here, and
-/// the engine is called later. Until then, no directory gets the number, not even the same directory when it is found again.
+/// A node may end on any thread and under any lock, but the engine may not be called there. So the directory's number is added
+/// here, and the engine forgets the directory later. Until then, no directory gets the number, not even the same directory when
+/// it is found again.
 final class ForgottenDirectories: Sendable {
     private struct State {
         var known: Set<ItemID> = []
@@ -117,7 +118,7 @@ final class ForgottenDirectories: Sendable {
 
     private let state = Mutex(State())
 
-    /// Notes that the engine is told a directory.
+    /// Notes that the engine is about to know this directory.
     func noteKnown(_ item: ItemID) { _ = state.withLock { $0.known.insert(item) } }
     func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
     func add(_ item: ItemID) { state.withLock { $0.forgottenDirectories.append(item) } }

@@ -2,10 +2,10 @@
 
 /// The time at which a name in a directory was last found to be removed or replaced out of band.
 ///
-/// The kernel then walks along the path of the request a second time, but not a third time (D214). During the second walk, the
-/// daemon holds open each file that is looked up in this directory. So the request finds the file even if its name is removed
-/// again. Look-ups in other directories take no more time, even if a program constantly replaces names out of band in this
-/// directory.
+/// A request that fails for this reason makes the kernel walk along its path a second time, but not a third time (D214). During
+/// the second walk, the daemon holds open each file that is looked up in this directory. So the request finds the file even if
+/// its name is removed again. Look-ups in other directories take no more time, even if a program constantly replaces names out
+/// of band in this directory.
 struct Staleness: Sendable {
     /// The time in which the kernel finishes its second walk, in milliseconds.
     private static let period: UInt32 = 1_000

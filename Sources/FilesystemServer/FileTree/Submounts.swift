@@ -5,8 +5,8 @@ import LinuxSystem
 /// Other file systems that are mounted below the source. A Truce mount shows them as parts of one file system.
 ///
 /// The kernel allows only virtiofs to give each submount a device of its own (`FUSE_SUBMOUNTS`). So files of different file
-/// systems are distinguished by inode numbers. If a submount forbids something that the Truce mount allows, the status that
-/// programs see lacks it.
+/// systems are distinguished by inode numbers. A submount may forbid set-user-ID or devices although the Truce mount allows
+/// them. The status that programs see then shows none.
 final class Submounts: Sendable {
     /// What a mount can forbid: set-user-ID, devices, and execution.
     enum Flag: String { case nosuid, nodev, noexec }
@@ -16,7 +16,7 @@ final class Submounts: Sendable {
     private let deviceOfSource: UInt64
     /// What the Truce mount itself forbids.
     private let forbidden: Set<Flag>
-    /// The submounts that show a part of a file system that another mount below the source, or the source, shows, too.
+    /// The submounts whose files can also be reached by another mount below the source, or by the source itself.
     private let shared: Set<UInt64>
     /// The mounts that only programs of this machine can change. They were read when the Truce mount was made.
     private let ofThisMachine: Set<UInt64>
@@ -98,7 +98,7 @@ final class Submounts: Sendable {
 }
 
 extension MountTable {
-    /// The mounts at or below a directory of which another mount shows the same part of a file system, or a part of it.
+    /// The mounts at or below a directory whose files can also be reached by another of these mounts, at least in part.
     fileprivate func overlapping(below path: [UInt8], on mount: Int) -> Set<UInt64> {
         var views = entries.filter { $0.id != mount && $0.mountpoint != path }
             .filter { $0.mountpoint.isPath(atOrBelow: path) }

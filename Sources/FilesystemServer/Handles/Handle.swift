@@ -49,7 +49,8 @@ final class Handle: Claimant {
         var fillsName = false
     }
 
-    /// The program of the handle. It is read when another program waits, because it may have ended when it is reported.
+    /// The program of the handle. It is identified when another program has to wait, because it may have ended when a report
+    /// names it.
     private struct Identity {
         var program: [UInt8]?
         /// The party of the handle; nil until its process was identified. After that it never changes.
@@ -98,11 +99,11 @@ final class Handle: Claimant {
     /// Whether the program got the attributes of the file without a presenter's unsaved changes. It then reads the file in this
     /// state (D169).
     let readsAsSaved: Bool
-    /// Whether the kernel has looked up the name a second time, after ESTALE. It does not do so a third time.
+    /// Whether the kernel has looked up the name a second time, after ESTALE. The kernel does not look up a third time.
     let isRetry: Bool
-    /// Whether the handle was opened to write to a database or a log, which needs no claim. If another program removes the
-    /// file, the writes are lost nevertheless, and so are preserved. False for companion files of databases, which SQLite
-    /// removes itself.
+    /// Whether the handle was opened to write to a database or a log, which needs no claim. When another program removes the
+    /// file, what was written would be lost, so it is preserved. False for companion files of databases, which SQLite removes
+    /// itself.
     private let writesToShared: Bool
     unowned let processes: ProcessResolver
     private let state: Mutex<State>
@@ -222,7 +223,8 @@ final class Handle: Claimant {
         }
     }
 
-    /// Notes that the file's modification time was set. This may restore the time of the baseline, so a change is recorded now.
+    /// Notes that the file's modification time was set. If this restores the time of the baseline, the file looks unchanged. So
+    /// an earlier change is recorded now.
     func noteTimeChange(_ time: FileStatus.Time) {
         if baseline?.stamp.modified == time, mayHaveWritten { markWritten() }
     }
@@ -280,7 +282,7 @@ extension Handle {
     func moveData(through file: SharedFile) { state.withLock { $0.data.moveHere(through: file) } }
 
     /// Stores a descriptor that was opened again, and returns the descriptor that the caller should use. Another thread may
-    /// already have stored one. A closed handle stores none.
+    /// already have stored one. A closed handle stores no descriptor.
     func keep(_ file: SharedFile) -> SharedFile {
         state.withLock { state in
             state.phase == .closed ? state.data.descriptor ?? file : state.data.keep(file)

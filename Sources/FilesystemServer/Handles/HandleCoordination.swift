@@ -92,7 +92,7 @@ enum LockUse: Int, Comparable, Sendable {
 
     static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 
-    /// Raises the value. Returns whether the program was not expected to lock the file before.
+    /// Raises the value. Returns true if the program was neither seen nor expected to lock the file before.
     mutating func rise(to use: Self) -> Bool {
         defer { self = max(self, use) }
         return self == .none

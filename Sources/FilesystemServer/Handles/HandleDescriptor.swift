@@ -42,7 +42,8 @@ extension Handle: DescriptorOwner {
         if movesData { _ = try anyFile() }
     }
 
-    /// The descriptor for truncating an open file. It must not be opened now, because the file's mode may not allow that.
+    /// The descriptor for truncating an open file. Where the kernel moves the data, the descriptor is not opened for this,
+    /// because the file's mode may not allow it.
     func openFile() throws(Errno) -> SharedFile? { movesData ? try anyFile() : file }
 
     /// A descriptor of the file below, also for a file with passthrough. It is opened when it is first needed.

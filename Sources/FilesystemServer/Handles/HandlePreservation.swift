@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import VersionStore
 
-/// Which contents of a handle's file are preserved, and which must still be preserved when the handle is closed.
+/// Which contents of a handle's file are preserved, and whether more must be preserved when the handle is closed.
 ///
 /// 1. `writesToOrphan` never becomes false again.
 /// 2. The handle counts as a writer of each linked version until it takes them out, when it is closed or its open fails.
@@ -69,7 +69,8 @@ struct ClosePreservation {
         return count <= Self.mostRecorded
     }
 
-    /// Begins to preserve contents. Returns false if another close(2) is doing so; `again` runs after that.
+    /// Begins to preserve contents. Returns false if another close(2) of the handle is preserving contents; `again` runs after
+    /// it.
     mutating func begin(orElse again: @escaping @Sendable () -> Void) -> Bool {
         switch progress {
         case .idle:

@@ -6,7 +6,7 @@ import Synchronization
 final class HandleTable: Sendable {
     private struct State {
         var handles: [HandleID: Handle] = [:]
-        /// The handles that may write, by node. They are needed whenever a name is removed.
+        /// The handles that may write, by node. Whenever a name is removed, the file's writers are looked up.
         var writers: [NodeID: [Handle]] = [:]
     }
 

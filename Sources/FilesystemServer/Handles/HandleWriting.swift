@@ -27,7 +27,7 @@ struct HandleWriting {
     var baseline: Baseline?
     /// Whether the program has written, although the stamp may not show it: the file's time may have been set back.
     private(set) var hasWritten = false
-    /// Whether the program has opened the file to append to it, but has written elsewhere.
+    /// Whether the program opened the file to append to it, but has written at another place than the end.
     private(set) var hasOverwritten = false
     /// The file offset at which the program was last observed.
     private(set) var observedPosition: ObservedPosition?
@@ -41,7 +41,7 @@ struct HandleWriting {
     /// the same offset.
     mutating func noteRequest() { if observedPosition != nil { hasWritten = true } }
 
-    /// Notes a write that does not go to the end of the file. Returns whether it is the first of this handle.
+    /// Notes a write that does not go to the end of the file. Returns whether it is the first such write by this handle.
     mutating func noteOverwrite() -> Bool {
         defer { hasOverwritten = true }
         return !hasOverwritten

@@ -19,19 +19,19 @@ import Synchronization
 ///
 /// - The poller polls for at most ``longest``, or rarely for ``longestAmidMany``.
 /// - If a poll takes long, the poller lets other threads use its processor between two reads.
-/// - The poller may serve one request, or may be without a processor, for ``longestAlone``. The other threads then serve
-///   requests as they do without a poller.
-/// - The other threads notice this at the end of a nap. A nap lasts at most as long as polling was undisturbed, and at most
-///   ``longestNap``.
+/// - If the poller is busy with one request for ``longestAlone``, or has no processor for that time, the other threads read
+///   again.
+/// - The other threads notice this only when a nap ends. A nap lasts at most ``longestNap``, and at most as long as polling has
+///   lasted.
 ///
-/// `O_NONBLOCK` belongs to the open descriptor, hence to all threads. So each thread must handle that a read blocks, or does
-/// not block, unexpectedly.
+/// `O_NONBLOCK` belongs to the open descriptor, hence to all threads. So a read may block, or not block, against a thread's
+/// expectation. Each thread must handle that.
 ///
 /// The poller takes a processor from other threads that could run. So no thread polls:
 ///
 /// - on a machine with one processor;
 /// - for a while after other threads, or the poller, had to wait for a processor;
-/// - while several threads make requests, because these threads prevent that processors become idle;
+/// - while several threads make requests, because a processor that is often used is woken quickly;
 /// - while requests take so long that the time for waking a thread is unimportant.
 final class BusyPolling: Sendable {
     /// How long a thread polls before it sleeps. After very many requests that came in time, it polls for `longestAmidMany`.

@@ -127,8 +127,8 @@ final class SaveLifecycle: Sendable {
         saves.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
     }
 
-    /// Closes a pending save that has expired. If its files are distant, another thread does it: all deadlines share the
-    /// timers' thread.
+    /// Closes a pending save that has expired. If its files may be on a network, another thread does it, because all deadlines
+    /// share the timers' thread.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {

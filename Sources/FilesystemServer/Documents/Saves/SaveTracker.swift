@@ -21,7 +21,7 @@ final class SaveTracker: Sendable {
         var pendingSaves = PendingSaveTable()
         var moved = MovedDocuments()
         var isWatched = false
-        /// The number of steps that are about to take a name away, for each directory.
+        /// How many requests are about to take a name away from a directory, for each directory.
         var steps: [NodeNumber: Int] = [:]
         /// The processes whose listing has already waited for a pending save, by the claim of the pending save.
         var listed: [ClaimID: Set<ProcessID>] = [:]
@@ -76,7 +76,7 @@ final class SaveTracker: Sendable {
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Notes that the step is over: the pending save of the name is open, or the name was not taken away.
+    /// Notes that a request has taken a name away and its pending save is open, or that the name was not taken away.
     func endStep(in directory: NodeID) {
         let number = NodeNumber(directory.rawValue)
         change { state in
@@ -85,7 +85,7 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// The number of steps so far that were about to take a name away, in all directories.
+    /// The number of requests so far that were about to take a name away, in all directories. The number only grows.
     var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
 
     /// The pending saves whose names are missing in a program's listing, except those for which the program has already waited.
@@ -188,7 +188,7 @@ extension SaveTracker {
     }
 }
 
-// The names that threads have taken away without putting another file there.
+// The names that threads have taken away without putting another file under these names.
 extension SaveTracker {
     func noteRemoved(_ name: [UInt8], from directory: NodeNumber, by thread: Int32, at now: Instant) {
         recentRemovals.withLock { $0.noteRemoved(name, from: directory, by: thread, at: now) }
