@@ -278,7 +278,7 @@ void clinux_become_oneself(void) { clinux_use(thread_identity.own_user, thread_i
 void clinux_use(uint32_t user, uint32_t group) {
     if (!thread_identity.can_change) return;
     if (user == thread_identity.user && group == thread_identity.group) return;
-    // These calls cannot report an error. Both succeed, because SECBIT_NO_SETUID_FIXUP keeps the capabilities.
+    // These calls cannot report an error. They succeed, because SECBIT_NO_SETUID_FIXUP keeps the capabilities.
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
     thread_identity.user = user;
@@ -311,7 +311,8 @@ int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t 
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
     syscall(SYS_setfsuid, user);
     syscall(SYS_setfsgid, group);
-    // These calls do not report an error. Their next result shows whether they have succeeded.
+    // setfsuid(2) and setfsgid(2) report no error, but return the former number. So a second call shows whether the first has
+    // succeeded.
     if ((uint32_t)syscall(SYS_setfsuid, -1) != user || (uint32_t)syscall(SYS_setfsgid, -1) != group ||
         syscall(SYS_setgroups, count, groups) != 0)
         abort();

@@ -28,7 +28,8 @@ static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     int file = open(text, O_RDONLY | O_CLOEXEC);
     if (file < 0) return UNKNOWN_CALL;
     long number = CALL_NOT_SEEN_YET;
-    // A thread that has just sent a request may still be running. The file then shows no system call, so it is read again.
+    // A thread that has just sent a request may still be running. In this case the file shows no system call, so the file is
+    // read again.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
         if (size <= 0) {
@@ -55,8 +56,8 @@ int clinux_makes_name(int32_t thread) {
     return 0;
 }
 
-// Calls that look names up and create no file. The numbers are those of 64-bit programs. A 32-bit program has other numbers,
-// but none of its calls that create files has one of these.
+// Calls that look names up and create no file. The numbers are those of 64-bit programs. A 32-bit program uses other numbers,
+// but no call that creates files in a 32-bit program has a number of this list.
 static const long looking_calls[] = {
 #ifdef SYS_stat
     SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_unlink, SYS_rmdir, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown,
@@ -92,8 +93,8 @@ int clinux_has_lowest_priority(int32_t process) {
 // The attributes of a file that change when a program saves the file.
 #define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
 
-// The numbers are those of 64-bit programs. In a 32-bit program they belong to other calls. Of these, only write(2) makes the
-// kernel ask for a regular file's attributes, and the kernel then sends a handle.
+// The numbers are those of 64-bit programs. In a 32-bit program the same numbers belong to other calls. Of these calls, only
+// write(2) makes the kernel ask for a regular file's attributes, and for write(2) the kernel sends a handle.
 int clinux_looks_by_path(int32_t thread) {
     unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);

@@ -13,8 +13,8 @@ package struct BackingID: Sendable {
 package final class Connection: @unchecked Sendable {
     // @unchecked: libfuse's notifications may be sent from any thread, and the descriptor is immutable.
     private let session: OpaquePointer
-    /// A duplicate of the session's descriptor. libfuse closes its own descriptor when it unmounts, and the kernel may then
-    /// give its number to another file.
+    /// A duplicate of the session's descriptor. libfuse closes its own descriptor when it unmounts, and the kernel may give its
+    /// number to another file after that.
     private let device: OwnedDescriptor
     private let backings = Atomic<Int>(0)
 
@@ -86,7 +86,7 @@ package final class Connection: @unchecked Sendable {
     /// Makes the kernel drop a name, so that it looks the name up again.
     ///
     /// The call waits for the lock of the directory, which a request may hold. So a thread that serves requests must not make
-    /// it. Nor may a caller that holds a lock which such a thread takes.
+    /// the call. A caller must not hold a lock that a thread which serves requests may take.
     package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {
         _ = fuse_lowlevel_notify_inval_entry(session, parent.rawValue, name.bytes, strlen(name.bytes))
     }

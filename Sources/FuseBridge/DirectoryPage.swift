@@ -46,7 +46,7 @@ package struct DirectoryPage: ~Copyable {
 
     /// Adds a name with its node and attributes. Returns whether there was room for them.
     ///
-    /// If there was, the kernel counts a look-up of the node.
+    /// If there was room, the kernel counts a look-up of the node.
     package mutating func add(
         _ name: borrowing FileName, node: NodeID, generation: UInt32, _ status: FileStatus, valid: Validity,
         next: Int

@@ -47,7 +47,8 @@ package struct FileRange: Sendable {
     package let length: Int64
     /// Whether written bytes go to the end of the file, wherever that is when they are written.
     package let isAtEnd: Bool
-    /// Whether the bytes were stored to a mapping. The kernel then holds their pages until they are written.
+    /// Whether a program stored the bytes to a mapping. If so, the kernel holds the pages of these bytes until they are
+    /// written.
     package let isFromMapping: Bool
 }
 

@@ -45,7 +45,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
-            // libfuse does not know where a mount is that has replaced another mount, so it is removed here.
+            // libfuse does not know the mountpoint of a mount that has replaced another mount. So this mount is removed here.
             made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
@@ -89,7 +89,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             made = try dead.replace(with: settings, on: device)
         } catch {
             guard error != .stale else { throw error }
-            // For a moment, there is neither the dead mount nor the new one.
+            // After this call and before the next mount, there is neither the dead mount nor a new one.
             try dead.detach()
             if let place { return try mount(session, over: place, with: settings) }
             let place = try OwnedDescriptor.openResolved(Array(mountpoint.utf8))

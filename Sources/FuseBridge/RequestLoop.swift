@@ -29,7 +29,7 @@ struct RequestLoop: @unchecked Sendable {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
-            // This thread would create files as the wrong user, so it must not serve requests.
+            // Without preparation, a thread creates files as the wrong user. So this thread must not serve requests.
             if requestThreads.canServeWithout(thread) { return false }
             fuse_session_exit(session)
             return true

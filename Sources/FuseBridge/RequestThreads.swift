@@ -50,7 +50,7 @@ final class RequestThreads: Sendable {
 
     /// Notes that a thread cannot serve requests. Returns whether the other threads continue without it.
     ///
-    /// They do if the thread was an additional one. The next additional thread may be able to serve.
+    /// The other threads continue if the thread was an additional one. The next additional thread may be able to serve.
     func canServeWithout(_ thread: Int) -> Bool {
         guard thread > size else { return false }
         total.subtract(1, ordering: .relaxed)

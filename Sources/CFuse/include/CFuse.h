@@ -31,7 +31,7 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted);
 int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor);
 /// Registers a backing file without a request, which no libfuse supports. The kernel holds the file until its number is closed.
 int32_t cfuse_backing_keep(int device, int descriptor);
-/// Unregisters a backing file. libfuse cannot do this when an inode is forgotten, because there is no request then.
+/// Unregisters a backing file. libfuse can do this only in a request, and a forgotten inode causes no suitable request.
 void cfuse_backing_close(int device, int32_t backing);
 
 /// How the kernel treats an open file.

@@ -2,8 +2,8 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 // Swift's Glibc module is compiled without _GNU_SOURCE, so it does not show O_PATH, renameat2(2), statx(2) and others. Some C
-// structures, such as struct stat, would belong to two modules at the same time. Their values are copied into structures of
-// this header. It declares only functions that Swift cannot call otherwise.
+// structures, such as struct stat, would belong to two modules at the same time. This header has structures with the same
+// values instead. It declares only functions that Swift cannot call otherwise.
 #include "CLinuxCommand.h"
 #include <stddef.h>
 #include <stdbool.h>

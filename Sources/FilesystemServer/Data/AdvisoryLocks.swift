@@ -100,8 +100,8 @@ final class AdvisoryLocks: Sendable {
 }
 
 extension DataPlane {
-    /// How the handle's program will use the file, as far as that lets it share the file with other programs: it only appends,
-    /// or it locks the file itself.
+    /// How the program will use the file, if this lets other programs use the file at the same time: it only appends, or it
+    /// locks the file itself.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {
@@ -122,7 +122,7 @@ extension Handle {
     /// Whether the handle was opened to read and write (`O_RDWR`) without truncating the file.
     var mayReadAndWrite: Bool { flags & (O_ACCMODE | O_TRUNC) == O_RDWR }
 
-    /// Whether both handles belong to programs that lock the file themselves. Neither program waits for the other then.
+    /// Whether both handles belong to programs that lock the file themselves. Two such programs do not wait for each other.
     func locks(like other: Handle) -> Bool {
         locksFile && other.locksFile
     }

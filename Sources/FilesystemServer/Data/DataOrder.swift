@@ -22,7 +22,8 @@ package final class DataOrder: Sendable {
     }
 
     private let files = Mutex<[NodeID: FileOrder]>([:])
-    /// The number of files that have an order. The number is mostly 0, and then a READ need not search the table `files`.
+    /// The number of files that have an order. While the number is 0, a READ need not search the table `files`. It is 0 most of
+    /// the time.
     private let count = Atomic<Int>(0)
 
     package init() {}
@@ -212,7 +213,8 @@ struct RecentReads {
         let thread: Int32
     }
 
-    /// The most reads that are recorded one by one. When there are more, all are merged into one read that spans all ranges.
+    /// The most reads that are recorded one by one. If there are more reads, all of them are merged into one read that spans
+    /// all ranges.
     private static let most = 64
 
     private var reads: [Read] = []

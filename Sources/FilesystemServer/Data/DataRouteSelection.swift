@@ -65,8 +65,8 @@ extension DataPlane {
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
-        // The kernel does not report the errors of a remote file system at close(2) under passthrough. So the daemon moves such
-        // data.
+        // The kernel does not report the errors of a remote file system at close(2) under passthrough. So the daemon moves the
+        // data of remote file systems.
         guard context.configuration.data == .automatic, context.agreement().contains(.passthrough),
             node.kind == S_IFREG,
             routeStatistics.mayRegister, node.isMachineLocal
@@ -187,8 +187,8 @@ extension Handle {
         if mayHoldDirtyPages { node.writeBackStores() }
     }
 
-    /// Whether a program may have changed the file by a mapping while the file's times do not show that. On tmpfs, the times
-    /// never show such changes.
+    /// Whether a program may have changed the file by a mapping without a change of the file's times. On tmpfs, a mapping never
+    /// changes the times.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }
@@ -222,8 +222,8 @@ final class DataRouteStatistics: Sendable {
 }
 
 extension Node {
-    /// Makes the kernel write back the changed pages of a file, so that the file's times show the changes. Waits for these
-    /// WRITE requests.
+    /// Makes the kernel write back the changed pages of a file, so that the file's times show the changes. Waits until the
+    /// kernel's WRITE requests for these pages are answered.
     ///
     /// Call this only for observations, and not in a request that changes the file's size. The kernel writes nothing back
     /// before such a request is answered, so the call would wait forever.

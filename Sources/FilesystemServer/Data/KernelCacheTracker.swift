@@ -46,7 +46,7 @@ package struct KernelCacheTracker<Validator: Equatable> {
         if entry.validator == validator {
             guard entry.hasBegun || entry.readers == 0 else { return .uncached }
             entry.readers += 1
-            // There are no readers, so the opener that was told to refill the cache has closed the file again.
+            // If the entry has no readers, the opener that was told to refill the cache has closed the file again.
             entry.hasBegun = true
             entries[node] = entry
             return .reuse
@@ -85,7 +85,8 @@ package struct KernelCacheTracker<Validator: Equatable> {
         limit = max(capacity, 2 * readers)
     }
 
-    /// Whether an entry without readers remains. A bit of a product decides, which does not depend on the dictionary's order.
+    /// Whether an entry without readers stays in the table when half of these entries are dropped. A bit of a product decides,
+    /// so that the order of the dictionary has no influence.
     private func isSpared(_ node: NodeID) -> Bool {
         ((node.rawValue &+ clearances &* 0xD1B5_4A32_D192_ED03) &* 0x9E37_79B9_7F4A_7C15) >> 63 == 0
     }

@@ -44,7 +44,7 @@ extension DataPlane {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
-            // If the query fails, the daemon treats the handle as if there was no mapping.
+            // If this cannot be found out, the daemon assumes that no program has the file open for writing or mapped.
             return false
         }
     }
@@ -55,7 +55,7 @@ final class LingeringHandles: Sendable {
     private let handles = Mutex<[ObjectIdentifier: Handle]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether there are no such handles. Requests check this first, because it takes no mutex.
+    /// Whether no handle remains after its RELEASE. Requests check this first, because it takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func handle(on node: Node) -> Handle? {

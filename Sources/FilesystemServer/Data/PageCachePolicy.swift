@@ -11,7 +11,7 @@ final class PageCachePolicy: Sendable {
 
     private let cache = Mutex(KernelCacheTracker<Stamp>())
 
-    // The following functions call the tracker's functions of the same name under the mutex.
+    // Each of the following functions calls the function of ``KernelCacheTracker`` with the same name, under the mutex.
     func open(_ node: Node, looking validator: Stamp) -> CacheAction {
         cache.withLock { $0.open(node.id, looking: validator) }
     }

@@ -19,8 +19,8 @@ final class ShownAttributes: Sendable {
 
     func answerAttributes(of id: NodeID, valid: Validity, reply: consuming Reply) {
         guard let node = nodes[id] else { return reply.fail(.stale) }
-        // The validity is decided before the status is read. If the attributes may change unnoticed from now on, the status may
-        // be out of date before the kernel gets it.
+        // The validity is decided before the status is read. So the kernel does not cache a status that may have changed
+        // unnoticed since it was read.
         let valid = cappedValidity(node, valid)
         do throws(Errno) {
             reply.attributes(shown(try node.descriptor().descriptor.status(), of: node), valid: valid)
@@ -34,11 +34,13 @@ final class ShownAttributes: Sendable {
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
         var status = submounts.shown(status)
         if node.isRoot {
-            // A file system that does not count subdirectories reports 1 link for each directory; nothing is subtracted then.
+            // A file system that does not count subdirectories reports 1 link for each directory; nothing is subtracted from 1
+            // or 2.
             if context.hasStore, status.linkCount > 2 { status.linkCount -= 1 }
         } else if status.isRegularFile, context.hasStore {
             let (links, hasName) = node.linkCount
-            // The node may list more links than there are: the store may just have replaced a link by a copy of the contents.
+            // The node may list a link in the store that is no link any more: the store has just replaced it by a copy. So a
+            // file with a name has at least 1 link.
             let least = min(status.linkCount, hasName ? 1 : 0)
             status.linkCount = max(least, status.linkCount - min(links, status.linkCount))
         }

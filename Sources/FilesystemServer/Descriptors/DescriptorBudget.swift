@@ -90,7 +90,8 @@ final class DescriptorBudget: Sendable {
         // owners.
         for _ in 0..<8 {
             let isFull = open > limit
-            // The queue may hold the numbers of owners that no longer exist. When it is long, they are removed here.
+            // The queue may hold the numbers of owners that no longer exist. When the queue is long, these numbers are removed
+            // here.
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }
@@ -99,7 +100,8 @@ final class DescriptorBudget: Sendable {
                 queue.withLock { $0.push(entry) }
                 continue
             }
-            // The file may be on another file system. Closing it there may take long, so other threads do it.
+            // The file may be on another file system. Closing a file of another file system may take long, so other threads do
+            // it.
             if let closingThreads = victim.closingThreads {
                 closingThreads.run { [self] in drop(victim, entry) }
             } else {

@@ -73,7 +73,7 @@ extension Node {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
-        // The descriptor was probably opened for an open of the file. This open then need not query the status again.
+        // The descriptor was probably opened for an open of the file. That open need not query the status again.
         if let mayBypass = status.mayBypass { noteMayBypass(mayBypass) }
         return cache(SharedDescriptor(opened, of: budget))
     }

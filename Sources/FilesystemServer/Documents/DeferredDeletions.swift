@@ -8,7 +8,8 @@ import Synchronization
 /// Removed files for which presenters of directories above are asked a moment later whether they agree to the deletion.
 ///
 /// Many programs remove the backup of the last save before they make the next one. So presenters are asked only after the name
-/// has been free for a moment. If a new file has the name by then, presenters are told that the file changed.
+/// has been free for a moment. If a new file has the name after that moment, presenters get an event for a change of the file,
+/// and no question.
 ///
 /// **Lock rule.** The mutex covers only the table. It may be taken while the engine's lock is held.
 final class DeferredDeletions: Sendable {
@@ -55,7 +56,8 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// Takes the removal of a name out of the table. Returns nil if there is none, or none with the number `serial`.
+    /// Takes the removal of a name out of the table. Returns nil if the name has no removal, or has none with the number
+    /// `serial`.
     func take(_ name: NameBytes, in directory: NodeID, _ serial: UInt64? = nil) -> DeferredDeletion? {
         if isEmpty { return nil }
         return state.withLock { state in
@@ -120,7 +122,7 @@ extension DocumentEvents {
         return .afterwards
     }
 
-    /// Puts off the question about a removed file. The removal gets an item number of its own, because the file's number may
+    /// Postpones the question about a removed file. The removal gets an item number of its own, because the file's number may
     /// belong to another file when presenters are asked. This is possible because the presenters know the file by its name.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
@@ -133,13 +135,13 @@ extension DocumentEvents {
         }
     }
 
-    /// Sends the events of a put-off removal whose name has a file again. They must come before the events of the new file.
+    /// Sends the events of a postponed removal whose name has a file again. They must come before the events of the new file.
     func publishDeferredDeletion(at change: NameChange) {
         guard let removal = deferredDeletions.take(change.name, in: change.directory.id) else { return }
         engine.noteDeletion(of: removal.item, at: removal.place, by: removal.party)
     }
 
-    /// Asks presenters about the put-off removals in a directory, before the directory itself is removed.
+    /// Asks presenters about the postponed removals in a directory, before the directory itself is removed.
     func submitDeferredDeletions(in parent: Node, _ name: borrowing FileName) {
         guard !deferredDeletions.isEmpty else { return }
         do throws(Errno) {

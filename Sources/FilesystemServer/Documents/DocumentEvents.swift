@@ -100,8 +100,8 @@ final class DocumentEvents: Sendable {
 
     /// Identifies the program that gets a handle, if presenters are interested in what the program will write.
     ///
-    /// The program is identified now, while it waits for its open. When the handle is closed, the program may have ended; the
-    /// event could not name a program then. Returns whether presenters are interested.
+    /// The program is identified now, while it waits for its open. When the handle is closed, the program may have ended; in
+    /// this case the event could not name the program. Returns whether presenters are interested.
     func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
         guard engine.hasAwareClients, handle.mayWrite, node.itemClass != .private,
@@ -132,8 +132,8 @@ final class DocumentEvents: Sendable {
         tellMove(of: node, from: from, to: to, isSecondHalf: isSecondHalf, under: claim)
     }
 
-    /// Sends an event for a move. The engine needs moves to other directories even without presenters: claims follow a moved
-    /// file, and a moved directory takes all items below it along.
+    /// Sends an event for a move. The engine must know of moves to other directories even if there are no presenters: claims
+    /// follow a moved file, and a moved directory takes all items below it along.
     ///
     /// `document` is the item that already has the new name and continues to have it; nil if there is none.
     func tellMove(

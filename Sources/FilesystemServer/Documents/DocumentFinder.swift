@@ -102,8 +102,8 @@ final class DocumentFinder: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        // A request that removes the name first changes the node, and then looks for a tracked document. So this check after
-        // tracking misses no removal.
+        // A request that removes the name first changes the node, and then looks for a tracked document. Here the document is
+        // tracked first, and the node is checked after that. So no removal is missed.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file

@@ -40,7 +40,8 @@ final class DocumentIdentity: Sendable {
 
     /// Makes a file the document, after it was renamed over the document's former file.
     ///
-    /// The file's node gets its new name only afterwards, so the caller then tells the engine the place of the presenters.
+    /// The file's node gets its new name only afterwards, so the caller tells the engine the place of the document's presenters
+    /// after that.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)

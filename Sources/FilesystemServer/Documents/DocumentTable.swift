@@ -228,7 +228,7 @@ package final class DocumentTable: Sendable {
                 released += leave(other, in: &state)
                 other.becomeAlias(of: file)
                 file.addFinder()
-                // Both tracked files may have been at this node, and `leave` has then marked it as not tracked.
+                // If both tracked files were at this node, `leave` has just marked the node as not tracked.
                 node.setTracked(true)
             } else if let other {
                 other.becomeItem(item)

@@ -119,8 +119,8 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Whether events were sent for all writes by the handle. Used only for handles without a claim; the arbiter knows this for
-    /// the others.
+    /// Whether events were sent for all writes by the handle. Used only for handles without a claim. For a handle with a claim,
+    /// the arbiter knows it.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }

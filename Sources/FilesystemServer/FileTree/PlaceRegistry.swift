@@ -99,7 +99,7 @@ final class PlaceRegistry: Sendable {
         if let registeredItem = directory.notePackageChange() { enter(directory, as: registeredItem) }
     }
 
-    /// Whether a directory belongs to a package that programs may use over the control socket.
+    /// Whether a directory is a package or is in a package. False while no program uses the control socket.
     func isInPackage(_ directory: Node) -> Bool {
         engine.hasAwareClients && engine.isInPackage(directory.item, at: place(of: directory))
     }

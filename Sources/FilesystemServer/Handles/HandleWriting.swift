@@ -37,8 +37,8 @@ struct HandleWriting {
     mutating func markWritten() { hasWritten = true }
     mutating func forgetWrites() { hasWritten = false }
 
-    /// Notes a WRITE request. If it comes after the file offset was observed, the offset proves nothing: the write may end at
-    /// the same offset.
+    /// Notes a WRITE request. If a write comes after the file offset was observed, an unchanged offset proves nothing: the
+    /// write may end at this offset.
     mutating func noteRequest() { if observedPosition != nil { hasWritten = true } }
 
     /// Notes a write that does not go to the end of the file. Returns whether it is the first such write by this handle.

@@ -117,8 +117,8 @@ final class BusyPolling: Sendable {
 
     /// Ends the service of a thread.
     ///
-    /// This may end the polling of another thread, which has just postponed a FORGET and then sleeps. So the ending thread
-    /// serves this FORGET. Each other thread that ends polling reads afterwards, and finds the FORGET then.
+    /// If the thread ends the polling of another thread, that thread may have just postponed a FORGET and sleeps after that. So
+    /// the ending thread serves this FORGET. Each other thread that ends polling reads afterwards, and finds the FORGET then.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)
@@ -144,8 +144,9 @@ final class BusyPolling: Sendable {
 
     /// Ends polling. All threads sleep in `read` again after their current request.
     func end() {
-        // This comes first: no thread begins to poll while there is a poller, so the descriptor is not set to non-blocking
-        // meanwhile. A caller that is late also ends the polling of the next poller, but ends it completely.
+        // The descriptor becomes blocking before `poller` is cleared. No thread begins to poll while there is a poller, so no
+        // thread makes the descriptor non-blocking meanwhile. A caller that is late also ends the polling of the next poller,
+        // but ends it completely.
         setBlocking(true)
         isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .sequentiallyConsistent)

@@ -18,7 +18,7 @@ final class PostponedForget: Sendable {
     /// The requests that may be served before a postponed FORGET.
     ///
     /// They need no room on the disk. Their results do not depend on whether an unlinked file is freed yet. The result of
-    /// `rmdir` does: some file systems below rename such a file within its directory.
+    /// `rmdir` depends on it: some file systems below rename an unlinked open file within its directory.
     private static let bystanders = [CFUSE_LOOKUP, CFUSE_GETATTR, CFUSE_UNLINK].map { UInt32($0) }
 
     private let message = Mutex<Message?>(nil)

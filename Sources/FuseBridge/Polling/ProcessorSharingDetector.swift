@@ -9,11 +9,11 @@
 /// In these cases the poller can move away from the client. The kernel may move a packed client after the poller. This happens
 /// less and less, as the kernel learns how busy both threads are.
 package struct ProcessorSharingDetector {
-    /// If more requests in a row than this are found at the first poll, the threads share a processor. Each request that is
-    /// found later halves the count.
+    /// If more requests in a row than this are found at the first poll, the poller and the client share a processor. Each
+    /// request that is found later halves the count.
     private static let enough = 8
-    /// If the threads share a processor again within this time after a move, the client has followed the poller. In
-    /// nanoseconds.
+    /// If the poller and the client share a processor again within this time after a move, the client has followed the poller.
+    /// In nanoseconds.
     private static let soon: UInt64 = 10_000_000
     /// How long the poller stays on its processor after a move, in nanoseconds. The time doubles each time the client has
     /// followed.

@@ -43,8 +43,8 @@ struct RequestReader {
         self.thread = thread
     }
 
-    /// Reads a request, as `fuse_session_receive_buf` does. If it returns -EAGAIN, the caller must serve the postponed FORGET,
-    /// if there still is one.
+    /// Reads a request, as `fuse_session_receive_buf` does. If the result is -EAGAIN, the caller must serve the postponed
+    /// FORGET, unless another thread has served it.
     mutating func receive(_ buffer: inout fuse_buf) -> CInt {
         if polling.isPollingAllowed(of: thread), let received = look(&buffer) { return received }
         if !polling.postponed.isEmpty { return -EAGAIN }
@@ -73,7 +73,7 @@ struct RequestReader {
         let isOne = pace.note(header?.pid ?? 0)
         let isAwaited = isOne && isAwaited(header)
         // A client that waits for each answer makes one request at a time. If such a request is found at the first poll, this
-        // shows that the client shares the poller's processor. It does not show that there are too many requests.
+        // shows that the client shares the poller's processor. This does not show that there are too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.noteRequest(atFirstPoll: tries == 1, at: now) {
             _ = OwnProcess.changeProcessor()

@@ -56,7 +56,7 @@ extension SaveLifecycle {
             $0.moved.resolveFill(
                 name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
         }
-        // A tracked document that was moved here from elsewhere stays the document that it is.
+        // If the new item is a tracked document that was moved to this name, it stays that document.
         guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
             let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
             engine.isPresented(backup.item)

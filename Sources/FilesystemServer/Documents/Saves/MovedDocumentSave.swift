@@ -46,7 +46,8 @@ extension SaveLifecycle {
         leaveMoved(node, for: saver)
     }
 
-    /// Notes that a program has written by a handle, which is being closed. Has the same effect as a use that changes the file.
+    /// Notes that a program has written by a handle, which is being closed. If the file is a document that was moved a moment
+    /// ago, the writing shows that the move was no step of a save.
     func noteUse(by handle: Handle) {
         guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node),
             cleanWriters.mayHaveWritten(handle),

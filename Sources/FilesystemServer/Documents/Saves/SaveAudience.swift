@@ -9,7 +9,7 @@ extension SaveLifecycle {
     /// The most users of a document that are checked. A single user that is not related to the saving program is enough.
     private static let mostUsers = 64
 
-    /// Whether any program but the saving one may use the document. This check is fast, so it comes before all others.
+    /// Whether any program but the saving one may use the document. This check is fast, so it comes before all other checks.
     func mayConcernOthers(_ node: Node) -> Bool {
         engine.hasAwareClients || node.isOpen
     }
