@@ -159,7 +159,8 @@ int clinux_change_processor(void) {
     // The kernel remembers the requested mask. A thread that may run on all processors requests a mask with all bits, so that
     // the thread may also run on processors that are added later.
     if (CPU_COUNT(&all) == get_nprocs()) memset(&all, 0xff, sizeof all);
-    // If the thread remains bound, it does not try again. Each further call would leave fewer processors to it.
+    // If both calls fail, the thread remains bound to fewer processors. It does not move again, because each move would leave
+    // it fewer.
     is_stuck = sched_setaffinity(0, sizeof all, &all) != 0 && sched_setaffinity(0, sizeof all, &all) != 0;
     return 1;
 }

@@ -112,8 +112,8 @@ package protocol Filesystem: AnyObject, Sendable {
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
-    /// A function of this protocol has blocked its thread for too long. The duration is in nanoseconds. Other requests had to
-    /// wait.
+    /// A function of this protocol has blocked its thread for too long, for this number of nanoseconds. So other requests had
+    /// to wait.
     func noteSlowRequest(_ nanoseconds: UInt64)
 
     /// The program that sent a request got a signal. This is called once, for a request for which ``Reply/tellInterrupts(_:)``

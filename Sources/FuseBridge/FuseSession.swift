@@ -175,7 +175,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
     // with the mount.
 }
 
-/// Ends the service of a session, when it is triggered or the connection has ended.
+/// Waits for the end of a session's service: a trigger, or the end of the connection.
 package final class ServiceShutdown: Sendable {
     private let signal: WakeEvent
     private let threads = Atomic<Int>(0)

@@ -23,8 +23,8 @@ extension DataPlane {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         routeStatistics.entered()
-        // The kernel may cache earlier attributes for a long time, so they are invalidated. It has cached no attributes of a
-        // new file.
+        // The kernel may cache earlier attributes for a long time, so they are invalidated. The kernel has cached no attributes
+        // of a new file.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
     }

@@ -248,7 +248,8 @@ final class DocumentEvents: Sendable {
         }
     }
 
-    /// Updates a document's snapshot after its names have changed, so that this is not reported as a change of its contents.
+    /// Updates a document's snapshot after its names have changed, so that the change of names is not reported as a change of
+    /// contents.
     func noteNames(of node: Node) {
         guard node.kind == S_IFREG, engine.hasAwareClients, node.isTracked else {
             return

@@ -87,7 +87,7 @@ final class TrackedFile: TrackedDocument {
     func invalidateAttributes() {
         let (place, successor) = state.withLock { ($0.location, $0.successor) }
         if let successor { return successor.invalidateAttributes() }
-        // A file that later gets the awaited name is looked up then, so there are no attributes to invalidate.
+        // The document has no file, so there are no cached attributes. If a file gets the name later, the file is looked up.
         if case .node(let node) = place { node.invalidateAttributes() }
     }
 }

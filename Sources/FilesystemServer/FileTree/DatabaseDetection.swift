@@ -41,7 +41,7 @@ extension Node {
             }
             return ItemClass.isDatabaseHeader(Array(header.prefix(try result.get())))
         } catch {
-            // A file that cannot be read counts as a document: then programs take turns, and nothing is lost.
+            // A file that cannot be read counts as a document. So programs take turns with the file, and nothing is lost.
             return false
         }
     }

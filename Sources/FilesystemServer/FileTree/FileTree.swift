@@ -66,8 +66,8 @@ extension Node {
         return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
     }
 
-    /// The status of a name, without waiting for a file system that may have been mounted there since. If the source itself is
-    /// on a network, the call may still wait.
+    /// The status of a name. If a file system has been mounted at this name, the call does not wait for that file system. If
+    /// the source itself is on a network, the call may still wait.
     func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
         guard isMachineLocal else { return try status(of: name) }
         let directory = try descriptor()

@@ -71,8 +71,8 @@ extension InodeNumberMap.State {
         return prefix
     }
 
-    /// The number of a file that has no prefix. It is computed from the file, so the file gets the same number after the table
-    /// has forgotten it. The table only prevents that two known files have the same number.
+    /// The number for a file without a prefix. The number is computed from the file, so it is the same after the table has
+    /// forgotten the file. The table only ensures that two known files have different numbers.
     fileprivate mutating func number(of origin: InodeNumberMap.Origin) -> UInt64 {
         if !moved.isEmpty, let number = moved[origin] { return number }
         var hash = InodeNumberMap.scatter(InodeNumberMap.scatter(origin.device) ^ origin.inode)

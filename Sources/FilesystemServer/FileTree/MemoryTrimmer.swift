@@ -6,9 +6,9 @@ import Synchronization
 
 /// Returns memory to the system after the kernel has forgotten many inodes.
 ///
-/// The kernel forgets many inodes in a short time when memory is short, or when a tree was removed. The trimmer waits until no
-/// more are forgotten, and then returns the memory. Where files constantly come and go, inodes are forgotten a few at a time,
-/// and free memory between used blocks grows. So the trimmer also returns memory once a minute.
+/// The kernel forgets many inodes in a short time when memory is short, or when a tree was removed. The trimmer waits until the
+/// kernel stops forgetting inodes, and returns the memory after that. Where files constantly come and go, inodes are forgotten
+/// a few at a time, and free memory between used blocks grows. So the trimmer also returns memory once a minute.
 final class MemoryTrimmer: Sendable {
     /// After this number of forgotten inodes, the trimmer returns the memory as soon as the kernel pauses. For fewer inodes,
     /// this is not worth the work.

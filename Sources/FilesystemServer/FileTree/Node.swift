@@ -26,7 +26,7 @@ final class Node: DescriptorOwner {
     ///
     /// 1. No two nodes are the same item: only ``NodeTable`` changes the item, under a lock of its own.
     /// 2. The engine knows a directory as the item `registered`. If `registered` differs from `item`, the directory is
-    ///    registered again when it is needed.
+    ///    registered again before the engine needs it.
     private struct Identity {
         /// The document that this file is. When another file replaces this one in a save, this file becomes another item.
         var item: ItemID
@@ -108,8 +108,8 @@ final class Node: DescriptorOwner {
         let (backing, registered) = state.withLock { ($0.data.backingID, $0.identity.registered) }
         if let backing { connection.closeBacking(backing) }
         if let registered { context.forgottenDirectories.add(registered) }
-        // If a child held the last reference to its parent, the parent ends here. A loop does this, because a recursion may be
-        // too deep.
+        // If a child held the last reference to its parent, the parent ends here. The loop ends the parents above in the same
+        // manner. A recursion might be too deep.
         var parent = takeParent()
         while isKnownUniquelyReferenced(&parent) { parent = parent?.takeParent() }
     }
@@ -145,7 +145,7 @@ extension Node {
     func wasLastCalled(_ name: NameBytes, in directory: Node) -> Bool {
         state.withLock { $0.names.wasLastCalled(name, in: directory) }
     }
-    /// Whether both files have, or had last, the same known name.
+    /// Whether both nodes have the same known name, or had it last.
     func hasName(of other: Node) -> Bool {
         let (name, parent, _) = location
         let (otherName, otherParent, _) = other.location
@@ -306,8 +306,8 @@ extension Node {
     /// Ensures that the file can be reached until the kernel forgets its inode. Call this before the file's last name is
     /// removed: programs that have the file open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
-        // The node becomes an orphan before its descriptor is opened. In the other order, the budget could close the descriptor
-        // at once.
+        // The node becomes an orphan before its descriptor is opened. Otherwise the budget could close the descriptor before
+        // the node becomes an orphan.
         state.withLock { $0.reach.becomeOrphan() }
         do throws(Errno) {
             _ = try descriptor()
@@ -380,7 +380,7 @@ extension Node {
 
     var mayBypass: Bool? { state.withLock { $0.data.mayBypass } }
     func setMayBypass(_ mayBypass: Bool?) { state.withLock { $0.data.mayBypass = mayBypass } }
-    /// Notes whether the file's status allows passthrough, unless a more thorough check has already decided.
+    /// Notes whether the file's status allows passthrough, unless a more thorough check has already decided about passthrough.
     func noteMayBypass(_ mayBypass: Bool) {
         state.withLock { $0.data.mayBypass = $0.data.mayBypass ?? mayBypass }
     }
@@ -402,7 +402,7 @@ extension Node {
         if let needless { connection.closeBacking(needless) }
     }
 
-    /// Closes the backing file if no open uses it. Otherwise the blocks of a removed file would stay in use.
+    /// Closes the backing file if no open uses it. An open backing file would keep the blocks of a removed file in use.
     func closeBackingIfUnused() {
         let backing = state.withLock { $0.data.takeUnusedBacking(of: $0.reach) }
         if let backing { connection.closeBacking(backing) }

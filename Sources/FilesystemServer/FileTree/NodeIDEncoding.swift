@@ -19,8 +19,8 @@ package enum NodeIDEncoding {
 
     /// Returns the number of a file, or the next free number if another file has it.
     ///
-    /// Another file has the number if it had the same inode number before and is still open, or by a collision. `elsewhere`
-    /// identifies the file system or mount of a file that is not on the source's own mount.
+    /// Another file may have the number because it had the same inode number before and is still open, or by a collision.
+    /// `elsewhere` identifies the file system or mount of a file that is not on the source's own mount.
     package static func number(
         inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
@@ -47,8 +47,8 @@ package enum NodeIDEncoding {
         UInt32(truncatingIfNeeded: digest(of: born))
     }
 
-    /// A number for a file that cannot be found by its number. Its lowest bits are those of the inode number, because they
-    /// choose the shard of the node table.
+    /// A node number by which the daemon cannot find the file below. The lowest bits are those of the inode number, because
+    /// these bits choose the shard of the node table.
     private static func scattered(
         _ inode: UInt64, _ rest: UInt64, isTaken: (UInt64) -> Bool
     ) -> UInt64 {

@@ -43,7 +43,7 @@ extension Node {
             }
             return isEmpty
         } catch {
-            // The removal of the directory will fail in the same manner, and reports the error then.
+            // The removal of the directory will fail in the same manner, and will report the error.
             return false
         }
     }

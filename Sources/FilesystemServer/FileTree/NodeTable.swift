@@ -25,7 +25,8 @@ final class NodeTable: Sendable {
         var nodes: [NodeID: Entry] = [:]
         /// Files with another number than the computed one, because another file had that number.
         var strays: [FileKey: NodeID] = [:]
-        /// Nodes of files that have lost their last name. If a file has such a node's inode number now, it is another file.
+        /// Nodes of files that have lost their last name. If a file now has the inode number of one of these nodes, it is
+        /// another file.
         var retired: Set<NodeID> = []
         /// Directories above nodes for which the kernel has asked by number. The kernel may not know these directories itself.
         /// Each directory is held by one look-up as long as the kernel knows the node below it.
@@ -280,6 +281,7 @@ protocol NodeObserver: AnyObject, Sendable {
     func startWatching(_ node: Node)
     /// The kernel has forgotten the directory.
     func stopWatching(_ node: Node)
-    /// A look-up found the file under this name. Its known name may be another one, which the observer then remembers.
+    /// A look-up found the file under this name. If the file's known name is another one, the observer remembers the known
+    /// name.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node)
 }

@@ -87,7 +87,7 @@ final class PlaceRegistry: Sendable {
             let above = parent?.item
             forgottenDirectories.noteKnown(item)
             engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
-            // A rename, or a change to a package, may have happened before the engine knew the directory. If so, the directory
+            // The directory may have been renamed, or become a package, while the engine was told of it. If so, the directory
             // is placed again.
             if directory.confirmRegistration(as: item, in: parent, after: changes) { return }
         }
@@ -108,8 +108,8 @@ final class PlaceRegistry: Sendable {
 /// The numbers of the directories that the engine knows, and which of these directories have lost their node.
 ///
 /// A node may end on any thread and under any lock, but the engine may not be called there. So the directory's number is added
-/// here, and the engine forgets the directory later. Until then, no directory gets the number, not even the same directory when
-/// it is found again.
+/// here, and the engine forgets the directory later. Until the engine has forgotten the directory, no directory gets the
+/// number, not even the same directory when it is found again.
 final class ForgottenDirectories: Sendable {
     private struct State {
         var known: Set<ItemID> = []

@@ -9,8 +9,8 @@
 struct Staleness: Sendable {
     /// The time in which the kernel finishes its second walk, in milliseconds.
     private static let period: UInt32 = 1_000
-    /// The monotonic time in milliseconds, or 0 if no name was lost. The number wraps after 49 days; one file too many or too
-    /// few is held open then.
+    /// The monotonic time in milliseconds, or 0 if no name was lost. The number wraps after 49 days; when it wraps, one file
+    /// too many or too few may be held open.
     private var last: UInt32 = 0
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }

@@ -16,7 +16,8 @@ final class SubmountPoints: Sendable {
     /// for the lock.
     private let known: Mutex<Names>
 
-    /// Returns nil if the mount table cannot be watched. A listing then returns the inode number of a covered directory.
+    /// Returns nil if the mount table cannot be watched. In this case a listing returns the inode number of a covered
+    /// directory.
     init?(_ source: [UInt8]) {
         do throws(Errno) {
             watch = try MountTableMonitor()

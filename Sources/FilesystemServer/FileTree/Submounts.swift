@@ -35,7 +35,8 @@ final class Submounts: Sendable {
         isSourceOfThisMachine = ofThisMachine.contains(source.mount)
     }
 
-    /// Whether only programs of this machine can change the files of the mount: there is no other machine and no FUSE server.
+    /// Whether only programs of this machine can change the files of the mount: the file system is not on a network, and no
+    /// FUSE server provides it.
     func isMachineLocal(_ mount: UInt64) -> Bool {
         isOnSubmount(mount) ? ofThisMachine.contains(mount) : isSourceOfThisMachine
     }
@@ -81,7 +82,7 @@ final class Submounts: Sendable {
         case S_IFREG where status.mode & (S_ISUID | S_ISGID) != 0:
             if forbids(.nosuid, on: status.mount) { status.mode &= ~(S_ISUID | S_ISGID) }
         case S_IFCHR, S_IFBLK:
-            // The kernel opens devices without a request to the daemon, so the daemon cannot refuse such an open.
+            // The kernel opens devices without a request to the daemon, so the daemon cannot refuse to open a device.
             if forbids(.nodev, on: status.mount) { status.specialDevice = DeviceNumber.none }
         default: break
         }

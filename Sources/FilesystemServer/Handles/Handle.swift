@@ -96,8 +96,8 @@ final class Handle: Claimant {
     let opened: Instant
     /// Whether the handle was opened with a claim. Only documents need claims.
     let isClaimed: Bool
-    /// Whether the program got the attributes of the file without a presenter's unsaved changes. It then reads the file in this
-    /// state (D169).
+    /// Whether the program got the attributes of the file without a presenter's unsaved changes. If so, the program also reads
+    /// the file without these changes (D169).
     let readsAsSaved: Bool
     /// Whether the kernel has looked up the name a second time, after ESTALE. The kernel does not look up a third time.
     let isRetry: Bool
@@ -200,7 +200,7 @@ final class Handle: Claimant {
         let program =
             party.process?.number == thread ? party.program : ProcessInspection.program(ofThread: thread)
         state.withLock { state in
-            // Often the thread has the same name as its process. In this case the name is not stored twice.
+            // Often the thread has the same name as its process. In this case both properties share one copy of the name.
             state.identity.program =
                 program == party.program ? party.program : program ?? state.identity.program
             // A party with a process is stored, because the thread may end. Without a process, the party may be identified

@@ -24,11 +24,11 @@ enum HandleCoordination: Sendable {
     case uncoordinated
     /// The handle may write to a document without a claim: when its file became a document, it could not get one.
     case bystander
-    /// The handle has another claim than at its open. It had given up its first claim, but its program then truncated the file.
-    /// Or it had no claim, and its file got the name of a document.
+    /// The handle has another claim than at its open. Either the handle had given up its first claim, and the program truncated
+    /// the file after all. Or the handle had no claim, and its file got the name of a document.
     case reclaimed(ClaimID, wasBystander: Bool)
 
-    /// The claim that replaced the first one, or that was made after the open; nil if there is none.
+    /// The claim that replaced the first one, or that was made after the open; nil if the handle has no later claim.
     var laterClaim: ClaimID? {
         guard case .reclaimed(let claim, _) = self else { return nil }
         return claim

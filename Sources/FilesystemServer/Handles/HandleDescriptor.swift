@@ -50,7 +50,7 @@ extension Handle: DescriptorOwner {
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
         // Copying from a file needs a descriptor for reading, and changing the file needs one for writing. The handle's own
-        // mode fits both.
+        // access mode is right in both cases.
         let opened = SharedFile(try reopen(), of: node.budget)
         let kept = keep(opened)
         if kept === opened { node.budget.cached(.file(id)) }
@@ -88,8 +88,8 @@ extension Handle {
 
     /// The flags for opening the file below, without those that were needed only at the first open.
     ///
-    /// Each WRITE request contains whether the data goes to the end of the file. So only an append-only file is opened with
-    /// O_APPEND.
+    /// Each WRITE request contains whether the data goes to the end of the file. So the file below is opened with O_APPEND only
+    /// if it is append-only.
     var flagsBelow: Int32 {
         let appending = isAppendOnly ? O_APPEND : 0
         return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)

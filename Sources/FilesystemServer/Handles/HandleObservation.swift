@@ -9,7 +9,7 @@ extension Handle {
     var observationThreads: LazyWorkerPool? {
         if node.isDistant || mayHoldDirtyPages { return node.threads(for: .fileObservation) }
         // To observe a reader, the daemon reads the descriptors of its process. Other files of that process may make this slow.
-        // Some writers must be observed in the same manner. So other threads do this.
+        // Some writers must be observed in the same manner. So threads of another pool make these observations.
         return mayWrite && (onlyAppends || truncates) ? nil : node.threads(for: .processObservation)
     }
 
