@@ -40,7 +40,7 @@ extension DataPlane {
         return losesGroup ? kept & ~S_ISGID : kept
     }
 
-    /// Whether a process from which the caller may have got a descriptor of the file has it open for writing.
+    /// Whether a process has the file open for writing and may have given a descriptor of it to the caller.
     ///
     /// Such a process is the caller's own, an ancestor, another process of the caller's user, or a process that has ended.
     private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {

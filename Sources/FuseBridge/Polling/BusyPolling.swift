@@ -117,8 +117,9 @@ final class BusyPolling: Sendable {
 
     /// Ends the service of a thread.
     ///
-    /// If the thread ends the polling of another thread, that thread may have just postponed a FORGET and sleeps after that. So
-    /// the ending thread serves this FORGET. Each other thread that ends polling reads afterwards, and finds the FORGET then.
+    /// The thread may thereby end the polling of another thread. That other thread may have postponed a FORGET, and would now
+    /// sleep without serving it. So this function serves the FORGET. A thread that ends polling in another place reads after
+    /// that, and finds the FORGET itself.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)

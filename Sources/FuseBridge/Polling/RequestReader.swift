@@ -142,7 +142,8 @@ struct RequestReader {
                 postponedAt = now
                 // Other threads may have ended the polling. In this case the next read would sleep.
                 guard polling.isPolling(thread) else { return (-EAGAIN, tries, now) }
-                // The next request counts as found at the first poll if the FORGET was found at the first poll.
+                // The poll that found the FORGET is not counted. So if the FORGET was found at the first poll, the next request
+                // can still be found at the first poll.
                 tries = min(tries - 1, 1)
             } else {
                 return (received, tries, now)
