@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A POSIX access control list in the form of `system.posix_acl_access`.
+/// A POSIX access control list, as the kernel stores it in the extended attribute `system.posix_acl_access`.
 ///
-/// `include/uapi/linux/posix_acl_xattr.h`: a little-endian version number 2 in 4 bytes, then entries of
-/// 8 bytes, which are tag (2), permissions (2) and user or group number (4).
+/// The header `include/uapi/linux/posix_acl_xattr.h` of Linux gives the form. A version number comes first: 2, as 4 bytes,
+/// little-endian. Entries of 8 bytes follow: tag (2 bytes), permissions (2) and user or group number (4).
 struct AccessControlList: Sendable {
     private enum Tag: UInt32 {
         case owner = 0x01
@@ -22,7 +22,7 @@ struct AccessControlList: Sendable {
 
     private let entries: [Entry]
 
-    /// Parses a list; nil for bytes that the kernel would not have written.
+    /// Parses the bytes of a list. Returns nil for bytes that the kernel would not have written.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= 4, bytes.count % 8 == 4, Self.number(bytes[0..<4]) == 2 else { return nil }
         var entries: [Entry] = []
@@ -39,7 +39,7 @@ struct AccessControlList: Sendable {
         self.entries = entries
     }
 
-    /// The access check algorithm of acl(5), for one permission bit.
+    /// Whether the list grants `reader` one permission bit, by the access check algorithm of acl(5).
     func allows(_ wanted: UInt32, _ reader: Credentials, owner: UInt32, group: UInt32) -> Bool {
         if reader.user == owner { return has(wanted, .owner) }
         if let named = entries.first(where: { $0.tag == .user && $0.number == reader.user }) {
@@ -52,14 +52,16 @@ struct AccessControlList: Sendable {
             default: false
             }
         }
-        // One matching group is enough. A user in a matching group does not get the rights of all others.
+        // If the user is in several groups of the list, one group with the right is enough. If none has the right, the user
+        // does not fall back to the rights of all others.
         guard matching.isEmpty else {
             return matching.contains { $0.permissions & mask & wanted != 0 }
         }
         return has(wanted, .other)
     }
 
-    /// The mask limits every named entry and the owning group's; a list without a mask has no limit.
+    /// The permissions that the list's mask leaves to named users, named groups and the owning group. A list without a mask
+    /// limits no entry.
     private var mask: UInt32 { entries.first { $0.tag == .mask }?.permissions ?? .max }
 
     private func has(_ wanted: UInt32, _ tag: Tag) -> Bool {

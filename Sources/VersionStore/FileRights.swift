@@ -5,9 +5,9 @@ package import LinuxSystem
 package struct FileRights: Hashable, Sendable {
     package let user: UInt32
     package let group: UInt32
-    /// File type and permissions, as the kernel packs them.
+    /// The file type and the permission bits, as stat(2) returns them in `st_mode`.
     package let mode: UInt32
-    /// The xattr `system.posix_acl_access` as the kernel returns it, nil if there is none.
+    /// The extended attribute `system.posix_acl_access` as the kernel returns it; nil if the file has none.
     package let accessControlList: [UInt8]?
 
     package init(user: UInt32, group: UInt32, mode: UInt32, accessControlList: [UInt8]?) {
@@ -23,7 +23,7 @@ package struct FileRights: Hashable, Sendable {
             accessControlList: accessControlList)
     }
 
-    /// The rights of a file, reduced to those of its owner.
+    /// The rights of a file without the permissions of its group, of all others and of its access control list.
     init(ofOwnerAlone status: FileStatus) {
         self.init(
             user: status.user, group: status.group, mode: status.mode & ~0o077, accessControlList: nil)
@@ -50,18 +50,18 @@ package struct Credentials: Hashable, Sendable {
 extension FileRights {
     private static let (read, write, search): (UInt32, UInt32, UInt32) = (4, 2, 1)
 
-    /// Whether the owner, mode and list let a user read, by the algorithm of acl(5).
+    /// Whether the file's rights let a user read the file, by the algorithm of acl(5).
     ///
-    /// Root may always read. An invalid list lets no other user read.
+    /// Root may always read. If the access control list is invalid, no other user may read.
     package func mayRead(_ reader: Credentials) -> Bool { allows(Self.read, reader) }
 
-    /// The same for writing.
+    /// Whether the file's rights let a user write to the file, by the algorithm of acl(5).
     package func mayWrite(_ writer: Credentials) -> Bool { allows(Self.write, writer) }
 
-    /// The same for a search in a directory.
+    /// Whether a directory's rights let a user look up names in the directory, by the algorithm of acl(5).
     package func maySearch(_ reader: Credentials) -> Bool { allows(Self.search, reader) }
 
-    /// Whether every user may search a directory.
+    /// Whether every user may look up names in this directory.
     package var isOpenToAll: Bool { accessControlList == nil && mode & 0o111 == 0o111 }
 
     private func allows(_ wanted: UInt32, _ reader: Credentials) -> Bool {
@@ -78,10 +78,12 @@ extension FileRights {
 }
 
 extension VersionRecord {
-    /// Whether a user may read a version, by the rights at that time and by the document's present rights.
+    /// Whether a user may read a version.
     ///
-    /// The earlier rights include the directories above. Otherwise a document that was closed to a user would be readable in
-    /// its past. A document that was opened to a user would show its earlier contents. `now` is nil if the document is gone.
+    /// The user needs the rights that the document and the directories above it had when the version was preserved. The user
+    /// also needs the document's present right to read, which `now` has; `now` is nil if the document is gone. So a document
+    /// that was closed to a user does not show its earlier contents to that user. Neither does a document that was opened to
+    /// the user later.
     package func mayBeRead(by reader: Credentials, now: FileRights?) -> Bool {
         rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }

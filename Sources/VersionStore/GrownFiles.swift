@@ -2,10 +2,11 @@
 import LinuxSystem
 import Synchronization
 
-/// The latest copies of files that programs only append to (D125).
+/// The latest copies of files that programs only append to (D125: the last of these copies stays).
 ///
-/// Each of several appending writers has the present contents preserved, and each copy begins with all of the copy before. A
-/// log would be preserved once for each of its lines. So the later copy stands for both, after a comparison of their bytes.
+/// If several programs append to a log, the store would preserve the whole log once for each new line. Each copy begins with
+/// all bytes of the copy before it. So the store removes the earlier copy after a comparison of the bytes, and reads its
+/// contents from the later copy.
 struct GrownFiles: Sendable {
     struct Pair: Sendable {
         let former: VersionID
@@ -17,7 +18,8 @@ struct GrownFiles: Sendable {
         let inode: UInt64
     }
 
-    /// The most remembered files. A forgotten file only leaves a copy that could have been removed.
+    /// The most files that are remembered. If a file is forgotten, its earlier copy stays in the store, although a later copy
+    /// holds the same bytes.
     private static let most = 256
 
     private var last: [File: VersionRecord] = [:]
@@ -33,15 +35,15 @@ struct GrownFiles: Sendable {
             last[file] = entry
             return
         }
-        // Concurrent copies may be completed in another order than that of their IDs.
+        // Copies of one file that are made at the same time may be completed in another order than that of their IDs.
         let (former, later) = known.id < entry.id ? (known, entry) : (entry, known)
         last[file] = later
-        // With another path or other rights, the later copy cannot replace the former copy for every reader.
+        // If the path or the rights differ, some users may read the earlier copy, but not the later copy. So both copies stay.
         guard former.path == later.path, former.rights == later.rights else { return }
         pairs.append(Pair(former: former.id, later: later.id))
     }
 
-    /// Returns the pairs that were not compared yet.
+    /// Returns the pairs of an earlier and a later copy that were not compared yet, and forgets them.
     mutating func takePairs() -> [Pair] {
         defer { pairs = [] }
         return pairs
@@ -49,17 +51,18 @@ struct GrownFiles: Sendable {
 }
 
 extension VersionFiles {
-    /// Preserves a file like ``copy(_:_:limit:)``; call ``letGoOfGrown(limit:)`` afterwards.
+    /// Preserves a file that programs only append to. The caller calls ``letGoOfGrown(limit:)`` afterwards, which removes
+    /// earlier copies of the file.
     func copyGrown(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, limit: Int
     ) throws(StoreError) -> VersionID {
         let entry = try copied(file, request, limit: limit)
-        // A copy that shares its blocks with the document takes no room.
+        // A copy that shares its blocks with the document takes no room, so its removal would free nothing.
         if entry.method != .reflink { withState { $0.grown.insert(entry) } }
         return entry.id
     }
 
-    /// Drops each copy that the next copy begins with, and returns the dropped ones.
+    /// Drops each copy if the next copy of the same file begins with all of its bytes. Returns the dropped copies.
     func letGoOfGrown(limit: Int) -> [VersionID] {
         withState { $0.grown.takePairs() }.compactMap { pair in
             let former = pair.former
@@ -68,7 +71,7 @@ extension VersionFiles {
                 try drop(former, LogLine(dropping: former, heldBy: pair.later, size: size, at: clock()))
                 return former
             } catch {
-                // Another caller may have removed either copy.
+                // Another thread may have removed one of the two copies.
                 if error != .noSuchEntry {
                     report("kept/\(former) was not removed, though kept/\(pair.later) holds it (\(error))")
                 }
@@ -84,8 +87,8 @@ extension VersionFiles {
         return try sizeHeld(of: former, by: id, limit: .max) == Int(size)
     }
 
-    /// Returns the size of a version if another version begins with all of it. Nil if it does not, or if the version is larger
-    /// than `limit`.
+    /// Returns the size of the version `former` if the version `later` begins with all of its bytes. Returns nil if it does
+    /// not, or if `former` is larger than `limit`.
     private func sizeHeld(of former: VersionID, by later: VersionID, limit: Int) throws(StoreError) -> Int? {
         var end: Int?
         let former = try open(former)
@@ -106,14 +109,15 @@ extension VersionFiles {
         }
     }
 
-    /// Opens the file that holds a copy. If the copy was dropped for a later one, `end` becomes the offset where it ends there.
+    /// Opens the file that holds the contents of a copy. If the copy was dropped because a later copy begins with its bytes,
+    /// the file of the later copy is opened. `end` then becomes the offset in that file at which the dropped copy ends.
     private func openHolder(of id: VersionID, end: inout Int?) throws(StoreError) -> OwnedDescriptor {
         var holder = id
         while true {
             do throws(StoreError) {
                 return try open(holder)
             } catch .noSuchEntry {
-                // Each holder has a later ID, so the loop ends.
+                // Each loop step goes to a later ID, so the loop ends.
                 guard let found = try find(id), found.holder > holder else { throw .noSuchEntry }
                 (holder, end) = (found.holder, found.end)
             }

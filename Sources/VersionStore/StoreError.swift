@@ -3,21 +3,21 @@ package import LinuxSystem
 
 /// Why a request to the store failed.
 package enum StoreError: Error, Hashable, Sendable {
-    /// The daemon may not link or read the file, or may not write the source's root.
+    /// The daemon has no right to link or read the file, or to write in the root of the source.
     case noRight
     case noSpace
-    /// The versions of the file's owner take all the bytes they may, and none may be evicted yet.
+    /// The versions of the file's owner take all the bytes that one owner's versions may take. None of them may be evicted yet.
     case overLimit(Int)
-    /// The contents cannot be shared, and are larger than the largest copy.
+    /// The file is larger than the largest copy that the store makes, and the file system cannot share its blocks.
     case tooLarge(limit: Int)
     case readOnly
-    /// A directory, link, pipe, socket or device has no contents to preserve.
+    /// The item is no regular file. A directory, link, pipe, socket or device has no contents that can be preserved.
     case notAFile
-    /// No version has this ID.
+    /// No version in the store has the given ID.
     case noSuchEntry
-    /// `.truce` is not the store's own; the text says why.
+    /// There is a `.truce` that is not a store of this daemon. The text tells users the reason.
     case foreign(String)
-    /// Another daemon uses the store.
+    /// Another daemon has locked the store.
     case inUse
     case io(Errno)
 
@@ -32,7 +32,7 @@ package enum StoreError: Error, Hashable, Sendable {
     }
 }
 
-/// Runs system calls of the store, and translates their errors.
+/// Runs system calls of the store, and throws their errors as ``StoreError``.
 func withStoreErrors<R: ~Copyable>(_ body: () throws(Errno) -> R) throws(StoreError) -> R {
     do throws(Errno) { return try body() } catch { throw StoreError(error) }
 }

@@ -13,7 +13,7 @@ package import LinuxSystem
 ///             kept/ID       the files
 ///             kept/ID.copying   a file that is not complete.
 ///
-/// In the store of an earlier release, the contents of `store` lie in `.truce` itself, and are moved (D194).
+/// A store of an earlier release has the contents of `store` in `.truce` itself. The daemon moves them into `store` (D194).
 package struct StoreLayout: ~Copyable {
     static let home = ".truce"
     private static let inner = "store"
@@ -24,19 +24,19 @@ package struct StoreLayout: ~Copyable {
     private static let kept = "kept"
     private static let markerText = Array("truce store 1\n".utf8)
 
-    /// Takes the exclusive lock of a file; false if another process has it.
+    /// Takes the exclusive lock of a file; returns false if another process has the lock.
     package typealias LockTaking = (borrowing OwnedDescriptor) throws(Errno) -> Bool
 
-    /// The directory with the log.
+    /// The directory `.truce/store`, or `.truce` while a store of an earlier release is not moved.
     let home: StoreDirectory
     let kept: StoreDirectory
     let log: OwnedDescriptor
     let isReadOnly: Bool
-    /// Whether this opening created it.
+    /// Whether the store did not exist before this opening created it.
     let isNew: Bool
 
-    /// Opens the store in the root of a source, and creates it if it is missing. After an error, a store that it created is
-    /// removed.
+    /// Opens the store in the root of a source, and creates the store if it is missing. After an error, a store that was just
+    /// created is removed.
     static func open(
         in root: borrowing OwnedDescriptor, takingLockBy takeLock: LockTaking, log: (String) -> Void
     ) throws(StoreError) -> StoreLayout {
@@ -49,12 +49,12 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Removes a store without versions.
+    /// Removes a store that has no versions.
     static func remove(from root: borrowing OwnedDescriptor, log: (String) -> Void) {
         do throws(Errno) {
             let home = try StoreDirectory.open(Self.home, in: root)
             let store = try home.subdirectory(inner)
-            // The directory comes first, because it stays if it has any files.
+            // `kept` is removed first. If it has files, its removal fails, and the rest of the store stays.
             try remove(kept, from: store, isDirectory: true)
             for name in [Self.log, newLog, marker, newMarker] { try remove(name, from: store) }
             try remove(inner, from: home, isDirectory: true)
@@ -67,7 +67,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Removes a name if it exists.
+    /// Removes a file or directory from a directory; does nothing if it does not exist.
     private static func remove(
         _ name: String, from directory: borrowing StoreDirectory, isDirectory: Bool = false
     ) throws(Errno) {
@@ -96,7 +96,8 @@ package struct StoreLayout: ~Copyable {
         return try furnished(home, store, place, log, isReadOnly: isReadOnly, isNew: isNew, report)
     }
 
-    /// Completes a layout. `place` is the directory with `kept`, which is `store` unless an earlier store is not moved yet.
+    /// Completes a layout. `place` is the directory that contains `kept`. It is `store`, unless a store of an earlier release
+    /// is not moved yet.
     private static func furnished(
         _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory,
         _ place: consuming StoreDirectory, _ log: consuming OwnedDescriptor, isReadOnly: Bool, isNew: Bool,
@@ -113,7 +114,7 @@ package struct StoreLayout: ~Copyable {
         return StoreLayout(home: store, kept: kept, log: log, isReadOnly: isReadOnly, isNew: isNew)
     }
 
-    /// Opens the directory with the marker.
+    /// Checks `.truce` and opens its directory `store`, which contains the marker or will contain it.
     private static func openStore(
         in home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) -> StoreDirectory {
@@ -125,11 +126,11 @@ package struct StoreLayout: ~Copyable {
         return store
     }
 
-    /// Opens a store of an earlier release, which has everything in `.truce` itself, and moves it.
+    /// Opens a store of an earlier release, which has all its files in `.truce` itself, and moves them into `store`.
     ///
-    /// The marker is moved last. As long as it is in `.truce`, a kill may have left files in either directory. No other daemon
-    /// moves anything, because this one holds the lock of the log. If a move fails, for example on a full disk, the files are
-    /// used in place; the next opening tries again.
+    /// The marker is moved last. While the marker is in `.truce`, a kill may have left other files in `.truce` or in `store`.
+    /// No other daemon moves files at the same time, because this daemon holds the lock of the log. If a move fails, for
+    /// example on a full disk, the files stay in use where they are. The next opening tries the move again.
     private static func openEarlier(
         _ home: borrowing StoreDirectory, _ names: [String], _ takeLock: LockTaking,
         _ report: (String) -> Void
@@ -153,7 +154,7 @@ package struct StoreLayout: ~Copyable {
             isNew: false, report)
     }
 
-    /// Returns the directory with `name` in an earlier store, which may be moved in part.
+    /// Returns the directory that contains `name` in a store of an earlier release, of which some files may be moved already.
     private static func place(
         of name: String, in home: borrowing StoreDirectory
     ) throws(StoreError) -> StoreDirectory {
@@ -162,7 +163,10 @@ package struct StoreLayout: ~Copyable {
         return try subdirectory(isMoved ? inner : ".", of: home)
     }
 
-    /// Earlier releases refuse mode 0755. So the directory has it before the first file is moved, and as long as any is.
+    /// Moves the files of an earlier release's store from `.truce` into `store`.
+    ///
+    /// Earlier releases refuse a `.truce` with mode 0755. So `.truce` gets this mode before the first file is moved, and has it
+    /// while any file is moved.
     private static func move(from home: borrowing StoreDirectory) throws(StoreError) {
         let store = try subdirectory(inner, of: home)
         try check(store, hasMode: [0o700])
@@ -193,7 +197,10 @@ package struct StoreLayout: ~Copyable {
         try store.synchronize()
     }
 
-    /// Both directories may have files, if an earlier release preserved some after the move. No two have the same ID.
+    /// Moves the directory `kept` into `store`.
+    ///
+    /// If an earlier release preserved files after a move, both places have a `kept` with files. The files are then moved one
+    /// by one; no two have the same ID.
     private static func moveKept(
         from home: borrowing StoreDirectory, to store: borrowing StoreDirectory
     ) throws(Errno) {
@@ -205,8 +212,10 @@ package struct StoreLayout: ~Copyable {
         try home.remove(kept, isDirectory: true)
     }
 
-    /// Joins two logs into one: the moved log gets the lines of the other. An earlier release wrote the other log after the
-    /// move, or a daemon that did not find the log during it.
+    /// If there is a log in `.truce` and a log in `store`, appends the lines of the first to the second, and removes the first.
+    ///
+    /// There are two logs if an earlier release used the store after the move. A daemon that did not find the log during the
+    /// move may also have made one.
     private static func joinLogs(
         of home: borrowing StoreDirectory, _ takeLock: LockTaking
     ) throws(StoreError) {
@@ -247,14 +256,15 @@ package struct StoreLayout: ~Copyable {
             do throws(Errno) {
                 return try StoreDirectory.subdirectory(inner, of: home).names().contains(marker)
             } catch {
-                // Another kind of file has this name.
+                // `store` is a file or a symbolic link, so it is not the directory of a store.
                 guard [.notADirectory, .linkLoop].contains(error) else { throw error }
                 return false
             }
         }
     }
 
-    /// Checks a directory without a marker. A daemon may have been killed while it created it: then it has no other files.
+    /// Checks a `.truce` without a marker. A daemon may have been killed while it created the store. Then `.truce` has only the
+    /// notices and `store`.
     private static func checkBeginning(
         of home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) {
@@ -271,11 +281,12 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Creates the files for all users, and lets all users enter. Without them only programs of other users complain.
+    /// Creates the notices in `.truce`, and lets all users enter `.truce`. If this fails, the store still works, but programs
+    /// of other users such as git report errors.
     private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
         do throws(Errno) {
             let names = try home.names()
-            // The store of an earlier release could not be moved.
+            // A marker in `.truce` means that the store of an earlier release could not be moved.
             guard !names.contains(marker) else { return }
             for notice in NoticeFile.all where !names.contains(notice.name) {
                 try remove(notice.newName, from: home)
@@ -292,7 +303,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Opens the log, locked, for reading only; see `VersionLog.append`.
+    /// Opens the log for reading only, and takes its lock. `VersionLog.append` opens the log for writing by itself.
     private static func openLog(
         in home: borrowing StoreDirectory, mayMake: Bool, isReadOnly: inout Bool, _ takeLock: LockTaking
     ) throws(StoreError) -> OwnedDescriptor {
@@ -300,7 +311,8 @@ package struct StoreLayout: ~Copyable {
         let log = try withStoreErrors { () throws(Errno) in try home.open(Self.log) }
         do throws(Errno) {
             guard try takeLock(log) else { throw Errno.busy }
-            // The process that held the lock before may have removed or moved the store.
+            // Another daemon may have held the lock until now, and may have removed or moved the store. Then this descriptor is
+            // not the log any more.
             let there = try home.path(of: Self.log).status()
             guard try log.status().inode == there.inode else { throw Errno.busy }
             return log
@@ -309,7 +321,7 @@ package struct StoreLayout: ~Copyable {
         } catch .busy {
             throw .inUse
         } catch .badDescriptor {
-            // NFS locks only files that are open for writing.
+            // NFS locks a file only for a descriptor that is open for writing.
             let writable = try withStoreErrors { () throws(Errno) in try home.openAppending(Self.log) }
             guard try withStoreErrors({ () throws(Errno) in try takeLock(writable) }) else { throw .inUse }
             return writable
@@ -318,7 +330,7 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Whether the log can be written. It is created if `mayMake` is true.
+    /// Whether the log can be written. A missing log is created if `mayMake` is true.
     private static func canWriteLog(
         in home: borrowing StoreDirectory, mayMake: Bool
     ) throws(StoreError) -> Bool {
@@ -326,7 +338,7 @@ package struct StoreLayout: ~Copyable {
             _ = try home.openAppending(Self.log, mayMake: mayMake)
             return true
         } catch .noEntry {
-            // Another daemon has just moved it.
+            // Another daemon has just moved the log, so it uses the store.
             throw .inUse
         } catch {
             guard error == .readOnly else { throw StoreError(error) }
@@ -341,7 +353,7 @@ package struct StoreLayout: ~Copyable {
             return try openHome(in: root)
         } catch .io(.noEntry) {
             isNew = try withStoreErrors { () throws(Errno) in try StoreDirectory.make(home, in: root) }
-            // The root may be an `O_PATH` descriptor, which cannot be synchronised itself.
+            // The root may be an `O_PATH` descriptor, on which fsync(2) fails. So the root is opened again.
             try withStoreErrors { () throws(Errno) in try StoreDirectory.open(".", in: root).synchronize() }
             return try openHome(in: root)
         }
@@ -371,9 +383,10 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Checks that the directory has our marker.
+    /// Checks that a directory has the marker of a Truce store.
     ///
-    /// An empty directory is ours, too: a daemon that was killed before it wrote the marker leaves it.
+    /// An empty directory is accepted and gets the marker: a daemon that was killed before it wrote the marker leaves an empty
+    /// directory.
     private static func checkMarker(_ home: borrowing StoreDirectory) throws(StoreError) {
         let names = try withStoreErrors { () throws(Errno) in try home.names() }
         if names.contains(marker) {
@@ -401,11 +414,11 @@ package struct StoreLayout: ~Copyable {
     }
 }
 
-/// A file for users that find the directory.
+/// A file in `.truce` that explains the directory to users or programs.
 private struct NoticeFile {
     let name: String
     let text: String
-    /// The text of earlier releases, which a store may still have.
+    /// The text that earlier releases wrote. A store of an earlier release may still have the file with this text.
     var formerText: String?
     var newName: String { name + ".new" }
     var texts: [String] { [text, formerText].compactMap(\.self) }

@@ -2,37 +2,37 @@
 import LinuxSystem
 import Synchronization
 
-/// A store that exists: files in `kept/` and the lines in the log about them.
+/// The files and the log of an open store: preserved contents in `kept/`, and one line in the log for each version.
 ///
-/// The order of steps survives a kill. Preserving: first the contents, under a name that marks them as incomplete; then the
-/// line. Dropping: first the line, then the file. So a file without a line was being preserved, and a file with a `dropped`
-/// line was being dropped. `recover` finishes both.
+/// The order of the steps survives a kill. Preserving writes the contents first, under a name that marks them as incomplete,
+/// and then the log line. Dropping writes the line first and then removes the file. So if a file has no line, its preservation
+/// was interrupted. If a file has a `dropped` line, its removal was interrupted. `recover` finishes both.
 ///
-/// A link is preserved even if its line has no room. The line is pending: it counts as written, and is written after another
-/// line.
+/// A file is also preserved by a link if the disk has no room for its line. The line is then *pending*: it counts as written,
+/// and is written after the next line that can be written.
 final class VersionFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: VersionLog
-        /// The lines in the log, as far as known.
+        /// The number of lines in the log. Lines that failed to be written are not counted.
         var lines = 0
-        /// The lines when the log was last rewritten.
+        /// The number of lines in the log when the log was last rewritten.
         var linesCompacted = 0
         var lastID: VersionID?
-        /// Unwritten lines of files that exist.
+        /// Log lines of existing files that could not be written yet, for example on a full disk.
         var pendingLines: [LogLine] = []
         var grown = GrownFiles()
         var recent = RecentCopies()
         var ledger = QuotaLedger()
         var failedEvictions = FailedEvictions()
-        /// The bytes of the log when it was last rewritten.
+        /// The size of the log in bytes when the log was last rewritten.
         var bytesCompacted = 0
         var logName = LogName.onDisk
     }
 
-    /// Whether the name of the log is known to be on the disk.
+    /// Whether the directory entry of the log is known to be on the disk.
     enum LogName {
         case onDisk
-        /// The log was rewritten, and the directory could not be brought to the disk.
+        /// The log was rewritten and renamed, but the directory could not be brought to the disk.
         case pending
     }
 
@@ -42,17 +42,17 @@ final class VersionFiles: Sendable {
         let rights: FileRights
     }
 
-    /// The suffix of a copy that is being made.
+    /// The end of a file's name while its contents are being copied into the store.
     static let incomplete = ".copying"
-    /// The most pending lines: a disk that stays full must not fill the memory. A file without a line is adopted, but its path
-    /// is lost.
+    /// The most pending lines, so that they do not fill the memory while a disk stays full. A file without a line is preserved
+    /// too: the next opening of the store finds the file, but not its path.
     private static let mostOwed = 4096
 
     let home: StoreDirectory
     let directory: StoreDirectory
     private let state: Mutex<State>
     let isReadOnly: Bool
-    /// Whether this opening made the store.
+    /// Whether the store did not exist before this object opened it.
     let isNew: Bool
     let limits: StoreLimits
     let clock: @Sendable () -> Int64
@@ -60,7 +60,7 @@ final class VersionFiles: Sendable {
     let report: @Sendable (String) -> Void
     let synchronize: Synchronisation
     let writers: LinkWriters
-    /// A log with fewer lines and bytes is not rewritten.
+    /// The log is rewritten only if it has at least this many lines or `leastCompactedBytes` bytes.
     let leastCompactedLines: Int
     let leastCompactedBytes: Int
 
@@ -86,16 +86,17 @@ final class VersionFiles: Sendable {
         self.writers = writers
     }
 
-    /// Runs a closure under the lock, for the store's other files.
+    /// Runs a closure that reads or changes the store's state, while the store's lock is held.
     func withState<Result: ~Copyable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         try state.withLock { (state) throws(Failure) in try body(&state) }
     }
 
-    /// Preserves a file by giving it another name.
+    /// Preserves a file: gives it a second name in the store.
     ///
-    /// Only a lack of room undoes the link; later failures are reported. The caller's step removes the former name in any case.
+    /// If there is no room for the version, the second name is removed again and an error is thrown. Later failures are only
+    /// reported, because the caller then removes the file's first name in any case.
     func link(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) throws(StoreError)
         -> VersionID
     {
@@ -104,7 +105,7 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.link(file, as: id.description) }
         let reservation: Reservation
         do throws(StoreError) {
-            // A link takes no blocks, but existing blocks are not freed.
+            // The second name takes no blocks. But the blocks of the file are not freed when its first name is removed.
             reservation = try reserve(
                 Self.room(taken: contents.status), for: charge(contents.rights, request),
                 sharing: QuotaLedger.StoredFile(contents.status))
@@ -129,7 +130,8 @@ final class VersionFiles: Sendable {
     ) throws(StoreError) -> VersionID {
         if let id = recentVersion(file, request) { return id }
         let entry = try copied(file, request, limit: limit)
-        // Copies of files that only grow are not remembered here: they are dropped when a later copy holds them.
+        // Copies of files that programs only append to are not remembered here. They are dropped when a later copy begins with
+        // their bytes.
         state.withLock { $0.recent.insert(entry) }
         return entry.id
     }
@@ -140,8 +142,8 @@ final class VersionFiles: Sendable {
         try finish(beginCopying(file, request, .oldVersions, limit: limit), request)
     }
 
-    /// Copies under a name that says "incomplete" until every byte is on the disk. If the store has an equal copy of the same
-    /// owner, that copy gets another name instead.
+    /// Begins a copy, which has a name that ends with ``incomplete`` until all its bytes are on the disk. If the store already
+    /// has an equal copy of the same owner, that copy gets a second name instead.
     private func beginCopying(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest,
         _ evictionRule: QuotaCharge.EvictionRule, limit: Int
@@ -191,7 +193,8 @@ final class VersionFiles: Sendable {
         return entry
     }
 
-    /// Copies without waiting for the disk. After a kill the copy has no line, and the next opening adopts it.
+    /// Copies a file without waiting for the disk. If the daemon is killed before the copy is recorded, the copy has no log
+    /// line. The next opening of the store adds the line.
     func copyWithoutSync(
         _ file: borrowing OwnedDescriptor, _ request: PreservationRequest, _ need: CopyNeed, limit: Int
     ) throws(StoreError) -> UnfinishedCopy {
@@ -208,8 +211,10 @@ final class VersionFiles: Sendable {
         return copy
     }
 
-    /// Records a copy for a step that is taken. The copy stays even if its line fails, as a link does, but no other step may
-    /// rely on it then. A copy with a stranger's reservation stays charged as a stranger's.
+    /// Records a copy as a version when the program's step that destroys the contents is taken.
+    ///
+    /// The copy stays even if its log line cannot be written. Other steps then do not use it as their version. If room for the
+    /// copy was reserved for a user other than the owner, the version stays charged to that user's part.
     func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
         var reliance = QuotaLedger.Reliance.one
         do throws(Errno) {
@@ -233,7 +238,7 @@ final class VersionFiles: Sendable {
         do throws(Errno) { return try file.status() } catch { return nil }
     }
 
-    /// Replaces a link by a copy, with all that was written to the file so far.
+    /// Replaces the second name of a file in the store by a copy of the file's present contents.
     func detach(_ id: VersionID, limit: Int) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
         let source = try open(id)
@@ -257,16 +262,16 @@ final class VersionFiles: Sendable {
         try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
     }
 
-    /// Gives a copy that replaces a link the file's rights.
+    /// Gives the owner, mode and access control list of a linked file to the copy that replaces the link.
     private func takeRights(_ copy: borrowing OwnedDescriptor, _ contents: Contents, as id: VersionID) {
         do throws(Errno) {
-            // Where that is impossible, the copy belongs to the daemon, and only root or the daemon's user can open it.
+            // If the owner cannot be set, the copy belongs to the daemon's user, and only root and that user can open it.
             try copy.changeOwner(user: contents.status.user, group: contents.status.group)
             try copy.changeMode(to: contents.status.mode & 0o666)
             guard let list = contents.rights.accessControlList else { return }
             try copy.setAccessControlList(list)
         } catch {
-            // Its mode is still 0600.
+            // If the owner or the mode could not be set, the copy still has mode 0600.
             report("kept/\(id) is open to its owner only (\(error))")
         }
     }
@@ -282,12 +287,14 @@ final class VersionFiles: Sendable {
 
     func drop(_ id: VersionID, _ line: LogLine) throws(StoreError) {
         guard !isReadOnly else { throw .readOnly }
-        // A pending line was never in the log, so the log needs no `dropped` line. It has no room for it either.
+        // A pending line was never in the log, so the log needs no `dropped` line for this version. The disk has no room for a
+        // `dropped` line either.
         let isOwed = state.withLock { state in state.pendingLines.contains { $0.id == id.description } }
         if !isOwed { try append(line) }
         try remove(id.description)
         state.withLock { $0.ledger.remove(id) }
-        // The line may have been written meanwhile. Then the next opening finds a line without a file.
+        // The pending line may have been written meanwhile. Then the next opening of the store finds a line without a file, and
+        // reports it.
         if isOwed { forgetPendingLine(id) }
         compactLogIfLong()
     }
@@ -311,13 +318,14 @@ extension VersionFiles {
         }
     }
 
-    /// The method and the reservation of a copy in progress.
+    /// The method and the reserved room of a copy that is being made.
     private struct Making {
         var method = PreservationMethod.copy
         var reservation: Reservation?
     }
 
-    /// Copies a file into the store. The copy belongs to the owner and takes the owner's room.
+    /// Copies a file into the store under `name`. The copy belongs to the owner of the file, and its room is charged to that
+    /// owner.
     private func fill(
         _ name: String, from source: borrowing OwnedDescriptor, of contents: Contents,
         for charge: QuotaCharge,
@@ -325,7 +333,8 @@ extension VersionFiles {
     ) throws(StoreError) -> OwnedDescriptor {
         let isCopyable = Int(clamping: contents.status.size) <= limit
         do throws(StoreError) {
-            // Shared blocks take hardly any room.
+            // Whether the file system can share the blocks is not known yet. A file above the copy limit can only be shared,
+            // which takes hardly any room.
             let room = isCopyable ? Self.room(neededFor: contents.status) : QuotaLedger.leastRoom
             return try evictingIfFull(room, for: charge) { () throws(StoreError) in
                 let target = try withStoreErrors { () throws(Errno) in try directory.create(name) }
@@ -344,18 +353,22 @@ extension VersionFiles {
         }
     }
 
-    /// Gives the file its owner, so that bytes written afterwards count for the owner's quota.
+    /// Gives a new copy to the owner of the original file, so that the bytes written to the copy count for the owner's disk
+    /// quota.
     private func give(_ file: borrowing OwnedDescriptor, to status: FileStatus) throws(StoreError) {
         guard OwnProcess.user == 0, status.user != 0 || status.group != 0 else { return }
         do throws(Errno) {
             try file.changeOwner(user: status.user, group: status.group)
         } catch {
-            // Some file systems have no owners, and no quotas either.
+            // A file system that has no owners has no quotas either.
             guard [.notPermitted, .invalid, .unsupported].contains(error) else { throw StoreError(error) }
         }
     }
 
-    /// Fills a copy. No version is evicted before the contents are known to be shared, or short enough to be copied (D210).
+    /// Fills a copy, by sharing the blocks of `source` or by copying its bytes.
+    ///
+    /// No version is evicted before it is clear that the contents can be preserved (D210): they are shared, or short enough to
+    /// be copied.
     private func fill(
         _ target: borrowing OwnedDescriptor, from source: borrowing OwnedDescriptor, for charge: QuotaCharge,
         limit: Int, _ making: inout Making
@@ -375,7 +388,7 @@ extension VersionFiles {
             making.reservation = try reserve(room, for: charge)
         }
         if isShared { return }
-        // One byte beyond the limit tells a file that grew meanwhile from a file that just fits.
+        // One byte more than the limit is copied. That byte shows that the file has grown beyond the limit meanwhile.
         let copied = try withStoreErrors { () throws(Errno) in
             try ThreadIdentity.withQuota(of: writer.user, group: writer.group) { () throws(Errno) in
                 try source.copyContents(to: target, limit: limit + 1)
@@ -384,7 +397,7 @@ extension VersionFiles {
         guard copied <= limit else { throw .tooLarge(limit: limit) }
     }
 
-    /// Makes the name and then the line of a complete copy durable.
+    /// Brings the name of a complete copy to the disk, then appends its log line.
     private func record(_ entry: VersionRecord) throws(StoreError) {
         do throws(StoreError) {
             try withStoreErrors { () throws(Errno) in try directory.synchronize(by: synchronize) }
@@ -414,7 +427,8 @@ extension VersionFiles {
         }
     }
 
-    /// Appends the line of a file that exists and stays, or queues it. Returns whether it is written.
+    /// Appends the log line of a file that exists and stays. If this fails, the line becomes a pending line. Returns whether
+    /// the line is written.
     @discardableResult
     func appendOrQueue(_ line: LogLine, owner: QuotaOwner = .root) -> Bool {
         do throws(StoreError) {
@@ -444,9 +458,9 @@ extension VersionFiles {
         }
     }
 
-    /// Removes a file after a failure, or a copy that is not needed.
+    /// Removes a file of the store after a failure, or a copy that is not needed.
     ///
-    /// The next opening finds a file that cannot be removed.
+    /// If the file cannot be removed, the next opening of the store finds the file and handles it.
     private func undo(_ name: String) {
         do throws(Errno) {
             try directory.remove(name)
@@ -457,18 +471,19 @@ extension VersionFiles {
 }
 
 extension VersionFiles.State {
-    /// Brings the name of a new log to the disk, since its lines are durable only then. A failure was reported; each new line
-    /// tries again.
+    /// Brings the directory entry of a rewritten log to the disk. Only then are lines in that log sure to survive a power cut.
+    ///
+    /// A failure was already reported when the log was rewritten. This is tried again before each new line.
     mutating func nameLog(in home: borrowing StoreDirectory, by synchronize: Synchronisation) {
         guard logName == .pending else { return }
         do throws(Errno) { try home.synchronize(by: synchronize) } catch { return }
         logName = .onDisk
     }
 
-    /// Writes the pending lines, if that is possible now.
+    /// Writes the pending lines, until a write fails or all lines are written.
     mutating func writePendingLines() {
         while let line = pendingLines.first {
-            // The failure was reported for each line, and is tried again.
+            // The failure was reported when the line became pending. The next call tries to write the line again.
             do throws(Errno) { try log.append(line.bytes()) } catch { return }
             lines += 1
             pendingLines.removeFirst()
@@ -492,22 +507,22 @@ extension QuotaLedger.StoredFile {
     init(_ status: FileStatus) { self.init(device: status.device, inode: status.inode) }
 }
 
-/// Whether a copy will be recorded.
+/// Whether a copy will certainly be recorded as a version.
 package enum CopyNeed: Sendable {
     case certain
-    /// It may never be needed, so no other version is evicted for it.
+    /// The copy may be discarded later, so no version is evicted to make room for it.
     case possible
 }
 
-/// Contents that were copied, but may not be on the disk yet.
+/// A copy in the store that is not recorded as a version yet. Its bytes may not be on the disk yet.
 package struct UnfinishedCopy: ~Copyable, Sendable {
     let id: VersionID
     let time: Int64
     let contents: VersionFiles.Contents
-    /// The user that caused the copy.
+    /// The user that caused the copy; nil if that was the daemon.
     let user: UInt32?
     let method: PreservationMethod
-    /// The room that is reserved for it until it is entered.
+    /// The room that is reserved for the copy until the copy is charged to its owner as a version.
     let reservation: Reservation?
     let file: OwnedDescriptor
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The ID of a version: sixteen hexadecimal digits; later IDs sort later.
+/// The ID of a version: sixteen hexadecimal digits. The ID of a later version is greater.
 ///
-/// Twelve digits are milliseconds since 1970, four count within one. The ID is the file's name in the store, so only these
-/// sixteen characters are accepted.
+/// The first twelve digits are the milliseconds since 1970. The last four count the versions of one millisecond. The ID is also
+/// the name of the version's file in the store, so text of any other form is not accepted.
 package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     private let rawValue: UInt64
     package static let length = 16
 
     init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// Reads user input or a field of the log; nil for everything that is not exactly an ID.
+    /// Reads an ID from user input or from a field of the log. Returns nil if the text is not exactly sixteen lower-case
+    /// hexadecimal digits.
     package init?(_ text: String) {
         let digits = Array("0123456789abcdef".utf8)
         guard text.utf8.count == Self.length, text.utf8.allSatisfy(digits.contains),
@@ -26,14 +27,15 @@ package struct VersionID: Hashable, Comparable, Sendable, CustomStringConvertibl
         return String(repeating: "0", count: Self.length - digits.count) + digits
     }
 
-    /// The time it was made, in nanoseconds since 1970, to the millisecond.
+    /// The time at which the ID was made, in nanoseconds since 1970, with the precision of a millisecond.
     var nanoseconds: Int64 {
-        // Bounded, since any file may have a name of this form.
+        // The value is bounded, because any file in the store may have a name of this form. Its time may be too large for
+        // `Int64`.
         Int64(min(rawValue >> 16, UInt64(Int64.max) / 1_000_000)) * 1_000_000
     }
 
-    /// The first ID of this moment, or the ID after `last` if that is later. IDs stay unique and in order when the clock stops
-    /// or is set back.
+    /// Returns the first ID of the given time, or the ID after `last` if that ID is greater. So IDs stay unique and in order
+    /// when the clock stops or is set back.
     static func next(after last: VersionID?, at nanoseconds: Int64) -> VersionID {
         let now = (UInt64(max(nanoseconds, 0)) / 1_000_000) << 16
         guard let last, last.rawValue >= now else { return VersionID(rawValue: now) }

@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a file was preserved.
+/// The reason why a file was preserved.
 ///
-/// Not an enum: a log of a later release may have causes that this release does not know, and its entries are as good.
+/// This is not an enum, because a later release may write causes into the log that this release does not know. Log lines with
+/// unknown causes are still valid.
 package struct PreservationCause: RawRepresentable, Hashable, Sendable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A step preempted a claim that did not end in time.
+    /// A program's step destroyed the contents while another program held a claim that did not end in time.
     package static let claim = PreservationCause(rawValue: "claim")
-    /// A step went ahead although a presenter did not answer.
+    /// A program's step destroyed the contents although a presenter did not answer its question in time.
     package static let forfeit = PreservationCause(rawValue: "forfeit")
-    /// A step went ahead although a presenter refused.
+    /// A program's step destroyed the contents although a presenter refused.
     package static let refusal = PreservationCause(rawValue: "refusal")
-    /// A suspended writer may still write.
+    /// A suspended writer may overwrite the contents, because it may go on writing to the file.
     package static let suspendedWriter = PreservationCause(rawValue: "suspended-writer")
-    /// Found in the store without a line: the daemon was killed between the two.
+    /// The file was found in the store without a log line. The daemon was killed after it preserved the file and before it
+    /// wrote the line.
     package static let recovered = PreservationCause(rawValue: "recovered")
-    /// Written to a file that had been replaced or deleted meanwhile.
+    /// A program wrote to a file that another program had replaced or deleted.
     package static let orphan = PreservationCause(rawValue: "orphan")
-    /// A step went ahead although a presenter refused or did not answer.
+    /// A program's step destroyed the contents although a presenter refused or did not answer.
     package static let presenter = PreservationCause(rawValue: "presenter")
-    /// A version replaces the present contents.
+    /// A user restores a version, which replaces the present contents.
     package static let restoring = PreservationCause(rawValue: "restoring")
-    /// For a later release: two programs have changed the same contents.
+    /// Two programs have changed the same contents. No code uses this yet; it is for a later release.
     package static let conflict = PreservationCause(rawValue: "conflict")
 
-    /// Whether two programs disagreed about the contents, and neither knows those of the other: these versions are evicted
-    /// last.
+    /// Whether two programs disagreed about the contents, so that neither program knows the contents of the other. Versions
+    /// with such a cause are evicted last.
     var isConflict: Bool { [.orphan, .presenter, .forfeit, .refusal, .conflict].contains(self) }
 }
 
-/// The document with the contents to preserve, and the reason.
+/// The path of a document that is to be preserved, the reason, and the user that causes the preservation.
 package struct PreservationRequest: Sendable {
     package let path: [UInt8]
     package let cause: PreservationCause
-    /// The directories above it that some users may not enter.
+    /// The rights of the directories above the document that some users may not enter.
     package let closed: [FileRights]
-    /// The user that causes the version, if that is not the daemon.
+    /// The user that causes the preservation; nil if the daemon itself causes it.
     package let user: UInt32?
 
     package init(path: [UInt8], cause: PreservationCause, closed: [FileRights] = [], user: UInt32? = nil) {
         (self.path, self.cause, self.closed, self.user) = (path, cause, closed, user)
     }
 
-    /// The same request of another user.
+    /// Returns the same request, caused by another user.
     func by(_ user: UInt32?) -> PreservationRequest {
         PreservationRequest(path: path, cause: cause, closed: closed, user: user)
     }
@@ -54,35 +56,35 @@ package struct PreservationRequest: Sendable {
     }
 }
 
-/// How the contents came into the store.
+/// How the contents of a version came into the store.
 package enum PreservationMethod: String, Hashable, Sendable {
-    /// The file itself has a second name in the store.
+    /// The document's own file got a second name in the store.
     case link
-    /// A file that shared all blocks when it was made.
+    /// A new file that shared all its blocks with the document when it was made.
     case reflink
     case copy
-    /// A second name of an equal copy.
+    /// An equal copy that was already in the store got a second name.
     case shared
-    /// Not known any more, for a recovered version.
+    /// The method is not known, because the version was found without a log line.
     case unknown
 }
 
-/// One version, as the log describes it.
+/// The description of one version, as the log has it.
 package struct VersionRecord: Hashable, Sendable {
     package let id: VersionID
-    /// The path of the document, from the root of the source; empty if that was lost.
+    /// The path of the document, from the root of the source; empty if the path was lost.
     package let path: [UInt8]
     package let cause: PreservationCause
-    /// When it was preserved, in nanoseconds since 1970.
+    /// The time at which the contents were preserved, in nanoseconds since 1970.
     package let time: Int64
     package let rights: FileRights
     package let method: PreservationMethod
     package let device: UInt64
     package let inode: UInt64
     package let size: Int
-    /// The directories above it that some users could not enter then.
+    /// The rights of the directories above the document that some users could not enter when the version was preserved.
     package let closed: [FileRights]
-    /// The user that caused it; nil if that was the daemon, or is not known.
+    /// The user that caused the version; nil if the daemon itself caused it, or if the user is not known.
     package let user: UInt32?
 
     package init(
@@ -104,15 +106,15 @@ package struct VersionRecord: Hashable, Sendable {
     }
 }
 
-/// The file that holds the contents of a version.
+/// The file in the store that holds the contents of a version.
 package struct VersionLocation: Sendable {
     package let entry: VersionRecord
-    /// The version with the file: the same one, or a later one that begins with all of its contents.
+    /// The version that the file is named after: the version itself, or a later version that begins with all of its contents.
     package let holder: VersionID
-    /// The offset in the file at which the contents end; nil for the end of the file.
+    /// The offset in the file at which the contents of the version end; nil if they end at the end of the file.
     package let end: Int?
 
-    /// Returns at most `count`, without the bytes after the end of the contents.
+    /// Returns the number of bytes to read from `offset`: at most `count`, and none after the end of the version's contents.
     package func count(_ count: Int, from offset: Int) -> Int {
         end.map { max(0, min(count, $0 - offset)) } ?? count
     }

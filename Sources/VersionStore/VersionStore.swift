@@ -4,37 +4,38 @@ import Synchronization
 
 /// Preserves contents that would be lost when an operation preempts a claim.
 ///
-/// Every function may block on the disk: call them on workers. When a preserving function has returned, its contents and its
-/// line are on the disk and survive any kill. If it throws, nothing is preserved. A link is different if its line has no room
-/// on the disk: the contents are preserved, a report is logged, and the line is written later.
+/// Every function may wait for the disk, so only worker threads call them. When a preserving function returns, the contents and
+/// their log line are on the disk and survive any kill. If the function throws, nothing is preserved. A link is an exception if
+/// the disk has no room for its log line: the contents are preserved, a report is logged, and the line is written later.
 package final class VersionStore: Sendable {
-    /// The largest file, in bytes, that is copied rather than shared or linked.
+    /// The size of the largest file, in bytes, that the store copies. A larger file is preserved only if it can be linked or
+    /// its blocks can be shared.
     package static let largestCopy = 256 << 20
 
     private let files: VersionFiles?
     private let log: @Sendable (String) -> Void
-    /// Why there is no store, nil if there is one.
+    /// The reason why there is no store; nil if there is a store.
     ///
-    /// The source cannot be written then, and every preserving function throws this error.
+    /// There is no store if the source cannot be written. Every preserving function then throws this error.
     package let absence: StoreError?
     private let largestCopy: Int
     private let writers = LinkWriters()
 
-    /// Opens `.truce` in the root of a source, and creates it if it is missing.
+    /// Opens `.truce` in the root of a source, and creates `.truce` if it is missing.
     ///
     /// - Parameters:
     ///   - root: a descriptor of the root; `O_PATH` is enough.
-    ///   - largestCopy: the most bytes that are copied.
-    ///   - limits: how much is preserved.
-    ///   - clock: nanoseconds since 1970.
-    ///   - steadyClock: nanoseconds that measure the age of versions. They go on while the machine sleeps, and do not jump. If
-    ///     it is nil, a `clock` of the caller must not jump either.
+    ///   - largestCopy: the size of the largest file that is copied, in bytes.
+    ///   - limits: the most room, age and number of versions.
+    ///   - clock: returns the time of day, in nanoseconds since 1970.
+    ///   - steadyClock: returns nanoseconds by which the age of versions is measured. This clock runs while the machine sleeps
+    ///     and cannot be set. If it is nil, a `clock` that is given measures the age, and must not be set either.
     ///   - synchronize: brings a file or a directory to the disk.
     ///   - log: receives one sentence for each problem, and for each eviction.
-    ///   - leastCompactedLines: a log of fewer lines is not rewritten, unless it is long.
-    ///   - leastCompactedBytes: the bytes of a long log.
-    ///   - takeLock: takes the exclusive lock of a file, or returns false if another process has it.
-    /// - Throws: `foreign` if there is a `.truce` that is not ours, `inUse` if another daemon has it.
+    ///   - leastCompactedLines: a log with fewer lines is rewritten only if it has at least `leastCompactedBytes`.
+    ///   - leastCompactedBytes: the size in bytes from which a log is rewritten, even if it has few lines.
+    ///   - takeLock: takes the exclusive lock of a file, or returns false if another process has the lock.
+    /// - Throws: `foreign` if there is a `.truce` that this daemon did not make, `inUse` if another daemon uses the store.
     package init(
         in root: borrowing OwnedDescriptor, largestCopy: Int = VersionStore.largestCopy,
         limits: StoreLimits = StoreLimits(),
@@ -67,19 +68,21 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Removes versions that are too old or too many, or take too much room. Call it regularly.
+    /// Removes versions that are too old, too many for one document, or take too much room for one owner. The daemon calls this
+    /// regularly.
     package func prune() { files?.prune() }
 
-    /// Removes the store if this opening created it and the mount failed.
+    /// Removes the store if this object created it. The daemon calls this when the mount fails.
     package func discardIfNew(in root: borrowing OwnedDescriptor) {
         if files?.isNew == true { StoreLayout.remove(from: root, log: log) }
     }
 
-    /// Preserves a file that is about to lose its name, by giving it another name: atomic, and without a copy.
+    /// Preserves a file that is about to lose its name: the file gets a second name in the store, in one step and without a
+    /// copy.
     ///
-    /// An `O_PATH` descriptor of the file is enough. `path` leads to it from the root of the source. `closed` are the
-    /// directories on that path that some users may not enter. `user` caused the step; versions that other users than the owner
-    /// cause have less room.
+    /// An `O_PATH` descriptor of the file is enough. `path` leads from the root of the source to the file. `closed` has the
+    /// directories on that path that some users may not enter. `user` is the user that causes the preservation. If that user is
+    /// not the file's owner, the version may take less room.
     package func preserveByLinking(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -88,8 +91,9 @@ package final class VersionStore: Sendable {
             file, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Preserves the contents of a file about to be overwritten: shared where the file system can, otherwise copied. An equal
-    /// version of the path from a moment ago is used instead.
+    /// Preserves the contents of a file that is about to be overwritten. The copy shares the file's blocks if the file system
+    /// can do this. If the store has an equal version of the same path from the last minute, that version is used instead of a
+    /// new copy.
     package func preserveByCopying(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -99,9 +103,11 @@ package final class VersionStore: Sendable {
             limit: largestCopy)
     }
 
-    /// Copies the contents of a file as ``preserveByCopying(_:path:cause:closed:by:)`` does, but does not wait for the disk. It
-    /// is for a file that is written all the time and about to be overwritten. Call ``record(_:path:cause:closed:by:)`` or
-    /// ``discard(_:)`` afterwards. After a kill in between, the next opening finds the contents, but not their path.
+    /// Copies the contents of a file as ``preserveByCopying(_:path:cause:closed:by:)`` does, but does not wait for the disk.
+    ///
+    /// It is for a file that a program writes all the time and that is about to be overwritten. The caller then calls
+    /// ``record(_:path:cause:closed:by:)`` or ``discard(_:)``. If the daemon is killed before that, the next opening of the
+    /// store finds the contents, but does not know their path.
     package func copyWithoutSync(
         _ file: borrowing OwnedDescriptor,
         for request: PreservationRequest = PreservationRequest(path: [], cause: .suspendedWriter),
@@ -110,7 +116,8 @@ package final class VersionStore: Sendable {
         try requireFiles().copyWithoutSync(file, request, need, limit: largestCopy)
     }
 
-    /// Records a copy: it is on the disk and listed when this returns, or the reason why not is logged.
+    /// Records a copy of ``copyWithoutSync(_:for:need:)`` as a version. When this returns, the copy is on the disk and listed,
+    /// or the log has the reason why not.
     package func record(
         _ copy: consuming UnfinishedCopy, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -119,15 +126,15 @@ package final class VersionStore: Sendable {
             copy, PreservationRequest(path: path, cause: cause, closed: closed, user: user))
     }
 
-    /// Whether a copy equals a version, byte by byte; false if they cannot be compared.
+    /// Whether a copy equals a version, byte by byte; false if the two cannot be compared.
     package func isSame(_ copy: borrowing UnfinishedCopy, as id: VersionID) -> Bool {
         do throws(StoreError) { return try requireFiles().isSame(copy.id, as: id) } catch { return false }
     }
 
     package func discard(_ copy: consuming UnfinishedCopy) { files?.discard(copy) }
 
-    /// Preserves the contents of a file that is only appended to, like ``preserveByCopying(_:path:cause:closed:by:)``. Call
-    /// ``letGoOfGrown()`` when no caller waits for that any more.
+    /// Preserves the contents of a file that programs only append to, like ``preserveByCopying(_:path:cause:closed:by:)``. The
+    /// caller calls ``letGoOfGrown()`` later, when no request waits any more.
     package func preserveGrown(
         _ file: borrowing OwnedDescriptor, path: [UInt8], cause: PreservationCause, closed: [FileRights] = [],
         by user: UInt32? = nil
@@ -137,56 +144,63 @@ package final class VersionStore: Sendable {
             limit: largestCopy)
     }
 
-    /// Drops each copy of ``preserveGrown(_:path:cause:closed:by:)`` that the next copy of its file begins with, and returns
-    /// their IDs. By its ID it can still be read, from the copy that holds it; it is not listed any more.
+    /// Drops each copy of ``preserveGrown(_:path:cause:closed:by:)`` if the next copy of the same file begins with all of its
+    /// bytes. Returns the IDs of the dropped copies.
+    ///
+    /// A dropped copy is not listed any more. A program that knows its ID can still read its contents, which come from the
+    /// later copy.
     package func letGoOfGrown() -> [VersionID] { files?.letGoOfGrown(limit: largestCopy) ?? [] }
 
-    /// Whether a version may stand for contents that are to be preserved now: it is on the disk, and at most a minute old. Then
-    /// it stays as long as if it were preserved now. An older version must be preserved again, which costs a name.
+    /// Whether an existing version may be used instead of preserving the same contents again. It must be on the disk and at
+    /// most a minute old. If it is used, it stays as long as a version that is preserved now. Contents of an older version are
+    /// preserved again, which gives their file another name in the store.
     package func renewIfRecent(_ id: VersionID) -> Bool { files?.renewIfRecent(id, for: .one) ?? false }
 
-    /// Drops a version that turned out not to be needed.
+    /// Drops a version that is not needed after all.
     package func drop(_ id: VersionID, reason: String) throws(StoreError) {
         try requireFiles().drop(id, reason: reason)
     }
 
-    /// Drops the versions that exist and that no step has relied on since `moment`.
+    /// Drops those of the given versions that still exist, unless a program's step has relied on the version since `moment`. A
+    /// step relies on a version if it destroys the contents that the version holds.
     package func dropVersions(of ids: [VersionID], reason: String, unlessNeededSince moment: Int64? = nil) {
         files?.dropVersions(ofKnown: ids, because: reason, unlessNeededSince: moment)
     }
 
-    /// The time of the clock that measures the age of versions.
+    /// The present time of the steady clock, which measures the age of versions, in nanoseconds.
     package func moment() -> Int64 { files?.steadyClock() ?? 0 }
 
-    /// Gives a link contents of its own, so that later writes to its file do not change them. A kill leaves the link or the
-    /// copy under the ID, with the same contents.
+    /// Replaces a version that is a link by a copy, so that later writes to the linked file do not change the version. After a
+    /// kill, the ID names either the link or the copy; both have the same contents.
     package func detach(_ id: VersionID) throws(StoreError) {
         try requireFiles().detach(id, limit: largestCopy)
     }
 
-    /// Notes that a program has the file of a link open for writing, until ``noteClosed(_:by:)``.
+    /// Records that a program has the file of a link open for writing, until ``noteClosed(_:by:)`` is called with the same
+    /// number.
     package func noteWriter(of id: VersionID, _ name: String, by number: UInt64) {
         writers.insert(name, of: id, by: number)
     }
 
     package func noteClosed(_ id: VersionID, by number: UInt64) {
-        // The length of the file does not change any more.
+        // No program has the file open for writing any more, so its size does not change again.
         if writers.remove(id, by: number) { files?.measure(id) }
     }
 
-    /// The programs that have the file of a link open for writing, each once, in the order of their names.
+    /// The names of the programs that have the file of a link open for writing, sorted and without duplicates.
     package func writers(of id: VersionID) -> [String] { writers.names(of: id) }
 
-    /// Whether a file equals a version, byte by byte; false if they cannot be compared.
+    /// Whether the contents of a file equal a version, byte by byte; false if the two cannot be compared.
     package func holds(_ id: VersionID, _ file: borrowing OwnedDescriptor) -> Bool {
         do throws(StoreError) { return try requireFiles().holds(id, file) } catch { return false }
     }
 
-    /// Writes the lines that had no room, a last time. Without them the next opening finds the contents, but not their paths.
+    /// Tries once more to write the log lines for which the disk had no room. If this fails, the next opening of the store
+    /// finds the contents of those versions, but not their paths.
     package func writePendingLines() { files?.writePendingLines() }
 
-    /// Lists the versions of a path and everything below it, oldest first; all versions for an empty path. `alias` returns
-    /// whether another path is the same document.
+    /// Lists the versions of a path and of everything below that path, oldest first. An empty path lists all versions. `alias`
+    /// returns whether another path belongs to the same document.
     package func list(
         under path: [UInt8], orCalled alias: ([UInt8]) -> Bool = { _ in false }
     ) throws(StoreError) -> [VersionRecord] {
@@ -197,24 +211,25 @@ package final class VersionStore: Sendable {
         }
     }
 
-    /// Whether a file is one of the files that hold versions.
+    /// Whether a file with this status is a file in which the store holds a version.
     package func holds(_ status: FileStatus) throws(StoreError) -> Bool {
         try files?.hold(status) ?? false
     }
 
     package func entry(_ id: VersionID) throws(StoreError) -> VersionRecord { try find(id).entry }
 
-    /// Finds a version, also if it was dropped because another file holds all of it.
+    /// Finds a version. A dropped version is also found, if another version begins with all of its contents.
     ///
-    /// `VersionRecord.mayBeRead` decides whether a user may see it.
+    /// `VersionRecord.mayBeRead` decides whether a user may read the version.
     package func find(_ id: VersionID) throws(StoreError) -> VersionLocation {
         guard let contents = try requireFiles().find(id) else { throw .noSuchEntry }
         return contents
     }
 
-    /// Opens the contents of a version for reading; they end at ``VersionLocation/end`` of the file.
+    /// Opens the file with the contents of a version for reading. The contents end at ``VersionLocation/end`` in that file.
     ///
-    /// If another version has become the holder since they were found, that one is opened.
+    /// If another version has become the holder of the contents since the location was found, the file of that version is
+    /// opened.
     package func open(_ contents: inout VersionLocation) throws(StoreError) -> OwnedDescriptor {
         while true {
             do throws(StoreError) {
@@ -222,7 +237,7 @@ package final class VersionStore: Sendable {
             } catch {
                 guard error == .noSuchEntry else { throw error }
                 let found = try find(contents.entry.id)
-                // Each holder has a later ID, so the loop ends.
+                // Each loop step goes to a holder with a later ID, so the loop ends.
                 guard found.holder > contents.holder else { throw error }
                 contents = found
             }
@@ -235,7 +250,7 @@ package final class VersionStore: Sendable {
     }
 }
 
-/// The settings of a store.
+/// The settings of a store, as the parameters of ``VersionStore``'s initializer give them.
 struct StoreSettings: Sendable {
     let limits: StoreLimits
     let clock: @Sendable () -> Int64

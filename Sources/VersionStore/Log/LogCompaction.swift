@@ -2,19 +2,20 @@
 import LinuxSystem
 import Synchronization
 
-/// Rewriting the log, which would otherwise grow for ever while the versions have a limit (D193).
+/// The rewriting of the log without lines about versions that are gone. Without it the log would grow for ever, though the
+/// number of versions is limited (D193).
 extension VersionFiles {
-    /// The preserved and dropped versions of the log.
+    /// The versions for which the log has a `kept` line or a `dropped` line.
     private struct Survey {
         var kept: Set<VersionID> = []
-        /// Dropped versions, with the version that holds their contents.
+        /// The dropped versions, each with the later version that holds its contents, or nil.
         var drops: [VersionID: VersionID?] = [:]
 
-        /// Whether the contents of a version can still be read.
+        /// Whether the contents of a version can still be read, from its own file or from the file of a later version.
         func isReadable(_ id: VersionID) -> Bool {
             var id = id
             while let drop = drops[id] {
-                // Each holder has a later ID, so the loop ends.
+                // Each loop step goes to a later ID, so the loop ends.
                 guard let holder = drop, holder > id else { return false }
                 id = holder
             }
@@ -22,7 +23,7 @@ extension VersionFiles {
         }
     }
 
-    /// Rewrites the log if few of its lines are about readable versions.
+    /// Rewrites the log if it is long and most of its lines are about versions that cannot be read any more.
     func compactLogIfLong() {
         withState { state in
             let least = max(leastCompactedLines, 2 * state.linesCompacted, 4 * state.ledger.count)
@@ -35,7 +36,7 @@ extension VersionFiles {
                 }
                 try compactLog(&state)
             } catch {
-                // The log is as good as before. The next attempt comes when it is twice as long.
+                // The old log stays in use. The next attempt comes when the log has twice as many lines or bytes as now.
                 (state.linesCompacted, state.bytesCompacted) = (state.lines, size)
                 report("kept.log could not be rewritten (\(error))")
             }
@@ -61,7 +62,7 @@ extension VersionFiles {
         }
         state.log = try replaceLog(by: text)
         (state.lines, state.linesCompacted, state.bytesCompacted) = (lines, lines, text.count)
-        // The new file is the log now, even if a power cut may undo the rename.
+        // From now on, the new file is the log, even if a power cut may undo the rename.
         do throws(Errno) {
             try home.synchronize(by: synchronize)
         } catch {
@@ -70,7 +71,8 @@ extension VersionFiles {
         }
     }
 
-    /// Replaces the log by a file with `text`. The new file is locked before a program can open it as the log.
+    /// Replaces the log by a new file that contains `text`. The new file is locked before it gets the name of the log, so no
+    /// other daemon can lock it first.
     private func replaceLog(by text: [UInt8]) throws(Errno) -> VersionLog {
         let name = StoreLayout.newLog
         do throws(Errno) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// One line of `kept.log`: JSON that people and scripts can read.
+/// One line of `kept.log`, in JSON, so that people and scripts can read it.
 struct LogLine: Codable, Sendable {
     enum Event: String, Codable, Sendable {
         case kept
@@ -10,28 +10,29 @@ struct LogLine: Codable, Sendable {
 
     var event: Event
     var id: String
-    /// ISO 8601 in UTC to the millisecond, for people; programs read `nanoseconds`.
+    /// The time in the form of ISO 8601, in UTC, to the millisecond. It is for people; programs read `nanoseconds`.
     var time: String
     var nanoseconds: Int64
     /// Why the version was preserved or dropped.
     var cause: String
-    /// The path if it is UTF-8; `pathBytes` always holds it.
+    /// The path of the document, if it is valid UTF-8. `pathBytes` has every path.
     var path: String?
     var pathBytes: Data?
     var user: UInt32?
     var group: UInt32?
     var mode: UInt32?
     var accessControlList: Data?
-    /// The user that caused the version.
+    /// The user that caused the version; nil if the daemon itself caused it.
     var by: UInt32?
-    /// The directories above that some users could not enter.
+    /// The rights of the directories above the document that some users could not enter when it was preserved.
     var closed: [Directory]?
     var method: String?
     var device: UInt64?
     var inode: UInt64?
-    /// The size in bytes; of a dropped version, its share of `heldBy`.
+    /// The size of the version in bytes. In a `dropped` line: how many bytes at the beginning of `heldBy` are the dropped
+    /// version.
     var size: Int?
-    /// The version that begins with all contents of the dropped one.
+    /// The ID of a later version, which begins with all contents of the dropped version.
     var heldBy: String?
 
     struct Directory: Codable, Sendable {
@@ -85,14 +86,16 @@ struct LogLine: Codable, Sendable {
         size = entry.size
     }
 
-    /// Whether the line drops its version. A former release also wrote `dropped` lines, with the cause `missing`, for files
-    /// that it did not see. A disk error may have hidden those files.
+    /// Whether the line tells that its version was dropped.
+    ///
+    /// An earlier release also wrote `dropped` lines, with the cause `missing`, for files that it did not find. A disk error
+    /// may have hidden those files, so these lines do not count.
     var isDrop: Bool { event == .dropped && cause != "missing" }
 
-    /// The version that holds the dropped contents.
+    /// The later version that begins with the contents of the dropped version.
     var holder: VersionID? { heldBy.flatMap(VersionID.init) }
 
-    /// The record of a `kept` line; nil for another line, or if fields are missing.
+    /// The version that a `kept` line describes; nil for a `dropped` line, or if fields are missing.
     var entry: VersionRecord? {
         guard event == .kept, let id = VersionID(id), let user, let group, let mode else { return nil }
         return VersionRecord(
@@ -106,7 +109,7 @@ struct LogLine: Codable, Sendable {
             size: size ?? 0, closed: (closed ?? []).map(\.rights), user: by)
     }
 
-    /// The line with its newline.
+    /// The line as it is written to the log, with a newline at the end.
     func bytes() -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -117,19 +120,20 @@ struct LogLine: Codable, Sendable {
         }
     }
 
-    /// Reads a line; nil if a crash tore it, or if this release does not understand it.
+    /// Reads one line of the log. Returns nil if a crash cut the line off, or if a later release wrote it in another form.
     static func read(_ bytes: ArraySlice<UInt8>) -> LogLine? {
         do {
             return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
         } catch {
-            // The reader of the log counts and reports such lines.
+            // The caller counts these lines and reports their number.
             return nil
         }
     }
 
-    /// `2026-11-21T00:35:00.923Z`
+    /// Returns the time as text, for example `2026-11-21T00:35:00.923Z`.
     private static func readable(_ nanoseconds: Int64) -> String {
-        // Foundation's own milliseconds are wrong by one for every other moment, since a Date is a binary fraction.
+        // The milliseconds are not left to Foundation. A `Date` is a binary fraction, so Foundation's milliseconds are often
+        // too small by one.
         let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
         let text = Date(timeIntervalSince1970: Double(seconds)).formatted(.iso8601)
         let milliseconds = String(1_000 + rest / 1_000_000).dropFirst()

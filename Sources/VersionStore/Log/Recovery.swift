@@ -3,7 +3,8 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// Makes the files and the log agree again after a kill, when a store is opened.
+/// Brings the files and the log of a store into agreement when the store is opened. They disagree if the daemon was killed
+/// between two steps.
 extension VersionFiles {
     private struct LogScan {
         var live: [VersionID: ListedVersion] = [:]
@@ -18,20 +19,22 @@ extension VersionFiles {
 
     private struct ListedVersion {
         let entry: VersionRecord?
-        /// The elapsed time at its line, in nanoseconds.
+        /// The sum of the times between the lines of the log, up to the line of this version, in nanoseconds.
         let moment: Int64
     }
 
-    /// The time that passed between lines, computed from times of day that may have been set in between (D211).
+    /// The time that passed between the lines of the log. It is computed from the times of day in the lines, although the clock
+    /// may have been set between two lines (D211).
     private struct ElapsedTime {
-        /// A longer step means that the clock was set.
+        /// The longest time between two lines that is added. If two lines are further apart, the clock was set between them.
         let longest: Int64
         private(set) var sum: Int64 = 0
         private(set) var last: Int64?
 
         init(longest: Int64) { self.longest = longest }
 
-        /// Returns false if the clock was set since the line before.
+        /// Adds the time from the line before to a line with this time. Returns false, and adds nothing, if the clock was set
+        /// between the two lines.
         @discardableResult
         mutating func go(to time: Int64) -> Bool {
             guard let last else {
@@ -43,7 +46,8 @@ extension VersionFiles {
                 self.last = time
                 return false
             }
-            // A line that was written late has an earlier time. The next line is measured from the latest time so far.
+            // A line that was written late may have an earlier time than the line before it. The next line is then compared
+            // with the latest time so far.
             guard step > 0 else { return true }
             self.last = time
             sum = sum.addingReportingOverflow(step).overflow ? .max : sum + step
@@ -76,16 +80,20 @@ extension VersionFiles {
         prune()
     }
 
-    /// The ages of versions when the store is opened (D211). From then on a steady clock measures them.
+    /// Converts times in the log to times on the steady clock, which measures the age of versions from this opening on (D211).
     private struct Ages {
-        /// Two readings of the same moment: the elapsed time of the log, and the steady clock.
+        /// The sum of the times between the lines of the log, up to this opening. `steadyNow` is the steady clock at the same
+        /// time.
         let elapsed: Int64
         let steadyNow: Int64
 
         func moment(_ moment: Int64) -> Int64 { steadyNow &- (elapsed - moment) }
     }
 
-    /// A clock that is far from the last line was set, or is not set yet. The time since that line does not count then.
+    /// Returns the conversion of log times to ages.
+    ///
+    /// If the present time of day is far from the time of the last line, the clock was set, or it is not set yet. The time
+    /// since the last line is then not added to the ages.
     private func ages(by scan: ElapsedTime) -> Ages {
         var elapsed = scan
         if !elapsed.go(to: clock()), scan.last ?? 0 >= Self.leastTime {
@@ -94,16 +102,18 @@ extension VersionFiles {
         return Ages(elapsed: elapsed.sum, steadyNow: steadyClock())
     }
 
-    /// 30 days, in nanoseconds.
+    /// The time for which the file system may be unmounted before its absence is not added to the ages: 30 days, in
+    /// nanoseconds.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
-    /// The longest time between two lines that counts, in nanoseconds.
+    /// The longest time between two lines that is added to the ages, in nanoseconds.
     private var longestStep: Int64 {
         let sum = Int64(clamping: limits.age.nanoseconds).addingReportingOverflow(Self.longestAbsence)
         return sum.overflow ? .max : sum.partialValue
     }
 
-    /// Enters a version that the log lists. If its status cannot be read, it takes no room until the next opening.
+    /// Enters a version of the log into the ledger. If its file cannot be examined, the version is charged for no room until
+    /// the next opening.
     private func enter(_ entry: VersionRecord, bornAt moment: Int64) {
         do throws(Errno) {
             let status = try directory.path(of: entry.id.description).status()
@@ -114,7 +124,8 @@ extension VersionFiles {
         }
     }
 
-    /// Reports missing versions, but writes no line about them: the next opening may see them again.
+    /// Reports versions of the log that have no file. No `dropped` line is written for them, because the next opening may find
+    /// the files again.
     private func reportMissing(_ ids: Set<VersionID>) {
         guard let first = ids.min() else { return }
         let others = ids.count > 1 ? ", and \(ids.count - 1) more" : ""
@@ -139,7 +150,7 @@ extension VersionFiles {
         return scan
     }
 
-    /// Removes incomplete copies; leaves and reports files that are not the store's.
+    /// Removes the files of incomplete copies. Files with names that the store does not use are reported and stay.
     private func sweep(_ names: [String]) throws(StoreError) {
         for name in names where VersionID(name) == nil {
             if name.hasSuffix(Self.incomplete), VersionID(String(name.dropLast(Self.incomplete.count))) != nil
@@ -151,10 +162,11 @@ extension VersionFiles {
         }
     }
 
-    /// Writes the line that a kill prevented.
+    /// Writes the log line of a file that a killed daemon has preserved without a line.
     ///
-    /// A linked file has its owner, and so has a copy. Only the owner may read the version. The directories above the document
-    /// are not known any more, and they may have been closed to others. The age of the version counts from its new line.
+    /// The file in the store has the document's owner, and only that owner may read the version. Other users may not, because
+    /// the directories above the document are unknown and may have been closed to them. The age of the version is counted from
+    /// its new line.
     private func adopt(_ id: VersionID) throws(StoreError) {
         let entry = try withStoreErrors { () throws(Errno) in
             let file = try directory.path(of: id.description)
@@ -168,14 +180,14 @@ extension VersionFiles {
             return entry
         }
         report("kept/\(id) had no line in kept.log and gets one")
-        // The mount goes on even if the disk has no room for the line.
+        // If the disk has no room for the line, the line becomes pending, and the mount goes on.
         appendOrQueue(LogLine(entry))
     }
 }
 
-/// Reading the preserved versions.
+/// Functions that read the list and the contents of versions.
 extension VersionFiles {
-    /// Returns all versions with a file, oldest first.
+    /// Returns the versions of the log that have a file and that `isWanted` accepts, oldest first.
     func entries(where isWanted: (VersionRecord) -> Bool) throws(StoreError) -> [VersionRecord] {
         var entries: [VersionID: VersionRecord] = [:]
         _ = try forEachLine { line in
@@ -183,13 +195,15 @@ extension VersionFiles {
             if line.isDrop, let id = VersionID(line.id) { entries[id] = nil }
         }
         guard !entries.isEmpty else { return [] }
-        // The directory is listed after the log is read, because a file exists before its line.
+        // The directory is read after the log. A file exists before its line is written, so each line that was read has its
+        // file in the directory.
         let names = try withStoreErrors { () throws(Errno) in try directory.names() }
         let files = Set(names.compactMap(VersionID.init))
         return entries.values.filter { files.contains($0.id) }.sorted { $0.id < $1.id }
     }
 
-    /// Whether a file is in the directory. The log has the inodes of the documents, not of their copies.
+    /// Whether a file with this status is in `kept`. The log does not answer this: its inode numbers are those of the
+    /// documents, not those of the copies.
     func hold(_ status: FileStatus) throws(StoreError) -> Bool {
         try withStoreErrors { () throws(Errno) in
             guard try directory.status().device == status.device else { return false }
@@ -198,7 +212,7 @@ extension VersionFiles {
                 do throws(Errno) {
                     file = try directory.path(of: name).status()
                 } catch {
-                    // A version that was removed meanwhile does not count.
+                    // A version that was removed meanwhile cannot be the file.
                     guard error == .noEntry else { throw error }
                     continue
                 }
@@ -208,7 +222,8 @@ extension VersionFiles {
         }
     }
 
-    /// Finds the file that holds a version. Only opening it shows whether it exists.
+    /// Finds the file that holds the contents of a version, by the log only. The file may be missing; the caller learns this
+    /// when it opens the file.
     func find(_ id: VersionID) throws(StoreError) -> VersionLocation? {
         var entry: VersionRecord?
         var drops: [VersionID: (holder: VersionID?, size: Int?)] = [:]
@@ -219,7 +234,7 @@ extension VersionFiles {
         guard let entry else { return nil }
         guard let drop = drops[id] else { return VersionLocation(entry: entry, holder: id, end: nil) }
         guard var holder = drop.holder else { return nil }
-        // Each holder has a later ID, so the loop ends.
+        // Each loop step goes to a holder with a later ID, so the loop ends.
         while let next = drops[holder]?.holder, next > holder { holder = next }
         return VersionLocation(entry: entry, holder: holder, end: drop.size)
     }
@@ -234,8 +249,10 @@ extension VersionFiles {
         }
     }
 
-    /// Calls `body` for each line, pending lines last, and returns the number of unreadable lines. A line that is being
-    /// appended is left out. The lock is not held during the reading, because the log may be long.
+    /// Calls `body` for each line of the log, then for each pending line. Returns the number of lines that could not be read.
+    ///
+    /// Lines that are appended during the reading are left out. The lock is not held while the log is read, because the log may
+    /// be long.
     func forEachLine(_ body: (LogLine) -> Void) throws(StoreError) -> Int {
         let reading = try withState { state throws(StoreError) in
             do throws(Errno) {
@@ -252,7 +269,7 @@ extension VersionFiles {
         return unreadable
     }
 
-    /// A reading of the log, which stays valid when another file replaces the log.
+    /// The log as it was at the start of a reading. It can still be read when the log is replaced by another file.
     private struct LogSnapshot: ~Copyable, Sendable {
         let log: OwnedDescriptor
         let size: Int

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// `kept.log`: lines are appended, and it is rewritten when most lines are about versions that are gone.
+/// The file `kept.log`. Lines are appended to it. It is rewritten when most of its lines are about versions that are gone.
 ///
-/// The next append ends a line that a crash tore by a newline, and every reader skips it.
+/// A crash may cut off the last line. The next append then starts with a newline, and every reader skips the line that was cut
+/// off.
 struct VersionLog: ~Copyable, Sendable {
-    /// The daemon writes no longer line: a path of 4,096 bytes and a list of 64 KiB, in base64 and escaped.
+    /// The most bytes of a line. A path of 4,096 bytes and an access control list of 64 KiB, in base64, fit into a line.
     private static let longestLine = 1 << 18
     private static let page = 1 << 16
 
     private let file: OwnedDescriptor
     private let synchronize: Synchronisation
-    /// True if the last line has no newline yet.
+    /// Whether the last line has no newline, because a crash or an error cut it off.
     private var isTorn: Bool
 
     init(
@@ -29,9 +30,11 @@ struct VersionLog: ~Copyable, Sendable {
         return try file.read(at: size - 1, count: 1) != [UInt8(ascii: "\n")]
     }
 
-    /// Appends a line and makes it durable; after an error the log holds no part of it. It takes the room of `owner`.
+    /// Appends a line, charged to `owner` by the disk quota, and brings it to the disk. After an error, the log contains no
+    /// part of the line.
     ///
-    /// The log is open for writing only during the call. A file system with a file open for writing cannot be made read-only.
+    /// The log is open for writing only during this call. While a file is open for writing, its file system cannot be remounted
+    /// read-only.
     mutating func append(_ line: [UInt8], owner: QuotaOwner = .root) throws(Errno) {
         let file = try file.reopenForAppending()
         let size = try file.status().size
@@ -50,15 +53,16 @@ struct VersionLog: ~Copyable, Sendable {
         }
     }
 
-    /// The size of the log in bytes; the bytes before its end never change.
+    /// The size of the log in bytes. The bytes up to this size do not change later.
     borrowing func size() throws(Errno) -> Int { try Int(file.status().size) }
 
-    /// Returns the log for a reader, which can go on when another file replaces the log.
+    /// Returns a descriptor of the log for reading. It stays valid when another file replaces the log.
     borrowing func reader() throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor.duplicating(file.rawValue)
     }
 
-    /// Calls `body` for each line in the beginning of a log, oldest first, and returns the number of unreadable lines.
+    /// Calls `body` for each line in the first `size` bytes of a log, oldest first. Returns the number of lines that could not
+    /// be read.
     static func forEach(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (LogLine) -> Void
     ) throws(Errno) -> Int {
@@ -69,9 +73,10 @@ struct VersionLog: ~Copyable, Sendable {
         return unreadable
     }
 
-    /// The same with each line as it is written, without its newline.
+    /// Calls `body` with the text of each line in the first `size` bytes of a log, without its newline, oldest first.
     ///
-    /// A last line that lacks only its newline counts: its file exists, and its path is known from nowhere else.
+    /// The last line is also passed if it lacks its newline. It may be complete otherwise, and the path of its file is recorded
+    /// only in this line.
     static func forEachText(
         in file: borrowing OwnedDescriptor, upTo size: Int, _ body: (ArraySlice<UInt8>) -> Void
     ) throws(Errno) {
@@ -96,7 +101,7 @@ struct VersionLog: ~Copyable, Sendable {
 /// Brings a file or directory of the store to the disk, as fsync(2) does.
 package typealias Synchronisation = @Sendable (borrowing OwnedDescriptor) throws(Errno) -> Void
 
-/// The user and the group that the written disk space counts for.
+/// The user and the group to which the disk quota charges written bytes.
 struct QuotaOwner: Hashable, Sendable {
     let user: UInt32
     let group: UInt32

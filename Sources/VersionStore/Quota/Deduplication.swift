@@ -2,15 +2,16 @@
 import LinuxSystem
 import Synchronization
 
-/// Equal contents of one owner are stored once.
+/// The search for equal contents. Equal contents of one owner are stored only once.
 extension VersionFiles {
-    /// How many copies of the same size are compared at their beginning, middle and end.
+    /// The most copies of the same size that are compared with a new file at their beginning, middle and end.
     private static let mostLooks = 32
-    /// How many copies are compared byte by byte.
+    /// The most copies that are compared with a new file byte by byte.
     private static let mostComparisons = 4
     private static let sample = 4096
 
-    /// Gives a copy that equals a file, byte by byte, one more name, and opens it.
+    /// Searches the store for a copy that equals a file, byte by byte. A copy that is found gets `name` as one more name, and
+    /// is opened.
     func share(
         _ file: borrowing OwnedDescriptor, _ contents: Contents, as name: String
     ) -> OwnedDescriptor? {
@@ -22,7 +23,8 @@ extension VersionFiles {
             do throws(Errno) {
                 let copy = try directory.open(id.description)
                 let status = try copy.status()
-                // Copies of an earlier release belong to root, and are not charged to the owner.
+                // Copies that an earlier release made belong to root. Their blocks do not count for the owner's disk quota, so
+                // they are not shared.
                 guard status.user == owner, Int(status.size) == size, try isAlike(file, copy, size) else {
                     continue
                 }
@@ -32,14 +34,15 @@ extension VersionFiles {
                 try directory.link(copy, as: name)
                 return copy
             } catch {
-                // The copy was removed, or can have no more names. Another copy is tried, or the file is copied.
+                // The copy was removed meanwhile, or it cannot have one more name. The next copy is tried; if no copy fits, the
+                // caller copies the file.
                 continue
             }
         }
         return nil
     }
 
-    /// Returns the latest version of a document if it can stand for a new version.
+    /// Returns the latest version of a document if it equals the file and is recent enough to be used instead of a new version.
     func recentVersion(_ file: borrowing OwnedDescriptor, _ request: PreservationRequest) -> VersionID? {
         guard let known = withState({ $0.recent[request.path] }), known.closed == request.closed,
             known.cause.isConflict || !request.cause.isConflict
@@ -48,12 +51,12 @@ extension VersionFiles {
             guard try examine(file).rights == known.rights, try holds(known.id, file) else { return nil }
             return renewIfRecent(known.id, for: .several) ? known.id : nil
         } catch {
-            // The file is preserved anew, and that call reports the error.
+            // The caller preserves the file as a new version. If the error occurs again, the caller throws it.
             return nil
         }
     }
 
-    /// Whether samples of two files are equal.
+    /// Whether two files are equal at their end, beginning and middle.
     private func isAlike(
         _ one: borrowing OwnedDescriptor, _ other: borrowing OwnedDescriptor, _ size: Int
     ) throws(Errno) -> Bool {
@@ -65,7 +68,7 @@ extension VersionFiles {
         return true
     }
 
-    /// Whether a file equals a version, byte by byte.
+    /// Whether the contents of a file equal a version, byte by byte.
     func holds(_ id: VersionID, _ file: borrowing OwnedDescriptor) throws(StoreError) -> Bool {
         let copy = try open(id)
         return try withStoreErrors { () throws(Errno) in
@@ -79,7 +82,10 @@ extension VersionFiles {
     }
 }
 
-/// The latest copies, by the path of the document. A forgotten copy only costs another name of the same file.
+/// The latest version of each document, by the document's path.
+///
+/// At most 256 documents are remembered. If a document is forgotten, its next version gets another name in the store, also if
+/// its contents are equal.
 struct RecentCopies: Sendable {
     private static let most = 256
     private var entries: [[UInt8]: VersionRecord] = [:]

@@ -3,47 +3,52 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// The owner charged for a version, and the versions that it may evict.
+/// The owner that a version is charged to, and the versions that may be evicted to make room for it.
 struct QuotaCharge: Sendable {
     enum EvictionRule: Sendable {
-        /// Evict nothing, because the version may never be needed.
+        /// No version is evicted, because the new version may never be needed.
         case nothing
         case oldVersions
     }
 
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
-    /// The user and group charged by the disk quota. Others' versions of root's files take no room reserved for root.
+    /// The user and group to which the disk quota charges the written bytes. If another user causes a version of root's file,
+    /// that user is charged. So the version takes no disk room that is reserved for root.
     let writer: QuotaOwner
     let path: [UInt8]
     let evictionRule: EvictionRule
-    /// The bytes of its line beyond those of an ordinary line.
+    /// The bytes by which the version's log line exceeds an ordinary line; 0 for an ordinary line.
     let line: Int
 }
 
-/// The limits of the store (D193, D210 to D212).
+/// The limits of the store: the owner pays (D193), useless removals are avoided (D210), age is measured by a steady clock
+/// (D211), and names cost room (D212).
 extension VersionFiles {
     private static let blockSize = 512
-    /// A file system below may report any number; sums of numbers up to this one do not overflow.
+    /// A bound for the number of blocks of a file. A file system may report any number, and sums of numbers up to this bound do
+    /// not overflow.
     private static let mostBlocks: UInt64 = 1 << 40
-    /// How long a step may rely on an earlier version, in nanoseconds. Even a full disk does not evict it within this time.
+    /// The time, in nanoseconds, for which later steps may rely on a version instead of preserving the same contents again.
+    /// Within this time, even a full disk does not evict the version.
     private static let youth = Int64(60_000_000_000)
-    /// The bytes of an ordinary line.
+    /// The size in bytes up to which a log line is not charged beyond its name.
     private static let ordinaryLine = 1024
 
-    /// The bytes that a file takes on the disk.
+    /// The bytes that a file takes on the disk, at least the bytes of an empty file.
     static func room(taken status: FileStatus) -> Int {
         max(Int(clamping: min(status.blocks, mostBlocks)) * blockSize, QuotaLedger.leastRoom)
     }
 
-    /// The bytes that a copy of a file may take.
+    /// The most bytes that a copy of a file takes on the disk.
     static func room(neededFor status: FileStatus) -> Int {
         let unit = QuotaLedger.leastRoom
-        // Files that are copied have a limit far below the bound here.
+        // The size is bounded so that the sum does not overflow. Files that are copied are much smaller than this bound.
         return max((min(Int(clamping: status.size), .max - unit) + unit - 1) / unit * unit, unit)
     }
 
-    /// The bytes of a line beyond an ordinary line: the path twice, and the rights of directories above.
+    /// The bytes by which a version's log line exceeds an ordinary line. The line contains the path twice, and the rights of
+    /// the file and of the directories above it.
     static func line(of request: PreservationRequest, _ rights: FileRights) -> Int {
         let path = request.path.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
         let lists = ([rights] + request.closed).reduce(0) {
@@ -52,7 +57,8 @@ extension VersionFiles {
         return max(path + request.path.count / 3 * 4 + lists - ordinaryLine, 0)
     }
 
-    /// The user that versions of a file are charged to. A user's daemon charges all versions to that user.
+    /// The user that versions of a file are charged to: the file's owner if the daemon runs as root, otherwise the daemon's
+    /// user.
     func owner(of rights: FileRights) -> UInt32 { OwnProcess.user == 0 ? rights.user : OwnProcess.user }
 
     func charge(
@@ -68,19 +74,19 @@ extension VersionFiles {
             evictionRule: evictionRule, line: Self.line(of: request, rights))
     }
 
-    /// The user and group that a version and its line are written for.
+    /// The user and group to which the disk quota charges a version and its log line.
     func writer(_ rights: FileRights, _ user: UInt32?) -> QuotaOwner {
         let isRoots = rights.user == 0 && initiator(user, owner(of: rights)) == .stranger
         return QuotaOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
-    /// The kind of user that causes a version. Root counts as the owner.
+    /// Whether the owner of the versions or a stranger causes a version. Root and the daemon itself count as the owner.
     func initiator(_ user: UInt32?, _ owner: UInt32) -> QuotaLedger.Initiator {
         guard let user, user != owner, user != 0 else { return .owner }
         return .stranger
     }
 
-    /// Returns the bytes that the versions of one owner may take.
+    /// Returns the most bytes that the versions of one owner may take on this file system.
     private func limit() throws(StoreError) -> Int {
         let status = try withStoreErrors { () throws(Errno) in try directory.filesystemStatus() }
         let size = Int(clamping: status.blocks).multipliedReportingOverflow(
@@ -88,10 +94,11 @@ extension VersionFiles {
         return limits.room(ofFilesystem: size.overflow ? .max : size.partialValue)
     }
 
-    /// Reserves room for a version, and evicts the owner's oldest versions if necessary.
+    /// Reserves room for a version. If the limit is reached, the owner's oldest versions are evicted first.
     ///
-    /// Versions that strangers cause take at most half of the room, and evict only versions of the same document. `body` is a
-    /// file that the version is to share. If another version has it, the new version takes only a name.
+    /// Versions that strangers cause take at most half of the owner's room, and evict only versions of the same document.
+    /// `body` is a file that the new version shares with an existing version, if there is one. The new version is then charged
+    /// for its name and its line only.
     func reserve(_ room: Int, for charge: QuotaCharge, sharing body: QuotaLedger.StoredFile? = nil)
         throws(StoreError)
         -> Reservation
@@ -128,8 +135,10 @@ extension VersionFiles {
         withState { $0.ledger.release(reservation) }
     }
 
-    /// Runs a step that writes to the disk, and once more if the disk or the owner's quota was full. Before the second run, the
-    /// owner's oldest versions are evicted. The newest stay, because the steps that rely on them may not be taken yet.
+    /// Runs a step that writes to the disk. If the disk or the owner's quota is full, the owner's oldest versions are evicted,
+    /// and the step runs once more.
+    ///
+    /// Versions of the last minute are not evicted, because programs' steps that rely on them may still be going on.
     func evictingIfFull(
         _ room: Int, for charge: QuotaCharge, _ step: () throws(StoreError) -> OwnedDescriptor
     ) throws(StoreError) -> OwnedDescriptor {
@@ -154,12 +163,13 @@ extension VersionFiles {
             conflictsBefore: min(moment, uncertain), path: charge.initiator == .stranger ? charge.path : nil)
     }
 
-    /// Versions that no step relied on since then may be evicted. A recent step may not be taken yet, whatever the option says.
+    /// The time on the steady clock before which a step must have last relied on a version, so that the version may be evicted.
+    /// It is at least a minute ago, even if the option `keep-certain` is shorter, because a recent step may still be going on.
     private var uncertain: Int64 {
         steadyClock() &- max(Int64(clamping: limits.certain.nanoseconds), Self.youth)
     }
 
-    /// Whether a version may stand for a new version, and stays as long as that.
+    /// Whether a version is recent enough to be used instead of a new version. If so, it then stays as long as a new version.
     func renewIfRecent(_ id: VersionID, for reliance: QuotaLedger.Reliance) -> Bool {
         let now = steadyClock()
         return withState {
@@ -167,8 +177,10 @@ extension VersionFiles {
         }
     }
 
-    /// Evicts the oldest of an owner's versions, conflicts last; returns false if that is in vain. `eviction` returns nil if it
-    /// would be. Nothing is evicted if all candidates together are not enough.
+    /// Evicts the oldest versions of one owner, versions in conflict last. Returns whether enough room is free afterwards.
+    ///
+    /// If all versions that may be evicted do not free enough, none is evicted, and the result is false. `eviction` says how
+    /// much room is needed; it returns nil if an eviction cannot help.
     private func evict(
         because reason: String, names: [QuotaLedger.StoredFile: Int] = [:],
         _ eviction: (QuotaLedger) -> QuotaLedger.EvictionRequest?,
@@ -207,13 +219,15 @@ extension VersionFiles {
         }
     }
 
-    /// The most files examined for one step.
+    /// The most files for which one step reads the number of names.
     private static let mostLooks = 1024
-    /// A file that had names elsewhere is examined again after these nanoseconds.
+    /// The nanoseconds after which a file is examined again that had names outside the store.
     private static let lookAgain = Int64(10_000_000_000)
 
-    /// Returns the number of names, anywhere, of evictable files that are not only the store's. The lock is not held, because
-    /// each number takes a system call.
+    /// Reads the number of names of linked files that may be evicted.
+    ///
+    /// The removal of a version frees blocks only if its file has no names outside the store. The lock is not held while the
+    /// numbers are read, because each number takes a system call.
     private func lookAtNames(_ eviction: QuotaLedger.EvictionRequest) -> [QuotaLedger.StoredFile: Int] {
         let (written, now) = (writers.all, steadyClock())
         let files = withState { state -> [QuotaLedger.StoredFile: VersionID] in
@@ -227,7 +241,7 @@ extension VersionFiles {
                 let status = try directory.path(of: id.description).status()
                 if QuotaLedger.StoredFile(status) == body { names[body] = Int(clamping: status.linkCount) }
             } catch {
-                // The version was removed or cannot be examined. It is not evicted for this step.
+                // The version was removed meanwhile, or it cannot be examined. It is not evicted for this step.
                 continue
             }
         }
@@ -235,11 +249,12 @@ extension VersionFiles {
         return names
     }
 
-    /// Removes versions that are too old or too many, then versions that exceed the room. Call it regularly.
+    /// Removes versions that are too old or too many for one document. Then removes versions of owners that exceed the limit of
+    /// bytes. The daemon calls this regularly.
     func prune() {
         guard !isReadOnly else { return }
         let written = writers.all
-        // The time for which versions certainly stay takes precedence.
+        // The age limit may be shorter than the time for which versions certainly stay. That time then applies.
         let moment = min(steadyClock() &- Int64(clamping: limits.age.nanoseconds), uncertain)
         let old: [VersionID] = withState { state in
             let old = state.ledger.all(before: moment, excluding: written.contains)
@@ -264,7 +279,7 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Removes the oldest versions of a document beyond the limit.
+    /// Removes the oldest versions of a document, until the document has no more versions than the limit allows.
     private func prune(_ path: [UInt8]) {
         let written = writers.all
         let gone: [VersionID] = withState { state in
@@ -276,8 +291,8 @@ extension VersionFiles {
         reportAndDrop(of: gone, because: "the document has more than \(limits.versions) versions")
     }
 
-    /// Reports and removes versions that the ledger has already forgotten. The next opening finds a version that could not be
-    /// removed.
+    /// Reports and removes versions that are no longer in the ledger. If the file of a version cannot be removed, the next
+    /// opening of the store finds the file.
     private func reportAndDrop(of ids: [VersionID], because reason: String, _ whose: String = "") {
         guard let first = ids.first else { return }
         let others = ids.count > 1 ? " and \(ids.count - 1) more" : ""
@@ -309,7 +324,8 @@ extension VersionFiles {
         compactLogIfLong()
     }
 
-    /// Writes all lines, then removes all files. The caller waits for the disk twice, however many versions there are.
+    /// Writes the `dropped` lines of all versions, then removes all their files. The caller waits for the disk only twice, even
+    /// for many versions.
     private func dropAll(_ ids: [VersionID], because reason: String) throws(StoreError) {
         let pendingLines = withState { state in Set(state.pendingLines.map(\.id)) }
         let lines = ids.filter { !pendingLines.contains($0.description) }
@@ -318,7 +334,8 @@ extension VersionFiles {
         do throws(StoreError) {
             try append(lines)
         } catch .noSpace {
-            // The removal of the files frees room for the lines. A kill in between leaves lines without files.
+            // The disk has no room for the lines. The removal of the files makes room, and the lines are written afterwards. If
+            // the daemon is killed before that, the log has lines without files.
             isWritten = false
         }
         for id in ids { takeAway(id) }
@@ -336,9 +353,10 @@ extension VersionFiles {
     }
 }
 
-/// Entering versions into the ledger.
+/// Functions that enter versions into the ledger.
 extension VersionFiles {
-    /// Enters a version, and removes its document's versions beyond the limit.
+    /// Enters a version into the ledger. Then removes the oldest versions of the same document, if it has more versions than
+    /// the limit allows.
     func enter(_ entry: VersionRecord, as status: FileStatus, for reliance: QuotaLedger.Reliance = .one) {
         var version = version(entry, status, bornAt: steadyClock())
         version.reliance = reliance
@@ -360,10 +378,12 @@ extension VersionFiles {
             size: Int(clamping: status.size))
     }
 
-    /// The year 2020, in nanoseconds. An earlier time comes from a clock that was not set, and tells no age.
+    /// The beginning of the year 2020, in nanoseconds since 1970. A version with an earlier time comes from a clock that was
+    /// not set, so its age is unknown.
     static let leastTime: Int64 = 1_577_836_800_000_000_000
 
-    /// Measures a link's file again, which may have been written or replaced meanwhile.
+    /// Reads the file of a linked version again and updates its room in the ledger. The file may have been written or replaced
+    /// since the version was entered.
     func measure(_ id: VersionID) {
         do throws(Errno) {
             let status = try directory.path(of: id.description).status()
@@ -373,24 +393,25 @@ extension VersionFiles {
                     room: Self.room(taken: status), size: Int(clamping: status.size))
             }
         } catch {
-            // The version was removed.
+            // The version was removed meanwhile, so there is nothing to measure.
             return
         }
     }
 }
 
-/// The programs that have the files of links open for writing.
+/// The programs that have a linked file of the store open for writing.
 final class LinkWriters: Sendable {
     private let writers = Mutex<[VersionID: [UInt64: String]]>([:])
 
-    /// The versions that they write to. Their removal would free nothing.
+    /// The versions that some program has open for writing. They are not evicted, because the removal of a file that is open
+    /// frees no room.
     var all: Set<VersionID> { writers.withLock { Set($0.keys) } }
 
     func insert(_ name: String, of id: VersionID, by number: UInt64) {
         writers.withLock { $0[id, default: [:]][number] = name }
     }
 
-    /// Returns whether this was the last writer.
+    /// Removes one writer of a version. Returns whether this was the last writer of that version.
     func remove(_ id: VersionID, by number: UInt64) -> Bool {
         writers.withLock { writers in
             guard writers[id]?.removeValue(forKey: number) != nil else { return false }

@@ -1,55 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The versions of each owner, and the room they take.
+/// The versions of each owner, and the bytes that they are charged for.
 ///
-/// It is built once, from the log and the files, when a store is opened. From then on each change updates it.
+/// The ledger is built once from the log and the files, when a store is opened. After that, each change of a version updates
+/// the ledger.
 struct QuotaLedger: Sendable {
-    /// The bytes that even an empty file takes: its inode, its name, and an ordinary line in the log.
+    /// The bytes that each version is charged for at least. They stand for its inode, its name, and an ordinary line in the
+    /// log.
     static let leastRoom = 4096
 
-    /// A file of the store; several versions may share it.
+    /// A file of the store. Several versions may be names of the same file.
     struct StoredFile: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
     }
 
-    /// The user that caused a version.
+    /// The kind of user that caused a version.
     enum Initiator: Hashable, Sendable {
-        /// The owner, root, or the daemon itself.
+        /// The owner of the versions, root, or the daemon itself caused the version.
         case owner
         case stranger
     }
 
-    /// How many steps rely on a version.
+    /// How many steps rely on a version. A step relies on a version if the step destroys the contents that the version holds.
     enum Reliance: Sendable {
-        /// No step may: its contents or its line may not be on the disk.
+        /// No step may rely on the version, because its contents or its log line may not be on the disk.
         case none
         case one
         case several
     }
 
     struct ChargedVersion: Sendable {
-        /// The user that the room is charged to.
+        /// The user that the version's room is charged to.
         let owner: UInt32
         let initiator: Initiator
-        /// Empty if the path was lost.
+        /// The path of the document; empty if the path was lost.
         let path: [UInt8]
         let isConflict: Bool
         let method: PreservationMethod
-        /// The bytes of its line beyond those of an ordinary line.
+        /// The bytes by which the version's log line exceeds an ordinary line; 0 for an ordinary line.
         let line: Int
-        /// When it was preserved, by the steady clock.
+        /// The time at which the contents were preserved, by the steady clock, in nanoseconds.
         let born: Int64
-        /// Whether its age is known; false if the clock may not have been set.
+        /// Whether the age of the version is known. It is false if the computer's clock was not set when the contents were
+        /// preserved.
         let isDated: Bool
-        /// When a step last relied on it.
+        /// The last time at which a step relied on the version, by the steady clock, in nanoseconds.
         var since: Int64
         var reliance = Reliance.one
         var body: StoredFile
         var room: Int
         var size: Int
 
-        /// Whether it is a copy, which nothing but the store can change.
+        /// Whether the version is a copy. Only the store can change the file of a copy; a program may change the file of a
+        /// link.
         var isCopy: Bool { [.copy, .reflink, .shared].contains(method) }
         var nameRoom: Int { QuotaLedger.leastRoom + line }
     }
@@ -61,26 +65,27 @@ struct QuotaLedger: Sendable {
 
     private struct FileUsage: Sendable {
         let owner: UInt32
-        /// The user that caused its first version.
+        /// The kind of user that caused the first version of the file.
         let initiator: Initiator
         var names = 0
         var room = 0
-        /// Whether it shares its blocks with another file, as far as known.
+        /// Whether the file shares its blocks with another file, as far as the store knows. It is true after a copy by reflink.
         var isCloned = false
-        /// When it was last seen to have names outside the store.
+        /// The last time at which the file was seen to have names outside the store, by the steady clock; nil if it never was.
         var elsewhere: Int64?
 
-        /// The bytes charged beyond its names.
+        /// The bytes that the file takes beyond those that are charged for one name.
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
-    /// Versions in the order of their IDs, with the conflicts apart from the others.
+    /// The versions of one owner or document in the order of their IDs. Versions in conflict are in a list of their own.
     private struct VersionQueue: Sendable {
         var plain: [VersionID] = []
         var conflicts: [VersionID] = []
-        /// The bytes they take, with the room reserved for copies in progress.
+        /// The bytes that these versions are charged for. For an owner, they include the room that is reserved for copies in
+        /// progress.
         var room = 0
-        /// The part of it that users other than the owner caused.
+        /// The part of `room` that users other than the owner and root caused.
         var strangers = 0
 
         var isEmpty: Bool { plain.isEmpty && conflicts.isEmpty && room == 0 }
@@ -99,7 +104,8 @@ struct QuotaLedger: Sendable {
     private var storedFiles: [StoredFile: FileUsage] = [:]
     private var owners: [UInt32: VersionQueue] = [:]
     private var documents: [[UInt8]: VersionQueue] = [:]
-    /// Copies by owner and size, the latest at the end: candidates for equal contents.
+    /// The IDs of copies by owner and size, the latest at the end. A new file with the same owner and size is compared with
+    /// these copies.
     private var copiesByKey: [CopyKey: [VersionID]] = [:]
 
     subscript(id: VersionID) -> ChargedVersion? { versions[id] }
@@ -107,9 +113,9 @@ struct QuotaLedger: Sendable {
     func count(of path: [UInt8]) -> Int { documents[path]?.count ?? 0 }
     func has(_ body: StoredFile) -> Bool { storedFiles[body] != nil }
 
-    /// The bytes that an owner's versions take, with reserved room.
+    /// The bytes that an owner's versions are charged for, with the room that is reserved for copies in progress.
     func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
-    /// The part of it that strangers caused.
+    /// The part of an owner's bytes that strangers caused, with the room that is reserved for them.
     func strangersRoom(of owner: UInt32) -> Int { owners[owner]?.strangers ?? 0 }
 
     mutating func insert(_ id: VersionID, _ version: ChargedVersion) {
@@ -136,16 +142,16 @@ struct QuotaLedger: Sendable {
         if copiesByKey[key]?.isEmpty ?? false { copiesByKey[key] = nil }
     }
 
-    /// Updates a version that is now in another file, or has a file of another length.
+    /// Updates a version after its file was replaced or has changed its size.
     mutating func change(_ id: VersionID, to body: StoredFile, room: Int, size: Int) {
         guard var version = versions[id] else { return }
         subtract(version)
         (version.body, version.room) = (body, room)
-        // Copies are indexed by their size, which does not change.
+        // Copies are found by their size in `copiesByKey`, so the size of a copy stays. Only the size of a link can change.
         if !version.isCopy { version.size = size }
         versions[id] = version
         add(version)
-        // Other versions may share the file.
+        // The file may be the file of several versions, so its new room is charged once for all of them.
         guard var shared = storedFiles[body] else { return }
         let former = shared.excess
         shared.room = room
@@ -153,8 +159,8 @@ struct QuotaLedger: Sendable {
         charge(shared.excess - former, to: shared.owner, shared.initiator)
     }
 
-    /// Returns whether a step may rely on a version, preserved after `moment`. If so, it stays as if it were preserved at
-    /// `now`.
+    /// Returns whether a step may rely on a version that was preserved after `moment`. If so, the version stays as long as if
+    /// it were preserved at `now`.
     mutating func renewIfRecent(
         _ id: VersionID, preservedAfter moment: Int64, for reliance: Reliance, at now: Int64
     ) -> Bool {
@@ -174,7 +180,7 @@ struct QuotaLedger: Sendable {
         charge(-reservation.bytes, to: reservation.owner, reservation.initiator)
     }
 
-    /// Returns at most `most` copies of an owner's files with this size, the latest first.
+    /// Returns the IDs of at most `most` copies of this size that are charged to this owner, the latest first.
     func copies(of owner: UInt32, size: Int, most: Int) -> [VersionID] {
         (copiesByKey[CopyKey(owner: owner, size: size)] ?? []).suffix(most).reversed()
     }
@@ -207,7 +213,7 @@ struct QuotaLedger: Sendable {
     }
 }
 
-/// Room that is reserved for a version until it is entered.
+/// Room that is reserved for a version until the version is entered into the ledger.
 struct Reservation: Sendable {
     let owner: UInt32
     let initiator: QuotaLedger.Initiator
@@ -220,45 +226,48 @@ extension QuotaLedger.ChargedVersion {
     }
 }
 
-/// Choosing the versions to evict.
+/// The choice of the versions to evict.
 extension QuotaLedger {
     typealias Choice = (VersionID) -> Bool
 
-    /// A search for versions to evict, and the room that they must free.
+    /// A search for versions to evict: which versions may be evicted, and how much room they must free.
     struct EvictionRequest {
-        /// The unit in which freed room counts.
+        /// How the freed room is counted.
         enum Measure {
-            /// The bytes charged to the owner.
+            /// The room is counted in bytes charged to the owner.
             case charges
-            /// Blocks of the disk. For files that are not only the store's, the caller supplies the number of names.
+            /// The room is counted in bytes on the disk. A file that programs can also name outside the store frees nothing. So
+            /// the caller gives the number of names of such files.
             case blocks
         }
 
         let owner: UInt32
         let room: Int
         let measure: Measure
-        /// Versions that no step relied on since then may be evicted; conflicts only after all others, and since another
-        /// moment.
+        /// Only versions on which no step relied since this time may be evicted. Versions in conflict are evicted after all
+        /// others, and `conflictsBefore` applies to them.
         let before: Int64
         let conflictsBefore: Int64
-        /// Only versions of this document.
+        /// If this is a path, only versions of that document are evicted.
         var path: [UInt8]?
-        /// Only versions that strangers caused.
+        /// Whether only versions that strangers caused are evicted.
         var onlyStrangers = false
-        /// Not the versions that have this file.
+        /// Versions of this file are not evicted, because the new version shares the file.
         var excludedFile: StoredFile?
     }
 
     enum EvictionPlan {
         case enough([VersionID])
-        /// All candidates together free no more than these bytes.
+        /// All versions that may be evicted together free at most these bytes, which is not enough.
         case tooLittle(Int)
     }
 
-    /// Returns the oldest versions that together free enough, conflicts last. Each version is examined once.
+    /// Returns the oldest versions that together free enough room, versions in conflict last. The search examines each version
+    /// once.
     ///
-    /// A version that frees nothing stays. If another version holds the same file, a name is evicted only where whole files do
-    /// not free enough. `names` has the observed number of names of files that may have names outside the store.
+    /// A version is not chosen if its removal frees nothing. If several versions share a file, removing one of them frees only
+    /// the room of a name. Such versions are chosen only if the removal of whole files does not free enough. `names` has the
+    /// number of names, in and outside the store, of linked files.
     func oldest(_ eviction: EvictionRequest, excluding isExcluded: Choice, names: [StoredFile: Int] = [:])
         -> EvictionPlan
     {
@@ -283,7 +292,8 @@ extension QuotaLedger {
         if let path = eviction.path { documents[path] } else { owners[eviction.owner] }
     }
 
-    /// Returns the oldest evictable files with an unknown number of names, without those seen with other names since `moment`.
+    /// Returns the oldest linked files that may be evicted and have an unknown number of names. Files that were seen with names
+    /// outside the store since `moment` are left out.
     func unseen(
         _ eviction: EvictionRequest, excluding isExcluded: Choice, since moment: Int64, most: Int
     ) -> [StoredFile: VersionID] {
@@ -302,7 +312,7 @@ extension QuotaLedger {
         return found
     }
 
-    /// Records the observed number of names of files.
+    /// Records which of these files have names outside the store. `names` has the number of all names of each file.
     mutating func note(_ names: [StoredFile: Int], at now: Int64) {
         for (body, count) in names {
             guard let shared = storedFiles[body], count > shared.names else { continue }
@@ -310,7 +320,7 @@ extension QuotaLedger {
         }
     }
 
-    /// Collects versions until they free enough.
+    /// Collects versions until their removal frees enough room.
     private struct EvictionSearch {
         private struct Names {
             var ids: [VersionID] = []
@@ -323,7 +333,7 @@ extension QuotaLedger {
         private var freedByFiles = 0
         private(set) var names: [VersionID] = []
         private var freedByNames = 0
-        /// The bytes of versions that stay because their file is excluded.
+        /// The bytes of versions that stay because the new version shares their file.
         private var withheld = 0
 
         init(_ eviction: EvictionRequest) { self.eviction = eviction }
@@ -359,12 +369,12 @@ extension QuotaLedger {
         }
     }
 
-    /// Returns the versions that no step relied on since `moment`.
+    /// Returns the versions with a known age on which no step relied since `moment`.
     func all(before moment: Int64, excluding isExcluded: Choice) -> [VersionID] {
         versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }
 
-    /// Returns the oldest versions of a document beyond `most`, conflicts last.
+    /// Returns the oldest versions of a document that exceed the number `most`, versions in conflict last.
     func oldest(
         of path: [UInt8], beyond most: Int, before moment: Int64, excluding isExcluded: Choice
     ) -> [VersionID] {
@@ -380,13 +390,16 @@ extension QuotaLedger {
         documents.filter { $0.value.count > most }.map(\.key)
     }
 
-    /// Returns the owners that are charged more than `room` bytes.
+    /// Returns the owners with versions and reservations of more than `room` bytes.
     func owners(beyond room: Int) -> [UInt32] {
         owners.filter { $0.value.room > room }.map(\.key)
     }
 }
 
-/// Recently failed evictions. A search through all versions for each refused open would delay other callers.
+/// The evictions that failed in the last second.
+///
+/// A repeated request for the same room is refused without a search. A search through all versions for each refused open would
+/// hold the lock and delay other requests.
 struct FailedEvictions: Sendable {
     private struct Kind: Hashable, Sendable {
         let owner: UInt32
@@ -401,12 +414,12 @@ struct FailedEvictions: Sendable {
     }
 
     private struct Answer: Sendable {
-        /// The bytes that could be freed then.
+        /// The bytes that could be freed at most when the eviction failed.
         let most: Int
         let moment: Int64
     }
 
-    /// One second, in nanoseconds.
+    /// The time for which a failed eviction is remembered: one second, in nanoseconds.
     private static let validity = Int64(1_000_000_000)
     private static let most = 256
     private var answers: [Kind: Answer] = [:]
@@ -425,7 +438,7 @@ struct FailedEvictions: Sendable {
 }
 
 extension [VersionID] {
-    /// Inserts in order; nearly always at the end, because time goes on.
+    /// Inserts an ID so that the list stays sorted. Nearly always the new ID is the greatest, so it is appended.
     fileprivate mutating func insert(sorted id: VersionID) {
         guard let last, last > id else { return append(id) }
         insert(id, at: index(of: id))
@@ -436,7 +449,7 @@ extension [VersionID] {
         if index < count, self[index] == id { remove(at: index) }
     }
 
-    /// The index of the first ID that is not less than `id`.
+    /// The index of the first ID in the sorted list that is not less than `id`.
     private func index(of id: VersionID) -> Int {
         var (low, high) = (0, count)
         while low < high {

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// How much a store preserves (D193).
+/// The limits of the room, age and number of the versions in a store (D193: versions are charged to the document's owner).
 package struct StoreLimits: Hashable, Sendable {
-    /// The bytes that the versions of one owner's files may take.
+    /// The most bytes that the versions of one owner's files may take. The limit by `share` also applies.
     package var room = 1 << 30
-    /// The same limit in percent of the file system; the smaller limit applies.
+    /// The most room for the versions of one owner's files, in percent of the file system. The smaller of this limit and `room`
+    /// applies.
     package var share = 10
-    /// How long a version is preserved.
+    /// The age after which a version is removed.
     package var age = TimeSpan.seconds(30 * 24 * 60 * 60)
     /// The most versions of one document.
     package var versions = 100
-    /// How long a version certainly stays, unless the disk has no room.
+    /// The time for which a version is not removed, unless the disk has no room left.
     package var certain = TimeSpan.seconds(60 * 60)
 
     package init() {}
 
-    /// Returns the bytes for one owner on a file system of `size` bytes.
+    /// Returns the most bytes for the versions of one owner, on a file system of `size` bytes.
     func room(ofFilesystem size: Int) -> Int { min(room, size / 100 * share) }
 }
