@@ -3,16 +3,17 @@ package import Coordination
 import LinuxSystem
 import TOMLKit
 
-/// The rules of a configuration file.
+/// The rules about programs that a configuration file contains.
 package struct RuleFile: Sendable {
-    /// The longest file, in bytes.
+    /// The most bytes that a configuration file may have.
     package static let longest = 256 << 10
-    /// Each name is compared with the names of programs that other programs wait for.
+    /// The most names that a file may contain. The number is limited, because the daemon compares every name with each program
+    /// that other programs wait for.
     package static let mostNames = 500
-    /// The kernel cuts program names to this length, in bytes.
+    /// The most bytes of a program's name in the kernel, which cuts longer names to this length.
     package static let kernelNameLength = 15
 
-    /// The rules, in the order in which they decide.
+    /// The rules of the file. For a program, the first rule in this order that fits its name decides.
     package let programs: [ProgramRule]
 
     package init(parsing bytes: [UInt8]) throws(RuleProblem) {
@@ -39,7 +40,8 @@ package struct RuleFile: Sendable {
         }
     }
 
-    /// The TOML parser reads a C string, which ends at a zero byte.
+    /// Converts the bytes of a file to text. Throws for a zero byte, because the TOML parser would read the text only up to
+    /// that byte.
     private static func text(of bytes: [UInt8]) throws(RuleProblem) -> String {
         if let zero = bytes.firstIndex(of: 0) {
             let line = bytes[..<zero].count(where: { $0 == UInt8(ascii: "\n") }) + 1
@@ -131,9 +133,9 @@ private struct RuleReader {
     }
 }
 
-/// The name of a program, as it is written in a file and as the kernel has it.
+/// Checks the name of a program in a configuration file, and converts it to the form that the kernel has.
 private enum ProgramName {
-    /// The fault of a name and its remedy, or nil.
+    /// Returns the fault of a name and what the user can do about it; nil if the name has no fault.
     static func fault(of name: String) -> String? {
         if name.isEmpty { return "it is empty; take it out" }
         if name.contains("/") { return "it is a path; write its last part only" }
@@ -153,7 +155,8 @@ private enum ProgramName {
 
     private static let star = UInt8(ascii: "*")
 
-    /// Cuts a name where the kernel does, if the part before the first `*` is that long.
+    /// Cuts a name to the length at which the kernel cuts the names of programs. If the part before the first `*` is shorter,
+    /// the name is not cut.
     static func cut(_ name: String) -> [UInt8] {
         let bytes = Array(name.utf8)
         let beginning = bytes.prefix { $0 != star }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// A fault in a configuration file, with its place and a message that says what to do.
+/// A fault in a configuration file: the line with the fault, and a message that says what the user can do.
 package struct RuleProblem: Error, Hashable, Sendable {
-    /// Nil if the fault concerns the whole file.
+    /// The number of the line with the fault; nil if the fault concerns the whole file.
     package let line: Int?
     package let message: String
 
@@ -12,7 +12,7 @@ package struct RuleProblem: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// `/etc/truce/truce.toml:3: unknown key …`
+    /// The fault as one line for users, for example `/etc/truce/truce.toml:3: unknown key …`.
     package func text(in path: String) -> String {
         path.printable + (line.map { ":\($0)" } ?? "") + ": " + message.printable
     }

@@ -2,28 +2,29 @@
 package import Coordination
 import LinuxSystem
 
-/// The rules about programs: those shipped, the administrator's, and those of the user that mounts.
+/// The rules about programs from three sources: the rules that are part of Truce, the administrator's file, and the file of the
+/// user that mounts.
 package struct Rules: Sendable {
-    /// A file with rules, or the reason why it could not be read.
+    /// One source of rules: its rules, or the reason why its file could not be read.
     package struct Source: Sendable {
         package let path: String
         package var programs: [ProgramRule] = []
         package var problem: RuleProblem?
 
-        /// The fault of the file, for users.
+        /// The fault of the file as a sentence for users; nil if the file has no fault.
         package var problemText: String? {
             problem.map { $0.text(in: path) + "; nothing of that file is in force" }
         }
     }
 
     package static let systemPath = "/etc/truce/truce.toml"
-    /// The name of the shipped rules, for users.
+    /// The name by which users see the rules that are part of Truce.
     package static let shippedName = "shipped"
 
-    /// The rules of later sources decide first.
+    /// The sources of the rules. If two sources have a rule for the same program, the later source decides.
     package let sources: [Source]
 
-    /// The shipped rules alone.
+    /// Only the rules that are part of Truce.
     package static let shipped = Rules(sources: [shippedSource])
 
     private static let shippedSource: Source = {
@@ -31,17 +32,17 @@ package struct Rules: Sendable {
             let file = try RuleFile(parsing: PackageResources.truce_toml)
             return Source(path: shippedName, programs: file.programs)
         } catch {
-            // A test parses the shipped rules.
+            // The rules that are part of Truce always parse: a test checks this.
             preconditionFailure(error.text(in: "truce.toml"))
         }
     }()
 
     private init(sources: [Source]) { self.sources = sources }
 
-    /// Reads the files.
+    /// Reads the administrator's file and the file of the user that mounts.
     ///
-    /// A file with a fault is left out as a whole, because a mount, which may be needed at boot, must not fail for it. `user`
-    /// makes the mount. The file of that user must belong to that user or root.
+    /// If a file has a fault, none of its rules is in force. The mount does not fail, because the machine may need the mount to
+    /// boot. `user` is the user that mounts. Its file must belong to that user or to root.
     package init(system: String = systemPath, userFile: String?, of user: UInt32, systemOwner: UInt32 = 0) {
         var sources = [Self.shippedSource]
         if let source = Self.read(system, ownedBy: [systemOwner]) { sources.append(source) }
@@ -49,7 +50,7 @@ package struct Rules: Sendable {
         self.sources = sources
     }
 
-    /// Nil if there is no such file.
+    /// Reads one file; returns nil if the file does not exist.
     private static func read(_ path: String, ownedBy owners: Set<UInt32>) -> Source? {
         do throws(RuleProblem) {
             guard let file = try RuleFile(at: path, ownedBy: owners) else { return nil }
@@ -59,9 +60,9 @@ package struct Rules: Sendable {
         }
     }
 
-    /// The path of a user's own file, by the environment; nil if the environment names no directory.
+    /// The path of a user's own configuration file, by the environment variables of that user. Nil if they name no directory.
     ///
-    /// The XDG specification says to ignore a path that is not absolute.
+    /// A path in `XDG_CONFIG_HOME` that is not absolute is ignored, as the XDG specification demands.
     package static func userFile(environment: (String) -> String?) -> String? {
         if let directory = environment("XDG_CONFIG_HOME"), directory.hasPrefix("/") {
             return directory + "/truce/truce.toml"
@@ -70,15 +71,15 @@ package struct Rules: Sendable {
         return home + "/.config/truce/truce.toml"
     }
 
-    /// The rules, in the order in which they decide.
+    /// The rules of all sources. For a program, the first rule in this order that fits its name decides.
     package var programs: [ProgramRule] { sources.reversed().flatMap(\.programs) }
 
-    /// The faults of the files, one sentence for each file.
+    /// The faults of the files that could not be read, one sentence for each file.
     package var problems: [String] { sources.compactMap(\.problemText) }
 }
 
 extension RuleFile {
-    /// Nil if there is no such file.
+    /// Reads and parses a file; nil if the file does not exist. Throws if the file is not trusted or has a fault.
     package init?(at path: String, ownedBy owners: Set<UInt32>) throws(RuleProblem) {
         let bytes: [UInt8]?
         do throws(TrustedFile.Refusal) {

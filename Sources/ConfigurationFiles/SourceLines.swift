@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the line of a key in the text of a file.
+/// Finds the line of a key in the text of a configuration file.
 ///
-/// The TOML parser gives lines only for wrong syntax. So a key is searched in the text, in the notations that are common. For
-/// other notations the line is that of the key's table.
+/// The TOML parser gives a line only for an error of syntax. So this searches the text for the key, in the usual notations. If
+/// a key is written in another notation, the line of the table that contains the key is used.
 struct SourceLines {
     private struct Place {
         let keys: [String]
@@ -28,7 +28,8 @@ struct SourceLines {
         self.places = places
     }
 
-    /// The line of a key, or of a text in its value.
+    /// The line of a key. If `value` is given, the line of that text after the key; the line of the key if the text is not
+    /// found.
     func line(of keys: [String], value: String? = nil) -> Int {
         var wanted = keys[...]
         while !wanted.isEmpty {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a command failed: a sentence for users, and a code for programs.
+/// The reason why a command failed: a sentence for users, and an exit code for programs.
 package struct ClientFailure: Error, Hashable, Sendable {
-    /// The exit codes of the command, as its article documents them.
+    /// The exit codes of the command `truce`, as its documentation lists them.
     package enum Status: Int32, Sendable {
         case done = 0
         case failed = 1
         case usage = 2
-        /// There is no such directory, mount or version.
+        /// The directory, mount or version that the user named does not exist.
         case notFound = 3
         case timedOut = 4
         case denied = 6

@@ -2,7 +2,7 @@
 import Glibc
 package import LinuxSystem
 
-/// Finds mounts in the kernel's mount table.
+/// Finds Truce mounts in the kernel's mount table, and checks whether the user may use their sockets.
 package enum MountFinder {
     package static func table() throws(ClientFailure) -> MountTable {
         do throws(Errno) {
@@ -12,12 +12,13 @@ package enum MountFinder {
         }
     }
 
-    /// The Truce mount that contains a path.
+    /// Finds the Truce mount that contains a path; throws if there is none.
     package static func mount(holding path: [UInt8]) throws(ClientFailure) -> MountEntry {
         try MountedPath(path).mount
     }
 
-    /// Throws for users other than root and the mount's owner; a mount answers only these two, and only they may unmount it.
+    /// Throws unless the caller's user is root or the owner of the mount. Other users get no answer from a mount that is not
+    /// shared, and may not unmount it.
     package static func checkOwner(of mount: MountEntry) throws(ClientFailure) {
         guard !mayConnect(mount), let owner = mount.user else { return }
         throw ClientFailure(
@@ -30,7 +31,8 @@ package enum MountFinder {
         return geteuid() == 0 || owner == geteuid()
     }
 
-    /// Throws if the user may not connect. A shared mount of root also answers other users, within their rights to files.
+    /// Throws if the caller's user may not connect to the mount. A mount by root with `allow_other` also answers other users,
+    /// but only about files that they may read.
     static func checkMayConnect(_ mount: MountEntry) throws(ClientFailure) {
         let isShared = mount.user == 0 && mount.fileSystemOptions.contains("allow_other")
         if !isShared { try checkOwner(of: mount) }

@@ -2,18 +2,19 @@
 import Glibc
 package import LinuxSystem
 
-/// A connection to the daemon of a mount.
+/// A connection to the control socket of a mount.
 package struct MountSocket: ~Copyable {
     package let socket: OwnedDescriptor
-    /// The process at the other end.
+    /// The process, user and group of the daemon, as the kernel recorded them.
     package let peer: PeerCredentials
 
-    /// How many seconds the daemon may take to answer, unless stated otherwise.
+    /// The seconds that the daemon has to answer, for connections with no other time limit.
     package static let timeoutSeconds = 5
 
-    /// Connects, and trusts only the kernel.
+    /// Connects to the daemon of a mount, and checks the user of the daemon.
     ///
-    /// The mount must be of Truce's type. The daemon must be root's or the caller's; for root, the owner's also counts.
+    /// The kernel names that user, so another program cannot pretend to be the daemon. The daemon must run as root or as the
+    /// caller's user. If the caller is root, it may also run as the owner of the mount.
     package init(to mount: MountEntry) throws(ClientFailure) {
         try MountFinder.checkMayConnect(mount)
         let socket = try Self.reaching(mount) { () throws(Errno) in
@@ -32,10 +33,11 @@ package struct MountSocket: ~Copyable {
         self.peer = peer
     }
 
-    /// Gives the descriptor to a caller that continues with its own code.
+    /// Returns the socket's descriptor, which the caller now owns.
     package consuming func release() -> OwnedDescriptor { socket }
 
-    /// The path of the caller's control socket, or of the socket for all users.
+    /// The path of a control socket of the mount. It is the socket for the owner and root if the caller is one of these users.
+    /// With `isShared`, and for other users, it is the socket for all users.
     package static func path(of mount: MountEntry, isShared: Bool = false) throws(ClientFailure) -> [UInt8] {
         try MountFinder.checkMayConnect(mount)
         do throws(Errno) {
@@ -46,13 +48,14 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// Connects; root and the owner have a socket of their own, where they do not wait behind other users.
+    /// Connects to a control socket of the mount. Root and the owner have a socket of their own, so they do not wait in the
+    /// queue behind other users.
     private static func connect(to mount: MountEntry) throws(Errno) -> OwnedDescriptor {
         guard let own = try ownPath(of: mount) else { return try connectAsAll(to: mount) }
         do throws(Errno) {
             return try UnixSocket.connect(to: own, timeout: timeoutSeconds)
         } catch .noAccess {
-            // A root without rights to other users' files uses the socket for all users.
+            // A root user of a container may have no right to the files of other users. Then the socket for all users is tried.
             return try connectAsAll(to: mount)
         }
     }
@@ -61,7 +64,8 @@ package struct MountSocket: ~Copyable {
         try UnixSocket.connect(to: attribute("user.truce.socket", of: mount), timeout: timeoutSeconds)
     }
 
-    /// The path of the owner's socket; nil for other users, and with an older daemon.
+    /// The path of the socket for the owner and root. Nil if the caller is another user, or if the daemon is too old to have
+    /// this socket.
     private static func ownPath(of mount: MountEntry) throws(Errno) -> [UInt8]? {
         guard MountFinder.mayConnect(mount) else { return nil }
         do throws(Errno) {
@@ -71,7 +75,7 @@ package struct MountSocket: ~Copyable {
         }
     }
 
-    /// An attribute that the daemon serves at the root of its mount.
+    /// Reads an extended attribute of the mount's root. The daemon answers this request itself.
     private static func attribute(_ name: String, of mount: MountEntry) throws(Errno) -> [UInt8] {
         if let socket = StandInMount.socket(of: mount) { return socket }
         let root = try mount.mountpoint.withPath { (path) throws(Errno) in try OwnedDescriptor.openPath(path)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// A path in a Truce mount; its last parts may be missing.
+/// A path in a Truce mount. The file and some directories above it may not exist.
 package struct MountedPath: Hashable, Sendable {
     package let mount: MountEntry
-    /// The path relative to the root of the mount, as in the protocol; empty for the root.
+    /// The path relative to the root of the mount, in the form of the protocol; empty for the root itself.
     package let pathInMount: [UInt8]
 
-    /// Finds the mount of a path, following links.
+    /// Finds the mount that contains a path. All symbolic links in the path are followed.
     package init(_ path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(ofMaybeMissing:))
     }
 
-    /// Finds the mount of a path; a symbolic link as its last name is not followed.
+    /// Finds the mount that contains a path. Symbolic links in the path are followed, except if the last name is one.
     package init(unfollowed path: [UInt8]) throws(ClientFailure) {
         try self.init(path, resolving: ResolvedPath.bytes(unfollowed:))
     }
@@ -35,13 +35,13 @@ package struct MountedPath: Hashable, Sendable {
         pathInMount = Array(resolved.dropFirst(mount.mountpoint.count).drop { $0 == UInt8(ascii: "/") })
     }
 
-    /// Makes a path in a known mount.
+    /// Makes a path in a mount that is already known.
     package init(_ pathInMount: [UInt8], in mount: MountEntry) {
         self.mount = mount
         self.pathInMount = pathInMount
     }
 
-    /// The absolute path of an item in the mount.
+    /// The absolute path of an item, from its path relative to the root of the mount.
     package func absolute(_ pathInMount: [UInt8]) -> [UInt8] {
         mount.mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
     }

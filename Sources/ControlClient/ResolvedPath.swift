@@ -2,14 +2,15 @@
 import Glibc
 package import LinuxSystem
 
-/// Resolves absolute paths without asking a mount that may have a dead daemon.
+/// Makes paths absolute and follows their symbolic links. This also works if the daemon of a mount in the path is dead.
 package enum ResolvedPath {
     package static func bytes(of path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try real(path)
         } catch {
             guard error == .notConnected else { throw error }
-            // The last part is a mount with a dead daemon; the part before it can be resolved.
+            // The last name may be the mountpoint of a dead daemon, which cannot be examined. The directory above it can be
+            // resolved.
             let absolute = try absolute(path)
             guard let slash = absolute.lastIndex(of: UInt8(ascii: "/")) else { throw error }
             let parent = try real(Array(absolute[...slash]))
@@ -18,9 +19,9 @@ package enum ResolvedPath {
         }
     }
 
-    /// Resolves a path with last parts that may be missing, because versions outlive the name of their file.
+    /// Resolves a path that may not exist. The versions of a file exist longer than the file and its directory.
     ///
-    /// This also works in a mount with a dead daemon. It is unknown there which names are links.
+    /// Below the mountpoint of a dead daemon, all names are treated as missing. So symbolic links there are not followed.
     package static func bytes(ofMaybeMissing path: [UInt8]) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             return try bytes(of: path)
@@ -30,13 +31,13 @@ package enum ResolvedPath {
             let absolute = try absolute(path)
             guard let last = absolute.lastIndex(of: slash), last > 0 else { throw error }
             let name = absolute[(last + 1)...]
-            // The parent of a missing directory is unknown.
+            // `..` after a missing directory leads nowhere, because the directory above a missing directory is unknown.
             guard !name.elementsEqual("..".utf8) else { throw error }
             return try bytes(ofMaybeMissing: Array(absolute[..<last])) + [slash] + name
         }
     }
 
-    /// Resolves a path, but does not follow a symbolic link as its last name.
+    /// Resolves a path. If its last name is a symbolic link, that link is not followed.
     package static func bytes(unfollowed path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         let absolute = try absolute(path)
@@ -47,9 +48,9 @@ package enum ResolvedPath {
         return parent + (parent == [slash] ? [] : [slash]) + name
     }
 
-    /// Makes a path absolute by its text, without `.` and a trailing slash.
+    /// Makes a path absolute, and removes `.` parts and trailing slashes.
     ///
-    /// The working directory's name needs no file system.
+    /// Only the text of the path is used. No mount is asked, not even for the path of the working directory.
     private static func absolute(_ path: [UInt8]) throws(Errno) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         var whole = path

@@ -3,15 +3,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// A plain directory that this process treats as a mount, with a control socket.
+/// A plain directory that this process treats as a mount with a control socket.
 ///
-/// For tests of clients where nothing can be mounted. Only test programs call `serve`.
+/// Tests of clients use it on machines where nothing can be mounted. Only test programs call `serve`.
 package enum StandInMount {
     private static let standIn = Mutex<(mount: MountEntry, socket: [UInt8])?>(nil)
 
-    /// Treats `directory` as a mount.
+    /// Treats `directory` as a mount that has the control socket `socket`.
     ///
-    /// It is absolute, without links and without characters that the mount table escapes.
+    /// The path must be absolute, without symbolic links, and without characters that the mount table escapes.
     package static func serve(directory: [UInt8], by socket: [UInt8]) {
         let line = "0 0 0:0 / \(directory.printable) rw - fuse.truce truce rw,user_id=\(geteuid())\n"
         let mount = MountTable(parsing: Array(line.utf8)).entries.first
