@@ -1,84 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The limits of the control socket, with their units in their names.
+/// The limits of the control socket. The name of each limit contains its unit.
 package enum ProtocolLimits {
-    /// The version of the protocol.
+    /// The version of the protocol that this daemon and its clients use.
     package static let version = 1
-    /// The bytes of a line, or of the body after a `Content-Length`.
+    /// The most bytes of a message: of a line, or of the body after a `Content-Length` header.
     package static let messageBytes = 1 << 20
-    /// The depth of nested arrays and objects; Truce's own messages have five levels.
+    /// The most levels of nested arrays and objects in a message. Truce's own messages have five levels.
     package static let nesting = 64
-    /// Consecutive combining marks: more than a file name can have, and more than is ever quoted.
+    /// The most combining marks after one letter. A file name cannot have more, and no text that is quoted has more.
     package static let combiningMarks = 256
-    /// The values of a client's message; the longest of Truce's own clients have a tenth.
+    /// The most JSON values in a client's message. The longest messages of Truce's own clients have a tenth of this number.
     package static let values = 4096
-    /// The encoded bytes of a member's name, and the bytes of a method's name.
+    /// The most bytes of a member's name, as it is written in JSON, and of a method's name.
     package static let nameBytes = 256
-    /// The bytes of an `id` that is a text.
+    /// The most bytes of a request's `id`, if the `id` is a text.
     package static let idBytes = 256
-    /// The bytes of a client's `name`, and of its `version`.
+    /// The most bytes of a client's `name` in `initialize`, and of its `version`.
     package static let clientBytes = 256
-    /// The bytes of the `epoch` of an event position.
+    /// The most bytes of the `epoch` of an event position, which names the epoch in which the events are numbered.
     package static let epochBytes = 64
-    /// Requests of a connection that are being served, without waiting accesses.
+    /// The most requests of a connection that the daemon serves at the same time. Accesses that wait to begin are not counted.
     ///
-    /// As many more wait in the daemon; the rest waits in the socket.
+    /// The same number of further requests waits in the daemon. If a client sends still more, they wait in the socket's buffer.
     package static let outstandingRequests = 64
     package static let connectionsPerUser = 64
-    /// New connections of a guest: this many at once, and then `connectionsPerSecond`.
+    /// The most new connections of a guest in a moment. Later, `connectionsPerSecond` new connections are allowed each second.
     package static let connectionsAtOnce = 1000
     package static let connectionsPerSecond = 200
     package static let presenters = 1024
-    /// The accesses of a connection that wait or are held.
+    /// The most accesses of a connection that wait or are held.
     package static let accesses = 1024
-    /// The intents of an access, and the accesses that it is within.
+    /// The most intents of an access, and the most accesses that `within` of an access names.
     package static let intents = 64
     package static let subscriptions = 16
-    /// The last events that are remembered for clients that subscribe again.
+    /// The most events that the daemon remembers. A client that subscribes again is sent those that it has not seen.
     package static let events = 4096
-    /// How long events are remembered without subscriptions, in seconds.
+    /// How long the daemon remembers events after the last subscription has ended, in seconds.
     package static let eventSeconds = 300
-    /// The bytes that may wait for a client before its next request is served.
+    /// The bytes of messages to a client that may wait. While more bytes wait, the daemon serves no further request of the
+    /// client.
     ///
-    /// If messages that it did not ask for exceed the limit, the connection is closed.
+    /// Some messages are not replies, for example questions, notices and events. If their waiting bytes exceed this limit, the
+    /// connection is closed.
     package static let outboxBytes = 1 << 20
     package static let outboxMessages = 1024
-    /// What each presenter of a client adds to these limits.
+    /// How many bytes and messages each presenter of a client adds to the two outbox limits.
     ///
-    /// An event may be sent to all its presenters before any message can be written.
+    /// One event may cause a message to each presenter of the client before the first message can be written.
     package static let outboxBytesOfPresenter = 1 << 10
     package static let outboxMessagesOfPresenter = 4
-    /// How many messages and bytes of a client are read before other clients are served.
+    /// How many messages and bytes of one client the daemon reads before it serves other clients.
     package static let messagesPerRead = 64
     package static let bytesPerRead = 64 << 10
-    /// The presenters of all connections of a guest.
+    /// The most presenters of all connections of a guest together.
     package static let presentersOfGuest = 1024
-    /// The items of all accesses of a guest, waiting or held, over all its connections.
+    /// The most items in all accesses of a guest that wait or are held, for all its connections together.
     package static let itemsOfGuest = 4096
-    /// The items that a guest's accesses wait for, over all its connections.
+    /// The most items in all accesses of a guest that still wait, for all its connections together.
     ///
-    /// This bounds the questions that it can cause.
+    /// Each waiting item may cause questions to presenters of other users, so this limits those questions.
     package static let intentsOfGuest = 64
-    /// The events sent to all subscriptions of a guest in `eventsOfGuestSeconds`; then gaps are sent.
+    /// The most events that all subscriptions of a guest are sent in `eventsOfGuestSeconds`. Gaps replace further events.
     package static let eventsOfGuest = 4096
     package static let eventsOfGuestSeconds = Int64(4)
-    /// Messages to a guest's connection that wait for a check of its rights.
+    /// The most messages to one connection of a guest that wait until the guest's rights are checked.
     package static let checksOfGuest = 256
-    /// Unanswered questions to a client, including those past their deadline.
+    /// The most questions to a client without an answer. Questions with a deadline that has passed are counted too.
     package static let questions = 1024
-    /// The bytes that a `kept/read` returns, so that their base64 fits into a message.
+    /// The most bytes that `kept/read` returns. Their base64 form fits into one message.
     package static let readBytes = 512 << 10
-    /// The entries that a `kept/list`, `why` or `ps` returns.
+    /// The most entries in a list that `kept/list`, `why` or `ps` returns.
     package static let listEntries = 1000
-    /// The most bytes of such a list, or of a list in `status`, as JSON. So a reply fits into a message.
+    /// The most bytes that the lists of a `kept/list`, `why`, `ps` or `status` reply take as JSON. So the reply fits into one
+    /// message.
     package static let listBytes = 1_000_000
-    /// The kernel's limit for a path.
+    /// The most bytes of a path, as in the kernel.
     package static let pathBytes = 4095
-    /// The bytes of all paths of an access. Each name in them is looked up, and other requests wait meanwhile.
+    /// The most bytes of all paths of an access together. The daemon looks up each name in these paths while other requests
+    /// wait.
     package static let accessPathBytes = 64 << 10
-    /// The names that are looked up to follow the links of an access.
+    /// The most names that the daemon looks up to follow the symbolic links of one access.
     package static let linkLookups = 20_000
     package static let purposeBytes = 256
-    /// The length of a quotation of a client's text.
+    /// The most characters (Unicode scalars) of a client's text that the daemon quotes in an error message.
     package static let excerptScalars = 200
 }

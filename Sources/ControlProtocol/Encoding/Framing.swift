@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How messages are separated; a connection keeps the framing of its first byte.
+/// How messages are separated on a connection. The first byte that the client sends decides for the whole connection.
 package enum Framing: Hashable, Sendable {
-    /// One message per line.
+    /// Each line is one message.
     case lines
-    /// The framing of the Language Server Protocol: `Content-Length: 123`, an empty line, the message.
+    /// Each message follows a header line such as `Content-Length: 123` and an empty line, as in the Language Server Protocol.
     case contentLength
 
-    /// A message begins with a brace, and a header with this letter.
+    /// Chooses the framing by the first byte of the stream. A header begins with the letter `C`, and a message on a line begins
+    /// with a brace.
     init(firstByte: UInt8) {
         let isHeader = firstByte == UInt8(ascii: "C") || firstByte == UInt8(ascii: "c")
         self = isHeader ? .contentLength : .lines
     }
 
-    /// The bytes to send for a message, which must not contain a line break.
+    /// Returns the bytes that are sent for a message. The message must not contain a line break.
     package func frame(_ message: [UInt8]) -> [UInt8] {
         switch self {
         case .lines: message + [UInt8(ascii: "\n")]
@@ -22,33 +23,34 @@ package enum Framing: Hashable, Sendable {
     }
 }
 
-/// Why a connection cannot go on: it is unknown where the next message begins.
+/// The reason why a connection must be closed: the beginning of the next message cannot be found.
 package enum FramingFault: Error, Hashable, Sendable {
     case oversized(limit: Int)
     case malformedHeader
 }
 
-/// Cuts a stream of bytes into messages, however the stream was split.
+/// Finds the messages in a stream of bytes, which may arrive in pieces of any size.
 package struct FrameReader: Sendable {
-    /// Nil before the first byte.
+    /// How the messages are separated; nil before the first byte.
     package private(set) var framing: Framing?
     private let limit: Int
     private var buffer: [UInt8] = []
-    /// Where the first message begins that was not returned yet.
+    /// The index in ``buffer`` of the first message that was not returned yet.
     private var start = 0
-    /// Up to where there is no line break, so that a long message in small pieces is searched once.
+    /// The index in ``buffer`` up to which there is no further line break. So a long message in small pieces is searched only
+    /// once.
     private var searched = 0
-    /// The lengths of the header of the message at ``start`` and of its body, once the header is complete.
+    /// The number of bytes of the header at ``start``, and of the message after it. Nil until the header is complete.
     private var header: (bytes: Int, length: Int)?
 
     private static let headerLimit = 4096
 
-    /// Whether a message has begun and not ended; at the end of the stream it is then cut off.
+    /// Whether the bytes that were not returned contain part of a message. If the stream ends now, that message is cut off.
     package var isInMessage: Bool { buffer[start...].contains { !$0.isBlank } }
 
     package init(limit: Int = ProtocolLimits.messageBytes) { self.limit = limit }
 
-    /// How many bytes were not returned yet.
+    /// The number of bytes that arrived and were not returned yet.
     package var pendingBytes: Int { buffer.count - start }
 
     package mutating func append(_ bytes: some Sequence<UInt8>) {
@@ -61,7 +63,7 @@ package struct FrameReader: Sendable {
         if framing == nil, let first = buffer.first { framing = Framing(firstByte: first) }
     }
 
-    /// The next complete message, or nil until more bytes have come.
+    /// Returns the next message; nil if the message is not complete yet.
     package mutating func next() throws(FramingFault) -> [UInt8]? {
         switch framing {
         case nil: nil
@@ -98,7 +100,7 @@ package struct FrameReader: Sendable {
         return (lines.count + 4, length)
     }
 
-    /// The header lines without the empty line that ends them.
+    /// The header lines, without the empty line after them; nil if the header is not complete yet.
     private func headerLines() throws(FramingFault) -> ArraySlice<UInt8>? {
         let window = buffer[start...].prefix(Self.headerLimit)
         var index = window.startIndex
@@ -110,11 +112,12 @@ package struct FrameReader: Sendable {
         return nil
     }
 
-    /// The value of `Content-Length`; a second value would be ambiguous and gives nil.
+    /// Returns the value of `Content-Length`; nil if there is no such value, or more than one.
     ///
-    /// Other headers, such as Content-Type, are ignored.
+    /// Other header lines, such as Content-Type, are ignored.
     private static func length(in header: ArraySlice<UInt8>) -> Int? {
-        // Other text would be compared in its normal form, which combining marks make slow (``MarkCounter``).
+        // Only ASCII is accepted. Swift normalizes other text before it compares it, and many combining marks make this slow
+        // (``MarkCounter``).
         guard header.allSatisfy({ $0 < 0x80 }) else { return nil }
         var length: Int?
         for line in String(decoding: header, as: UTF8.self).split(separator: "\r\n") {
@@ -130,7 +133,8 @@ package struct FrameReader: Sendable {
 }
 
 extension UInt8 {
-    /// The white space of JSON; other control characters are errors of the client, and are answered.
+    /// Whether the byte is white space in JSON. Other control characters are not skipped, so that the client gets an error for
+    /// them.
     fileprivate var isBlank: Bool {
         switch self {
         case UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\r"), UInt8(ascii: "\n"): true

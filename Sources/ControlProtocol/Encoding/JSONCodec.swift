@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// Writes all JSON with sorted keys on one line, and checks JSON before it is decoded.
+/// Encodes JSON on one line with sorted keys, and checks JSON before it is decoded.
 package enum JSONCodec {
-    /// Refuses JSON that the decoder handles badly.
+    /// Throws for JSON that the decoder cannot handle well.
     ///
-    /// - Deep nesting, because the decoder is recursive.
-    /// - Text that is not UTF-8, or has zero bytes and would be read as UTF-16.
-    /// - Text that takes very long to compare.
+    /// - Deeply nested JSON, because the decoder is recursive and could use up the stack.
+    /// - Text that is not UTF-8, and text with zero bytes, which the decoder would read as UTF-16.
+    /// - Text with many combining marks, which takes very long to compare.
     static func check(_ bytes: [UInt8]) throws(ProtocolFailure) {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .notJSON() }
         var (depth, isText, isEscaped, isPlain) = (0, false, false, true)
@@ -29,9 +29,10 @@ package enum JSONCodec {
         if !isPlain { try checkMarks(in: text) }
     }
 
-    /// Refuses a client's message with many values or long names, which take long to decode.
+    /// Throws for a client's message that takes long to decode: a message with many values, or with long names of members.
     ///
-    /// All clients' messages are decoded on the same thread. Long texts decode fast.
+    /// One thread decodes the messages of all clients, so such a message would delay the other clients. Long texts decode fast
+    /// and are allowed.
     static func checkShape(_ bytes: [UInt8]) throws(ProtocolFailure) {
         var (values, textBytes, isText, isEscaped) = (1, 0, false, false)
         for byte in bytes {
@@ -71,17 +72,17 @@ package enum JSONCodec {
     }
 }
 
-/// Counts consecutive combining marks, written as they are or as `\u0301`.
+/// Counts combining marks that follow each other, as characters or as escapes such as `\u0301`.
 ///
-/// Strings are compared and hashed in their normal form, for which the marks after a letter are sorted. That time grows with
-/// the square of their number: a megabyte of marks takes minutes. The decoder hashes the names of members before this code sees
-/// them.
+/// Swift compares and hashes strings in their normal form. For this it sorts the marks after each letter, in a time that grows
+/// with the square of their number. A megabyte of marks would take minutes. The marks are counted before the decoder runs,
+/// because the decoder hashes the names of members.
 struct MarkCounter {
     private(set) var inARow = 0
     private var isEscaped = false
-    /// The digits of an escape that are still missing, and the value of the digits so far.
+    /// The number of digits that an escape still lacks, and the value of its digits so far.
     private var (digits, unit): (Int, UInt32) = (0, 0)
-    /// The first half of a surrogate pair.
+    /// The first half of a surrogate pair, if the last escape was one; nil otherwise.
     private var firstHalf: UInt32?
 
     mutating func take(_ scalar: Unicode.Scalar) {
@@ -111,7 +112,8 @@ struct MarkCounter {
     }
 
     private mutating func count(_ scalar: Unicode.Scalar) {
-        // The code points below are no marks, and a lookup of the properties takes time.
+        // Code points below 0x300 are not combining marks. They are compared first, because a lookup of a character's
+        // properties takes time.
         let isMark = scalar.value >= 0x300 && scalar.properties.canonicalCombiningClass != .notReordered
         inARow = isMark ? inARow + 1 : 0
     }

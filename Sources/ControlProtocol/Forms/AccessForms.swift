@@ -2,7 +2,7 @@
 package import Coordination
 
 extension Access {
-    /// The name in the protocol: `read`, or the write option.
+    /// The name of the access in the protocol: `read`, or the write option.
     package var name: String {
         switch self {
         case .read: "read"
@@ -21,11 +21,11 @@ extension Access {
 
     package static let allNames = ["read"] + WritingOption.allCases.map(\.rawValue)
 
-    /// The list of names for an error message.
+    /// The names of all accesses in quotation marks, for an error message.
     static let names = allNames.map { "'\($0)'" }.joined(separator: ", ")
 }
 
-/// The names of the reading options in the protocol.
+/// The names of the options of a read in the protocol.
 extension ReadingOptions {
     private static let named: [(name: String, option: ReadingOptions)] = [
         ("withoutChanges", .withoutChanges),
@@ -34,7 +34,7 @@ extension ReadingOptions {
         ("forUploading", .forUploading),
     ]
 
-    /// In a fixed order.
+    /// The names of these options, always in the same order.
     package var names: [String] { Self.named.filter { contains($0.option) }.map(\.name) }
 
     package static var allNames: [String] { named.map(\.name) }
@@ -52,7 +52,7 @@ extension ReadingOptions {
     }
 }
 
-/// What a client will do with an item.
+/// One intent of an access: the path of an item, and how the client will read or write the item.
 package struct IntentForm: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case access, options }
 
@@ -93,9 +93,9 @@ package struct IntentForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// Checks the path of a client's request.
+    /// Checks the path of an intent in a client's request.
     ///
-    /// A path in a reply may be longer, because directories move.
+    /// A path in a reply is not checked: it may be longer than the limit, because a directory above the item may have moved.
     func checkedBelowRoot() throws(ProtocolFailure) -> IntentForm {
         var checked = self
         checked.path = try path.checkedBelowRoot()
@@ -105,7 +105,7 @@ package struct IntentForm: Hashable, Sendable, Codable {
 
 /// The parameters of `access/begin` and `access/prepare`.
 package struct AccessBeginParameters: Hashable, Sendable, Codable {
-    /// What exempts an access from conflicts with accesses that have the same.
+    /// The identity of an access. Accesses with the same identity do not wait for each other.
     package enum Identity: Hashable, Sendable {
         case purpose(String)
         case presenter(UInt64)
@@ -113,15 +113,15 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 
     private enum Key: String, CodingKey { case intents, purpose, presenter, within, answering, onBehalfOf }
 
-    /// From 1 to ``ProtocolLimits/intents`` intents, which are granted together.
+    /// The intents of the access, from 1 to ``ProtocolLimits/intents``. They are granted together.
     package var intents: [IntentForm]
-    /// Nil for an identity of its own.
+    /// The identity that the access shares with others; nil if it shares its identity with no other access.
     package var identity: Identity?
-    /// Accesses of the same connection that end only after this access.
+    /// The numbers of held accesses of the same connection that the client ends only after this access.
     package var within: [UInt64] = []
-    /// The request to a presenter of this connection that is answered only after this access has ended.
+    /// The question to a presenter of this connection that the client answers only after this access has ended.
     package var answering: MessageID?
-    /// The process that the access is for; nil for the client itself.
+    /// The process for which the client makes the access; nil if the access is for the client itself.
     package var onBehalfOf: ProcessForm?
 
     package init(_ intents: [IntentForm], as identity: Identity? = nil) {
@@ -156,7 +156,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         do {
             answering = try container.decodeIfPresent(MessageID.self, forKey: .answering)
         } catch let failure as ProtocolFailure {
-            // The request itself is valid.
+            // The error becomes one about parameters, because the request around `answering` is valid.
             throw ProtocolFailure.invalidParameters("in 'answering': \(failure.message)")
         }
         onBehalfOf = try container.decodeIfPresent(ProcessForm.self, forKey: .onBehalfOf)
@@ -175,7 +175,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
         try container.encodeIfPresent(onBehalfOf, forKey: .onBehalfOf)
     }
 
-    /// Checks the parameters of `access/prepare`, which is for items with their current names.
+    /// Throws for intents that `access/prepare` does not allow: a read that follows a symbolic link, and a replacement.
     func checkedForPreparing() throws(ProtocolFailure) -> Self {
         for intent in intents {
             switch intent.access {
@@ -192,7 +192,7 @@ package struct AccessBeginParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// Checks a purpose, which several accesses may share.
+    /// Throws if the text is too short or too long for the purpose of an access or presenter.
     func checkedPurpose() throws(ProtocolFailure) -> String {
         guard (1...ProtocolLimits.purposeBytes).contains(utf8.count) else {
             throw .invalidParameters("'purpose' has from 1 to \(ProtocolLimits.purposeBytes) bytes of text")
@@ -201,10 +201,11 @@ extension String {
     }
 }
 
-/// A process, by its id and its start time, because a later process may have the same id.
+/// A process, by its process id and its start time. After the process ends, another process may get the same id.
 package struct ProcessForm: Hashable, Sendable, Codable {
     package var pid: Int32
-    /// Clock ticks since boot, field 22 of `/proc/PID/stat`; nil if the client is sure that the process lives.
+    /// The start time in clock ticks since boot, as in field 22 of `/proc/PID/stat`. Nil if the client is sure that the process
+    /// still runs.
     package var started: UInt64?
 
     package init(pid: Int32, started: UInt64? = nil) {
@@ -215,9 +216,9 @@ package struct ProcessForm: Hashable, Sendable, Codable {
 
 package struct AccessBeginResult: Hashable, Sendable, Codable {
     package var access: UInt64
-    /// The intents in the order of the request, with their current paths.
+    /// The intents in the order of the request, with the paths that their items have now.
     ///
-    /// Items that moved while the access waited were followed, and so were links to be resolved.
+    /// A path differs from the request if the item moved while the access waited, or if a symbolic link was followed.
     package var intents: [IntentForm]
 
     package init(access: UInt64, intents: [IntentForm]) {
@@ -266,7 +267,7 @@ package struct MoveParameters: Hashable, Sendable, Codable {
     }
 }
 
-/// An empty result: `{}`.
+/// A result without members: `{}`.
 package struct EmptyResult: Hashable, Sendable, Codable {
     package init() {}
 }

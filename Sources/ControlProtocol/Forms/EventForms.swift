@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The last event that a client has seen of a mount.
+/// The position of a client in the events of a mount: the last event that the client has seen.
 package struct EventPosition: Hashable, Sendable, Codable {
-    /// The epoch in which events are counted; numbers of another epoch are invalid.
+    /// The name of the epoch in which the daemon numbers events. A number of another epoch is not valid.
     ///
-    /// A new epoch begins with the daemon, and at a subscription after ``ProtocolLimits/eventSeconds`` without subscriptions.
+    /// A new epoch begins when the daemon starts. It also begins when there was no subscription for
+    /// ``ProtocolLimits/eventSeconds``.
     package var epoch: String
-    /// The number of the last event seen.
+    /// The number of the last event that the client has seen.
     package var sequence: UInt64
 
     package init(epoch: String, sequence: UInt64) {
@@ -25,9 +26,10 @@ package struct EventPosition: Hashable, Sendable, Codable {
 package struct SubscribeParameters: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case after }
 
-    /// Events at or below this path are sent.
+    /// The client is sent the events of items at or below this path.
     package var path: PathForm
-    /// The events after this position are sent first; nil to begin now.
+    /// The position of the last event that the client has seen. The client is sent all later events; nil for events from now
+    /// on.
     package var after: EventPosition?
 
     package init(path: [UInt8] = [], after position: EventPosition? = nil) {
@@ -51,9 +53,9 @@ package struct SubscribeParameters: Hashable, Sendable, Codable {
 package struct SubscribeResult: Hashable, Sendable, Codable {
     package var subscription: UInt64
     package var epoch: String
-    /// The number of the last event before those that are sent.
+    /// The number of the last event that the client is not sent. All events after this number are sent.
     package var sequence: UInt64
-    /// Whether events after `after` are forgotten, so that the client must look at the files itself.
+    /// Whether the daemon no longer remembers some events after `after`. The client must then examine the files itself.
     package var hasGap: Bool
 
     package init(subscription: UInt64, epoch: String, sequence: UInt64, hasGap: Bool) {
@@ -69,29 +71,29 @@ package struct UnsubscribeParameters: Hashable, Sendable, Codable {
     package init(subscription: UInt64) { self.subscription = subscription }
 }
 
-/// A change of a name in a mount.
+/// The kind of an event about a name in a mount.
 package enum EventKind: String, Hashable, Sendable, Codable, CaseIterable {
     case appeared
-    /// Its contents or attributes were written.
+    /// The contents or attributes of the item were written.
     case changed
-    /// From `path` to `newPath`; either is missing if it is outside the subscription.
+    /// The item moved from `path` to `newPath`. The path that is outside the subscription is missing.
     case moved
     case deleted
-    /// More happened than the client was sent; it must look at the files itself.
+    /// More events happened than the client was sent. The client must examine the files itself.
     case gap
 }
 
 /// The parameters of `events/event`.
 package struct EventForm: Hashable, Sendable, Codable {
     package var subscription: UInt64
-    /// Grows with each event of the mount, even if this client is not sent it.
+    /// The number of the event. It grows with each event of the mount, also with events that this client is not sent.
     package var sequence: UInt64
     package var kind: EventKind
     package var path: String?
     package var pathBytes: String?
     package var newPath: String?
     package var newPathBytes: String?
-    /// Nil for a gap.
+    /// The program that caused the event; nil for a gap.
     package var cause: CauseForm?
 
     package init(
@@ -106,7 +108,7 @@ package struct EventForm: Hashable, Sendable, Codable {
         self.cause = cause
     }
 
-    /// Nil if there is no path, or if it is not base64.
+    /// The bytes of `path`; nil if the event has no path, or if `pathBytes` is not base64.
     package var bytesOfPath: [UInt8]? { path.flatMap { PathForm($0, pathBytes).bytes } }
     package var bytesOfNewPath: [UInt8]? { newPath.flatMap { PathForm($0, newPathBytes).bytes } }
 

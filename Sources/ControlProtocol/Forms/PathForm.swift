@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// A path in the protocol: as text, and in base64 if it is not UTF-8.
+/// A path in a message: as text, and also in base64 if the path is not valid UTF-8.
 package struct PathForm: Hashable, Sendable, Codable {
     package var path: String
     package var pathBytes: String?
@@ -16,7 +16,7 @@ package struct PathForm: Hashable, Sendable, Codable {
 
     package init(_ path: String, _ pathBytes: String?) { (self.path, self.pathBytes) = (path, pathBytes) }
 
-    /// The two values, for a message that has them among its own members.
+    /// The values of `path` and `pathBytes`, for a message that has them as members of its own.
     var parts: (String, String?) { (path, pathBytes) }
 
     package init(from decoder: any Decoder) throws {
@@ -25,7 +25,7 @@ package struct PathForm: Hashable, Sendable, Codable {
         pathBytes = try container.decodeIfPresent(String.self, forKey: .pathBytes)
     }
 
-    /// Decodes the path of a message that must have one; the mount's root is an empty path.
+    /// Decodes the path of a message that must have a path. The root of the mount is an empty path, not a missing path.
     init(required decoder: any Decoder) throws {
         self = try PathForm(from: decoder)
         let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -34,15 +34,15 @@ package struct PathForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// The bytes of the path; `pathBytes` overrides `path`. Nil if they are not base64.
+    /// The bytes of the path. `pathBytes` is used if it is there, otherwise `path`. Nil if `pathBytes` is not base64.
     package var bytes: [UInt8]? {
         guard let pathBytes else { return Array(path.utf8) }
         return Data(base64Encoded: pathBytes).map { Array($0) }
     }
 
-    /// Refuses a path that could lead out of the mount, or that is ambiguous.
+    /// Throws for a path that could lead out of the mount, or that has several readings. Returns the path in its usual form.
     ///
-    /// Both forms of the result come from the bytes, whatever text came with them.
+    /// If the client sent `pathBytes`, the text of the result is made from these bytes, and the client's text is ignored.
     package func checkedBelowRoot() throws(ProtocolFailure) -> PathForm {
         guard let bytes else { throw .invalidParameters("'pathBytes' is not base64") }
         guard !bytes.contains(0) else { throw .invalidParameters("a path cannot contain a zero byte") }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The names of messages in the protocol, which are those of the cases.
+/// The names of presenters' messages in the protocol. They are the raw values of the cases of requests and notices.
 extension PresenterMessages {
     private static let named: [(name: String, message: PresenterMessages)] =
         PresenterRequest.allCases.map { ($0.rawValue, PresenterMessages($0)) }
         + PresenterNotice.allCases.map { ($0.rawValue, PresenterMessages($0)) }
 
-    /// In a fixed order, requests first.
+    /// The names of these messages, always in the same order, with requests before notices.
     package var names: [String] { Self.named.filter { contains($0.message) }.map(\.name) }
 
     package init(names: [String]) throws(ProtocolFailure) {
@@ -27,11 +27,13 @@ package struct RegisterParameters: Hashable, Sendable, Codable {
     private enum Key: String, CodingKey { case messages, purpose, serverProcess }
 
     package var path: PathForm
-    /// The messages that the client implements.
+    /// The messages that the client can handle for this presenter.
     package var messages: PresenterMessages
-    /// Accesses with this purpose cause no questions and notices to the presenter; nil for a purpose of its own.
+    /// The purpose of the presenter. Accesses with the same purpose cause no questions or notices to the presenter. If it is
+    /// nil, no access has the same purpose, except an access that names the presenter.
     package var purpose: String?
-    /// The process that saves for the client; its accesses count as the client's own.
+    /// The process that writes the files for the client, such as a server. Accesses of that process are treated as accesses of
+    /// the client.
     package var serverProcess: ProcessForm?
 
     package init(
@@ -64,11 +66,11 @@ package struct RegisterResult: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var path: String
     package var pathBytes: String?
-    /// The implemented messages that will be sent.
+    /// The messages of the registration that the presenter will be sent.
     ///
-    /// A user without the right to write an item is not asked about it.
+    /// A user that may not write an item is asked no questions about it, so these messages may be fewer.
     package var messages: [String]
-    /// Whether the item is a directory that users see as a single file.
+    /// Whether the item is a package: a directory that users see as a single document.
     package var isPackage: Bool
 
     package init(
@@ -86,7 +88,7 @@ package struct RemoveParameters: Hashable, Sendable, Codable {
     package init(presenter: UInt64) { self.presenter = presenter }
 }
 
-/// The path that `why` asks about.
+/// The parameters of `why`: the path of the item that the client asks about.
 package struct WhyParameters: Hashable, Sendable, Codable {
     package var path: PathForm
 

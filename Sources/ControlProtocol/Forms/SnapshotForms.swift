@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The claims and presenters of an item or a mount: the answer to `why` and `ps`.
+/// The claims and presenters of an item or of the whole mount: the reply to `why` and `ps`.
 package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
-    /// The oldest first.
+    /// The claims, the oldest first.
     package var claims: [ClaimForm]
     package var presenters: [PresenterForm]
-    /// Whether only the oldest entries are here: of more than ``ProtocolLimits/listEntries``, or of too long ones.
+    /// Whether entries are missing, because there are more than ``ProtocolLimits/listEntries`` or they are too long. The oldest
+    /// entries are listed.
     package var isTruncated: Bool
-    /// How long guests in the snapshot have delayed other users in it.
+    /// How long guests with claims in this reply have delayed other users in it.
     ///
-    /// Nil for a whole mount, and without guests.
+    /// It is nil for the whole mount, and if no guest is involved.
     package var delays: [DelayForm]?
 
     package init(
@@ -26,21 +27,21 @@ package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
 package struct ClaimForm: Hashable, Sendable, Codable {
     package var claim: UInt64
     package var actor: ProcessDescriptionForm
-    /// `read`, or the write option.
+    /// The first intent's access: `read`, or the write option.
     package var access: String
     package var path: String
     package var pathBytes: String?
-    /// The further intents of the claim; nil if there are none.
+    /// The intents of the claim after the first; nil if the claim has only one intent.
     package var others: [IntentForm]?
-    /// `held`, `suspended` or `waiting`.
+    /// The state of the claim: `held`, `suspended` or `waiting`.
     package var state: String
-    /// Why a claim is suspended.
+    /// The reason why the claim is suspended; nil if it is not.
     package var suspension: String?
-    /// The delay of another user by the claim's user, if that delay is why the claim is suspended.
+    /// The delay that the claim's user has caused to another user, if the claim is suspended because this delay was too long.
     package var exceeded: DelayForm?
-    /// Milliseconds since it began to wait or, if it no longer waits, since it was granted.
+    /// How long the claim has been waiting, in milliseconds. For a claim that no longer waits: the time since it was granted.
     package var age: UInt64
-    /// The blockers of a waiting claim, in one sentence each, up to the end of the chain.
+    /// The reasons why a waiting claim waits, one sentence each: what it waits for, what that waits for, and so on.
     package var reasons: [String]
 
     package init(
@@ -65,13 +66,13 @@ package struct PresenterForm: Hashable, Sendable, Codable {
     package var actor: ProcessDescriptionForm
     package var path: String
     package var pathBytes: String?
-    /// The messages that it implements.
+    /// The messages that the presenter implements.
     package var messages: [String]
-    /// The questions that it has not answered.
+    /// The questions that the presenter has not answered yet.
     package var owed: [UnansweredQuestionForm]
-    /// Whether it left too many questions unanswered, and is not asked until it answers.
+    /// Whether the presenter left too many questions without an answer. It is asked nothing until it answers one of them.
     package var isDemoted: Bool
-    /// Whether it reported unsaved changes; missing from older daemons.
+    /// Whether the presenter has reported unsaved changes; nil in a reply of an older daemon.
     package var isUnsaved: Bool?
 
     package init(
@@ -91,11 +92,11 @@ package struct PresenterForm: Hashable, Sendable, Codable {
 
 package struct UnansweredQuestionForm: Hashable, Sendable, Codable {
     package var request: String
-    /// Milliseconds since it was asked.
+    /// The milliseconds since the question was sent.
     package var age: UInt64
-    /// Milliseconds until its deadline.
+    /// The milliseconds until the deadline of the question.
     package var left: UInt64
-    /// The process that caused the question.
+    /// The process with the claim that caused the question.
     package var actor: ProcessDescriptionForm
 
     package init(request: String, age: UInt64, left: UInt64, actor: ProcessDescriptionForm) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The state of a mount, as `status` and `truce status --json` report it.
+/// The state of a mount, as the request `status` and the command `truce status --json` return it.
 package struct StatusForm: Hashable, Sendable, Codable {
     package var mount: MountForm
     package var pid: Int32
     package var version: String
     package var options: OptionsForm
     package var counters: CountersForm
-    /// Missing from older daemons.
+    /// The resources that the daemon uses; nil in a reply of an older daemon.
     package var use: ResourceUsageForm?
-    /// Changes out of band; nil for an in-place mount, which has no such changes.
+    /// How the daemon notices changes out of band. Nil for an in-place mount, which has no such changes.
     package var around: SourceWatchForm?
     package var rules: RulesForm?
-    /// How long guests have delayed other users; nil without guests.
+    /// How long each guest has delayed each other user; nil if there are no guests.
     package var delays: [DelayForm]?
-    /// The delays by all guests together, where they exceed what a single guest may cause.
+    /// How long all guests together have delayed a user, for users that were delayed longer than a single guest may delay them.
     package var delaysOfAll: [DelayForm]?
     package var waiting: [WaitingClaimForm]
     package var journal: [JournalStepForm]
@@ -39,7 +39,7 @@ package struct StatusForm: Hashable, Sendable, Codable {
     }
 }
 
-/// Effective options; times in milliseconds.
+/// The options that are in force; the times are in milliseconds.
 package struct OptionsForm: Hashable, Sendable, Codable {
     package var wait: UInt64 = 0
     package var hold: UInt64 = 0
@@ -53,9 +53,9 @@ package struct OptionsForm: Hashable, Sendable, Codable {
     package var askAgainStat: UInt64 = 0
     package var guestDelay: UInt64 = 0
     package var policy = ""
-    /// The data path that was asked for: `auto` or `daemon`.
+    /// The data path that the user has chosen: `auto` or `daemon`.
     package var data = ""
-    /// The data path in use: `passthrough`, `daemon`, or `undecided` before the first request.
+    /// The data path in use: `passthrough` or `daemon`. Before the first request it is `undecided`.
     package var dataPath = ""
     package var allowOther = false
     package var readOnly = false
@@ -89,7 +89,7 @@ package struct CountersForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// The resources that the daemon uses now.
+/// The numbers of claims, files and descriptors that the daemon has now.
 package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package var claims = 0
     package var openFiles = 0
@@ -100,28 +100,28 @@ package struct ResourceUsageForm: Hashable, Sendable, Codable {
     package init() {}
 }
 
-/// How changes out of band are noticed.
+/// How the daemon notices changes out of band, that is, around the mount.
 package struct SourceWatchForm: Hashable, Sendable, Codable {
-    /// `fanotify`, `inotify`, or `none`.
+    /// The interface of the kernel that reports such changes: `fanotify`, `inotify`, or `none`.
     package var watch = ""
-    /// Why some changes are not noticed; nil if all are.
+    /// The reason why the daemon does not notice some changes; nil if it notices all changes.
     package var shortage: String?
     package var changes: UInt64 = 0
-    /// How often the kernel's queue overflowed, so that all files were checked again.
+    /// How often the kernel's queue of changes was full and lost some. After each time, the daemon checked all files.
     package var losses: UInt64 = 0
 
     package init() {}
 }
 
-/// How long a guest has delayed another user in the current hour; times in milliseconds.
+/// How long a guest has made another user wait in the current hour. The times are in milliseconds.
 package struct DelayForm: Hashable, Sendable, Codable {
-    /// Nil for all guests together.
+    /// The guest that caused the delay; nil for all guests together.
     package var guest: UInt32?
-    /// Nil for programs of unknown users.
+    /// The user that was delayed; nil for programs of unknown users.
     package var delayed: UInt32?
     package var spent: UInt64
     package var allowed: UInt64
-    /// Milliseconds until the next hour begins.
+    /// The milliseconds until the current hour ends and the delay is counted from 0 again.
     package var left: UInt64
 
     package init(guest: UInt32?, delayed: UInt32?, spent: UInt64, allowed: UInt64, left: UInt64) {
@@ -131,12 +131,12 @@ package struct DelayForm: Hashable, Sendable, Codable {
     }
 }
 
-/// The rules about programs.
+/// The rules about programs, and the files with the rules.
 package struct RulesForm: Hashable, Sendable, Codable {
     package struct File: Hashable, Sendable, Codable {
-        /// `shipped` for the rules that are part of the program.
+        /// The path of the file; `shipped` for the rules that are part of Truce.
         package var path: String
-        /// Why no rule of the file is in force; nil if they are.
+        /// The reason why no rule of the file is in force; nil if the rules are in force.
         package var problem: String?
 
         package init(path: String, problem: String? = nil) {
@@ -146,12 +146,12 @@ package struct RulesForm: Hashable, Sendable, Codable {
     }
 
     package struct Program: Hashable, Sendable, Codable {
-        /// The name of a ``ProgramTable``.
+        /// The table of the rule: the raw value of a ``ProgramTable``.
         package var table: String
         package var name: String
-        /// False for a program that the table does not apply to.
+        /// Whether the table applies to the program. It is false for a program that the rule excludes from the table.
         package var belongs: Bool
-        /// The path of the file with the rule.
+        /// The path of the file that contains the rule.
         package var from: String
 
         package init(table: String, name: String, belongs: Bool, from: String) {
@@ -162,7 +162,7 @@ package struct RulesForm: Hashable, Sendable, Codable {
         }
     }
 
-    /// The rules of later files decide first.
+    /// The files with rules. If two files have a rule for the same program, the later file decides.
     package var files: [File]
     package var programs: [Program]
 
@@ -187,11 +187,11 @@ package struct ProcessDescriptionForm: Hashable, Sendable, Codable {
 package struct WaitingClaimForm: Hashable, Sendable, Codable {
     package var claim: UInt64
     package var actor: ProcessDescriptionForm
-    /// `read`, or the write option.
+    /// The access of the claim: `read`, or the write option.
     package var access: String
     package var path: String
     package var pathBytes: String?
-    /// On the monotonic clock, in milliseconds.
+    /// The time at which the claim began to wait, in milliseconds of the monotonic clock.
     package var since: UInt64
     package var holders: [ProcessDescriptionForm]
 
@@ -210,7 +210,7 @@ package struct WaitingClaimForm: Hashable, Sendable, Codable {
 
 package struct JournalStepForm: Hashable, Sendable, Codable {
     package var sequence: UInt64
-    /// On the monotonic clock, in milliseconds.
+    /// The time of the step, in milliseconds of the monotonic clock.
     package var milliseconds: UInt64
     package var step: String
     package var claim: UInt64?

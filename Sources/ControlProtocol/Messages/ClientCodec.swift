@@ -2,7 +2,7 @@
 import Coordination
 import FoundationEssentials
 
-/// A request as the client sends it.
+/// A request in the form in which a client sends it.
 package struct RequestMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params }
 
@@ -39,7 +39,7 @@ package struct RequestMessage: Sendable, Encodable {
     }
 }
 
-/// A notification as the client sends it.
+/// A notification in the form in which a client sends it.
 package struct NotificationMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, method, params }
 
@@ -55,12 +55,12 @@ package struct NotificationMessage: Sendable, Encodable {
     }
 }
 
-/// The client's answer to a request of the server, as the client sends it.
+/// The answer to a question of the server, in the form in which a client sends it.
 package struct AnswerMessage: Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, result, error }
 
     package let id: MessageID
-    /// Nil if the client did what it was asked.
+    /// The error with which the client refuses; nil if the client did as the question asks.
     package let failure: ProtocolFailure?
 
     package init(to id: MessageID, failure: ProtocolFailure? = nil) {
@@ -80,19 +80,20 @@ package struct AnswerMessage: Sendable, Encodable {
     }
 }
 
-/// A message from a server, by its kind.
+/// A message that a client has received from a server, by the kind of message.
 package enum IncomingMessage: Hashable, Sendable {
-    /// The reply to a request; ``ResponseMessage`` decodes its result.
+    /// The reply to a request of the client. The client decodes its result as a ``ResponseMessage``.
     ///
-    /// Nil for a message that the server could not read.
+    /// The id is nil if the server could not read the client's message, so that it does not know the id.
     case response(MessageID?)
     case question(MessageID, PresenterQuestion)
     case noticeMessage(PresenterNoticeMessage)
     case event(EventForm)
-    /// A message of a later server; a request, which has an id, is to be answered with -32601.
+    /// A message that only a later server sends. If it has an id, it is a request, and the client answers with the error
+    /// -32601.
     case unknown(method: String, MessageID?)
 
-    /// Decodes a message that a ``FrameReader`` has cut out of the stream.
+    /// Decodes one message that a ``FrameReader`` has found in the stream of bytes.
     package init(decoding bytes: [UInt8]) throws {
         try JSONCodec.check(bytes)
         self = try JSONDecoder().decode(Self.self, from: Data(bytes))
@@ -125,7 +126,7 @@ extension IncomingMessage: Decodable {
     }
 }
 
-/// A reply with a result of the type that the request asked for.
+/// The reply to a request. `Value` is the type of result that the method of the request returns.
 package struct ResponseMessage<Value: Decodable>: Decodable {
     private enum Key: String, CodingKey { case id, result, error }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// The id of a request, which its reply repeats: a number or a text.
+/// The id of a request: a number or a text. The reply contains the same id.
 package enum MessageID: Hashable, Sendable, Codable {
     case number(Int64)
     case text(String)
@@ -11,9 +11,9 @@ package enum MessageID: Hashable, Sendable, Codable {
         do {
             self = .number(try container.decode(Int64.self))
         } catch {
-            // A fraction is no text either, and fails here.
+            // If the id is a fraction, it is not a text either, so this line throws.
             let text = try container.decode(String.self)
-            // The id takes memory as long as the request is served.
+            // The length is limited, because the id takes memory until the request is answered.
             guard text.utf8.count <= ProtocolLimits.idBytes else {
                 throw ProtocolFailure.invalidRequest("an 'id' has at most \(ProtocolLimits.idBytes) bytes")
             }
@@ -30,21 +30,21 @@ package enum MessageID: Hashable, Sendable, Codable {
     }
 }
 
-/// A message from a client, by its kind.
+/// A message that the daemon has received from a client, by the kind of message.
 package enum ClientMessage: Sendable {
     case request(MessageID, Result<ClientRequest, ProtocolFailure>)
-    /// Nil for an unknown notification.
+    /// A notification; nil if its method is unknown.
     case notification(Result<ClientNotification?, ProtocolFailure>)
     case answer(ClientAnswer)
 }
 
-/// A client's answer to a request of the server.
+/// A client's answer to a question of the daemon.
 package struct ClientAnswer: Hashable, Sendable {
-    /// Nil if the answer has no id.
+    /// The id of the question; nil if the answer has no valid id.
     package let id: MessageID?
-    /// The client's error message, shortened; nil without an error.
+    /// The message of the error with which the client refuses, shortened; nil if the client agrees.
     package let refusal: String?
-    /// The error as the client's program knows it.
+    /// The error that occurred inside the client's program, if the client sent it.
     package let origin: OriginForm?
 
     package init(to id: MessageID?, refusal: String? = nil, origin: OriginForm? = nil) {
@@ -57,7 +57,7 @@ package struct ClientAnswer: Hashable, Sendable {
 extension ClientMessage: Decodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params, result, error }
 
-    /// Decodes a message; the failure it throws is to be sent to the client.
+    /// Decodes a message of a client. If this throws, the caller sends the thrown failure to the client.
     package init(decoding bytes: [UInt8]) throws(ProtocolFailure) {
         try JSONCodec.check(bytes)
         try JSONCodec.checkShape(bytes)
@@ -94,13 +94,14 @@ extension ClientMessage: Decodable {
         }
     }
 
-    /// Decodes an answer. Errors in it must not matter, because an answer is never replied to.
+    /// Decodes an answer, and throws no error, because the daemon does not reply to an answer. An answer with an invalid error
+    /// counts as a refusal.
     private static func answer(in container: KeyedDecodingContainer<Key>) -> ClientAnswer {
         let id: MessageID?
         do {
             id = try container.decodeIfPresent(MessageID.self, forKey: .id)
         } catch {
-            // The answer then belongs to no question.
+            // Without a valid id, the answer belongs to no question.
             id = nil
         }
         do {
@@ -113,18 +114,18 @@ extension ClientMessage: Decodable {
     }
 }
 
-/// The reply to a request.
+/// The reply to a request of a client.
 package struct ReplyMessage: Sendable {
     private let id: MessageID?
     private let outcome: Result<Response, ProtocolFailure>
 
-    /// Makes a reply; an `id` of nil stands for an id that could not be read.
+    /// Makes a reply. `id` is nil if the client's message was so wrong that its id could not be read.
     package init(to id: MessageID?, _ outcome: Result<Response, ProtocolFailure>) {
         self.id = id
         self.outcome = outcome
     }
 
-    /// The reply as one line of JSON, without the line break.
+    /// Encodes the reply as one line of JSON, without a line break at the end.
     package func encoded() throws -> [UInt8] { try JSONCodec.encode(self) }
 }
 

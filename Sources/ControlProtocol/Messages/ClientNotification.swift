@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A notification of a client, which is not answered.
+/// A notification of a client, which gets no reply.
 package enum ClientNotification: Hashable, Sendable {
-    /// The client is at work on a question that it has not answered.
+    /// The client still works on a question with this id, which it has not answered yet.
     case progress(MessageID)
-    /// A presenter of the client has unsaved changes, or no longer has any.
+    /// A presenter of the client now has unsaved changes, or has none any more.
     case unsaved(UnsavedParameters)
-    /// The client withdraws its own request with this id.
+    /// The client withdraws its own request that has this id.
     case cancel(MessageID)
 
     private struct Parameters: Codable {
         var id: MessageID
     }
 
-    /// Decodes a notification; nil for an unknown method, which JSON-RPC says to ignore.
+    /// Decodes a notification. The result is nil for an unknown method, because JSON-RPC demands that the server ignores it.
     static func decode(
         method: String, parameters: (any Decoder)?
     ) -> Result<ClientNotification?, ProtocolFailure> {
@@ -60,7 +60,7 @@ package enum ClientNotification: Hashable, Sendable {
     }
 }
 
-/// Whether a presenter has unsaved changes.
+/// The parameters of `presenter/unsaved`: whether a presenter has unsaved changes.
 package struct UnsavedParameters: Hashable, Sendable, Codable {
     package var presenter: UInt64
     package var isUnsaved: Bool

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// A request of a client.
+/// A request of a client, with the parameters of its method.
 package enum ClientRequest: Hashable, Sendable {
     case initialize(InitializeParameters)
     case status
@@ -51,7 +51,8 @@ package enum ClientRequest: Hashable, Sendable {
         }
     }
 
-    /// An error message that names the wrong member, if the decoder names it.
+    /// Returns an error message about parameters that could not be decoded. The message names the wrong member if the decoder's
+    /// error names it.
     private static func sentence(about error: any Error, in method: String) -> String {
         let path: [any CodingKey]
         switch error {
@@ -68,7 +69,7 @@ package enum ClientRequest: Hashable, Sendable {
             : "'\(name)' of '\(method)' has the wrong form"
     }
 
-    /// The name of a member, without the leading `params`.
+    /// The name of a member as users see it, without the leading `params`, for example `intents.0.path`.
     private static func name(of path: [any CodingKey]) -> String {
         path.drop { $0.stringValue == "params" }.map { key in key.intValue.map(String.init) ?? key.stringValue
         }
@@ -85,7 +86,7 @@ package enum ClientRequest: Hashable, Sendable {
     }
 }
 
-/// The result of a request.
+/// The result of a request that succeeded.
 package enum Response: Hashable, Sendable, Encodable {
     case initialize(InitializeResult)
     case status(StatusForm)
@@ -93,7 +94,7 @@ package enum Response: Hashable, Sendable, Encodable {
     /// The result of `access/begin` and `access/prepare`.
     case beginAccess(AccessBeginResult)
     case subscribe(SubscribeResult)
-    /// The result of requests that only report success.
+    /// The result of requests without a value of their own: they only succeed or fail.
     case done(EmptyResult)
     case snapshot(CoordinationSnapshotForm)
     case listVersions(VersionListResult)
@@ -145,7 +146,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
         `protocol` = Versions(min: ProtocolLimits.version, max: ProtocolLimits.version)
     }
 
-    /// A client without versions accepts any.
+    /// Whether the client accepts the protocol version of this daemon. A client that names no versions accepts every version.
     package var acceptsOurVersion: Bool {
         guard let versions = `protocol` else { return true }
         return versions.min <= ProtocolLimits.version && ProtocolLimits.version <= versions.max
@@ -153,7 +154,7 @@ package struct InitializeParameters: Hashable, Sendable, Codable {
 }
 
 extension String {
-    /// Checks the length of a text, which takes memory while its request waits.
+    /// Throws if a text is longer than `most` bytes. The text takes memory in the daemon while its request waits.
     func checked(_ name: String, _ most: Int) throws(ProtocolFailure) -> String {
         guard utf8.count <= most else {
             throw .invalidParameters("'\(name)' has at most \(most) bytes")
@@ -173,7 +174,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
         package var outstandingRequests = ProtocolLimits.outstandingRequests
         package var connectionsPerUser = ProtocolLimits.connectionsPerUser
         package var readBytes = ProtocolLimits.readBytes
-        // Missing from daemons without presenters.
+        // The limits below are nil in a reply of a daemon without presenters.
         package var presenters: Int? = ProtocolLimits.presenters
         package var accesses: Int? = ProtocolLimits.accesses
         package var intents: Int? = ProtocolLimits.intents
@@ -197,7 +198,7 @@ package struct InitializeResult: Hashable, Sendable, Codable {
     }
 }
 
-/// The mount that a socket belongs to.
+/// The mount that a control socket belongs to.
 package struct MountForm: Hashable, Sendable, Codable {
     package var mountpoint: String
     package var source: String
@@ -213,7 +214,8 @@ package struct MountForm: Hashable, Sendable, Codable {
 package struct VersionListParameters: Hashable, Sendable, Codable {
     package var path: PathForm
 
-    /// Lists versions at or below a path relative to the mount's root; an empty path lists all.
+    /// Makes the parameters for versions of the items at or below a path, relative to the root of the mount. An empty path asks
+    /// for all versions.
     package init(path: [UInt8]) { self.path = PathForm(path) }
 
     package init(from decoder: any Decoder) throws { path = try PathForm(from: decoder).checkedBelowRoot() }
@@ -222,7 +224,8 @@ package struct VersionListParameters: Hashable, Sendable, Codable {
 
 package struct VersionListResult: Hashable, Sendable, Codable {
     package var entries: [VersionForm]
-    /// Whether there were more than ``ProtocolLimits/listEntries`` versions, or too long entries; the newest are listed.
+    /// Whether versions are missing, because there are more than ``ProtocolLimits/listEntries`` or their entries are too long.
+    /// The newest are listed.
     package var isTruncated: Bool
 
     package init(entries: [VersionForm], isTruncated: Bool) {
@@ -231,19 +234,19 @@ package struct VersionListResult: Hashable, Sendable, Codable {
     }
 }
 
-/// A preserved version.
+/// The description of one preserved version.
 package struct VersionForm: Hashable, Sendable, Codable {
     package var id: String
     package var path: String
     package var pathBytes: String?
     package var cause: String
-    /// Seconds since 1970.
+    /// The time at which the contents were preserved, in seconds since 1970.
     package var time: Double
     package var size: Int64
     package var user: UInt32
     package var group: UInt32
     package var mode: UInt32
-    /// The programs that still write to the version; missing when it no longer changes.
+    /// The programs that still write to the file of the version. Nil if the version does not change any more.
     package var writers: [String]?
 
     package init(
@@ -267,7 +270,7 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
     package var id: String
     package var offset: Int64
     package var length: Int
-    /// The version must be of this path or of one below it; nil for any path.
+    /// The request fails unless the version belongs to an item at or below this path; nil allows every version.
     package var path: PathForm?
 
     package init(id: String, offset: Int64, length: Int, of path: [UInt8]? = nil) {
@@ -305,9 +308,9 @@ package struct VersionReadParameters: Hashable, Sendable, Codable {
 }
 
 package struct VersionReadResult: Hashable, Sendable, Codable {
-    /// Base64.
+    /// The bytes that were read, in base64.
     package var content: String
-    /// Whether nothing follows.
+    /// Whether the version has no bytes after these.
     package var isAtEnd: Bool
 
     package init(content: [UInt8], isAtEnd: Bool) {
@@ -315,7 +318,7 @@ package struct VersionReadResult: Hashable, Sendable, Codable {
         self.isAtEnd = isAtEnd
     }
 
-    /// Nil if it is not base64.
+    /// The bytes that were read; nil if `content` is not base64.
     package var bytes: [UInt8]? { Data(base64Encoded: content).map { Array($0) } }
 }
 
@@ -331,12 +334,13 @@ package struct PreserveParameters: Hashable, Sendable, Codable {
 }
 
 package struct PreserveResult: Hashable, Sendable, Codable {
-    /// Missing if the file is empty.
+    /// The ID of the version; nil if the file is empty.
     package var id: String?
     package init(id: String?) { self.id = id }
 }
 
-/// The form of an id: sixteen hexadecimal digits. It is checked before the id becomes part of a path.
+/// The form of a version's ID: sixteen hexadecimal digits. The ID becomes part of a path in the store, so it is checked before
+/// that.
 package enum VersionIDFormat {
     package static func isValid(_ id: String) -> Bool {
         let digits = Array("0123456789abcdef".utf8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// All methods of a client; the schema and the description of the protocol have the same.
+/// All methods that a client may call. The schema and the documentation of the protocol list the same methods.
 extension ClientRequest {
     package enum Method: String, Hashable, Sendable, CaseIterable {
         case initialize

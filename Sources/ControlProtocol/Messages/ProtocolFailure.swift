@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON-RPC error object.
+/// An error in the form of JSON-RPC, with a code, a message and details.
 package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
-    /// Details that a program may show besides the message.
+    /// Details of an error, which a program may show in addition to the message.
     package struct Details: Hashable, Sendable, Codable {
-        /// The processes that were waited for, or that refused.
+        /// The processes that the request waited for, or that refused it.
         package var holders: [ProcessDescriptionForm]?
-        /// What the user can do next.
+        /// A sentence that says what the user can do next.
         package var suggestion: String?
-        /// The error of a presenter's program.
+        /// The error inside the program of the presenter that refused.
         package var origin: OriginForm?
 
         package init(
@@ -39,18 +39,18 @@ package struct ProtocolFailure: Error, Hashable, Sendable, Codable {
         do {
             data = try container.decodeIfPresent(Details.self, forKey: .data)
         } catch {
-            // Errors of other programs may have any data.
+            // Another program may send an error with `data` of any form. Such `data` is ignored.
             data = nil
         }
     }
 }
 
-/// The error of a client's program, as it is sent to another client.
+/// The error that occurred inside a client's program. The daemon sends it to the client that the error stops.
 package struct OriginForm: Hashable, Sendable, Codable {
-    /// The domain of the error code, cut to ``ProtocolLimits/excerptScalars``.
+    /// The domain of the error code, at most ``ProtocolLimits/excerptScalars`` characters long.
     package var domain: String
     package var code: Int
-    /// The program's own message.
+    /// The message of the error, as the program wrote it.
     package var message: String?
 
     package init(domain: String, code: Int, message: String? = nil) {
@@ -59,15 +59,16 @@ package struct OriginForm: Hashable, Sendable, Codable {
         self.message = message
     }
 
-    /// The error with its texts cut.
+    /// The same error with its texts shortened to the length that the daemon quotes.
     package var excerpt: OriginForm {
         OriginForm(domain: domain.excerpt, code: code, message: message?.excerpt)
     }
 }
 
-/// The errors of the protocol.
+/// The errors that the daemon sends.
 extension ProtocolFailure {
-    /// The schema and the description of the protocol have the same codes; a client's answers may have any.
+    /// The codes of these errors. The schema and the documentation of the protocol list the same codes. A client may answer
+    /// with any other code.
     package enum Code: Int, Hashable, Sendable, CaseIterable {
         case notJSON = -32700
         case invalidRequest = -32600
@@ -75,7 +76,7 @@ extension ProtocolFailure {
         case invalidParameters = -32602
         case internalError = -32603
         case denied = -32001
-        /// The code of the Language Server Protocol for a request before `initialize`.
+        /// A request was sent before `initialize`. The Language Server Protocol has the same code.
         case notInitialized = -32002
         case unsupportedVersion = -32003
         case notFound = -32004
@@ -83,7 +84,7 @@ extension ProtocolFailure {
         case timedOut = -32006
         case refused = -32007
         case deadlock = -32008
-        /// The code of the Language Server Protocol.
+        /// The request was cancelled. The Language Server Protocol has the same code.
         case cancelled = -32800
     }
 
@@ -150,7 +151,7 @@ extension ProtocolFailure {
 }
 
 extension String {
-    /// The text cut and on one line, for a message that quotes it.
+    /// The beginning of the text on one line, for a message that quotes it. Line breaks and control characters become spaces.
     package var excerpt: String {
         let line = unicodeScalars.prefix(ProtocolLimits.excerptScalars).map { scalar -> Character in
             switch scalar.properties.generalCategory {

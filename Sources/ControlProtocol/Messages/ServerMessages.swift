@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The program and its access that caused a question or a notice.
+/// The program that caused a question, a notice or an event, and the access by which it did so.
 package struct CauseForm: Hashable, Sendable, Codable {
-    /// 0 if the process is unknown.
+    /// The process id of the program; 0 if the process is unknown.
     package var pid: Int32
     package var program: String
     package var user: UInt32?
-    /// `read`, or the write option.
+    /// The access of the program: `read`, or the write option.
     package var operation: String
-    /// True for changes out of band; missing otherwise.
+    /// True if the program changed the files around the mount; missing otherwise.
     package var uncoordinated: Bool?
 
     package init(
@@ -33,10 +33,11 @@ package struct PresenterQuestion: Hashable, Sendable {
         package var path: String
         package var pathBytes: String?
         package var turn: UInt64
-        /// Milliseconds from the sending of the question.
+        /// The milliseconds that the presenter has for its answer, from the time at which the question is sent.
         package var deadline: UInt64
         package var cause: CauseForm
-        /// The item in the directory that is to be deleted; nil for the presented item itself, or if its name is unknown.
+        /// The path of the item in the presented directory that is to be deleted. Nil if the question is about the presented
+        /// item itself, or if the name is unknown.
         package var subitem: PathForm?
 
         package init(
@@ -51,7 +52,7 @@ package struct PresenterQuestion: Hashable, Sendable {
             self.cause = cause
         }
 
-        /// Nil if `pathBytes` is not base64.
+        /// The bytes of the path; nil if `pathBytes` is not base64.
         package var bytesOfPath: [UInt8]? { PathForm(path, pathBytes).bytes }
     }
 
@@ -70,20 +71,21 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
 
     package struct Parameters: Hashable, Sendable, Codable {
         package var presenter: UInt64
-        /// The path of the item; for `didMove`, its former path.
+        /// The path of the presented item. In `didMove`, the path that the item had before the move.
         package var path: String
         package var pathBytes: String?
-        /// For `didMove` only.
+        /// In `didMove`, the path that the item has after the move; nil in other notices.
         package var newPath: String?
         package var newPathBytes: String?
-        /// The item in the directory, by its former name if it moved.
+        /// The path of the item in the presented directory that the notice is about. If that item moved, its path before the
+        /// move.
         ///
-        /// Nil for the presented item itself, or if the name is unknown.
+        /// It is nil if the notice is about the presented item itself, or if the name is unknown.
         package var subitem: PathForm?
-        /// For `subitemDidMove` only.
+        /// In `subitemDidMove`, the path that the item in the directory has after the move; nil in other notices.
         package var newSubitem: PathForm?
         package var turn: UInt64
-        /// Grows by one with each notice of a connection.
+        /// The number of the notice. It grows by one with each notice that a connection is sent.
         package var sequence: UInt64
         package var cause: CauseForm
 
@@ -101,9 +103,9 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
             self.cause = cause
         }
 
-        /// Nil if `pathBytes` is not base64.
+        /// The bytes of `path`; nil if `pathBytes` is not base64.
         package var bytesOfPath: [UInt8]? { PathForm(path, pathBytes).bytes }
-        /// Nil unless the item moved.
+        /// The bytes of `newPath`; nil if the item did not move, or if `newPathBytes` is not base64.
         package var bytesOfNewPath: [UInt8]? { newPath.flatMap { PathForm($0, newPathBytes).bytes } }
     }
 
@@ -115,7 +117,7 @@ package struct PresenterNoticeMessage: Hashable, Sendable {
     package var method: String { "presenter/\(notice.rawValue)" }
 }
 
-/// A message that the server sends without a request.
+/// A message of the server that is not the reply to a request.
 package enum ServerMessage: Hashable, Sendable, Encodable {
     private enum Key: String, CodingKey { case jsonrpc, id, method, params }
 
@@ -140,6 +142,6 @@ package enum ServerMessage: Hashable, Sendable, Encodable {
         }
     }
 
-    /// The message as one line of JSON, without the line break.
+    /// Encodes the message as one line of JSON, without a line break at the end.
     package func encoded() throws -> [UInt8] { try JSONCodec.encode(self) }
 }
