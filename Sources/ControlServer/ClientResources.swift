@@ -5,17 +5,17 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// The presenters and claims of one connection in the engine.
+/// The presenters and claims that one connection has in the engine.
 ///
-/// Unless stated otherwise, every method may block and runs on the work queue in the connection's lane. So the end of a
-/// connection comes after all that the connection began. ``close()`` may be called at any time.
+/// Unless a method says otherwise, it may block, and it runs on the work queue in the connection's lane. The jobs of a lane run
+/// in order, so the end of a connection runs after everything that the connection has begun. ``close()`` may run at any time.
 final class ClientResources: Sendable {
     struct RegisteredPresenter: Sendable {
         let presenter: PresenterID
         let document: any TrackedDocument
-        /// The document's path as the client is told it.
+        /// The document's path in the form that the client is sent.
         let path: [UInt8]
-        /// The implemented messages that the client is sent.
+        /// The messages of the registration that the client is sent.
         let messages: PresenterMessages
         let isPackage: Bool
     }
@@ -30,11 +30,11 @@ final class ClientResources: Sendable {
     private struct StartedAccess {
         let plan: AccessPlan
         let party: Party
-        /// The items that the client had preserved within the access.
+        /// The items of which the client has preserved a version within the access.
         var preservedItems: Set<ItemID> = []
     }
 
-    /// An access as the client asks for it, with names resolved to ids.
+    /// An access that a client has asked for. The names of purposes, accesses and questions are replaced by the engine's ids.
     struct AccessRequest: Sendable {
         let nature: Coordination.ClaimRequest.Nature
         let intents: [IntentForm]
@@ -44,7 +44,7 @@ final class ClientResources: Sendable {
         let onBehalfOf: ProcessForm?
     }
 
-    /// An access that was prepared, but not yet claimed in the engine.
+    /// An access with known documents and party, for which no claim was made in the engine yet.
     struct PreparedAccess: Sendable {
         fileprivate let accessRequest: AccessRequest
         fileprivate let plan: AccessPlan
@@ -54,7 +54,7 @@ final class ClientResources: Sendable {
     private let services: SharedServices
     private let peer: Peer
     private let state = Mutex(State())
-    /// Whether the connection has ended. Its queued requests are then skipped, unless other programs depend on them.
+    /// Whether the connection has ended. Its queued requests are then skipped, except those that other programs must learn of.
     private let isDisconnected = Atomic<Bool>(false)
 
     init(of peer: Peer, in services: SharedServices) {
@@ -72,12 +72,12 @@ final class ClientResources: Sendable {
         var messages = parameters.messages
         let share = services.guest(peer).map { _ in peer.user }
         if let guest = services.guest(peer) {
-            // Delays that a guest causes are counted by user.
+            // The engine adds up for each user how long guests delay other users, so it needs the user of this party.
             party.user = peer.user
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }
         let document = try services.documents.find(parameters.path)
-        // The document may have another name that the guest may not know.
+        // The document may have a second name, which the guest may have no right to see.
         let path = services.guest(peer)?.name(of: document, lookedFor: parameters.path) ?? document.path
         let presenter = services.engine.present(
             document, by: party, implementing: messages, in: mailbox, guest: share)
@@ -101,7 +101,8 @@ final class ClientResources: Sendable {
         services.refusals.forget(presenter)
     }
 
-    /// Whether ``begin(_:_:watching:tell:)`` cannot block: it has a single item, and the client is known.
+    /// Whether ``begin(_:_:watching:tell:)`` will not block. The access must have a single item that is found without waiting,
+    /// and the client's party must be known.
     func canBeginWithoutBlocking(_ accessRequest: AccessRequest) -> Bool {
         guard accessRequest.intents.count == 1, accessRequest.onBehalfOf == nil, services.guest(peer) == nil
         else {
@@ -115,9 +116,9 @@ final class ClientResources: Sendable {
         return services.documents.canFindWithoutBlocking(accessRequest.intents[0].path.bytes ?? [])
     }
 
-    /// Begins an access; may block.
+    /// Begins an access; this may block.
     ///
-    /// Returns the plan if the claim is granted at once. Otherwise calls `outcome` later, on any thread.
+    /// Returns the plan if the claim is granted at once. Otherwise `outcome` is called with the decision later, on any thread.
     func begin(
         _ claim: ClaimID, _ accessRequest: AccessRequest, watching process: ProcessWatch.WatchedProcess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
@@ -125,22 +126,23 @@ final class ClientResources: Sendable {
         try take(claim, try prepare(claim, accessRequest, watching: process), tell: outcome)
     }
 
-    /// Finds the documents of an access and its party; may block.
+    /// Finds the documents of an access and the party that makes the claim; this may block.
     ///
-    /// From now on ``close()`` releases them.
+    /// After this, ``close()`` releases the documents.
     func prepare(
         _ claim: ClaimID, _ accessRequest: AccessRequest, watching process: ProcessWatch.WatchedProcess
     ) throws(ProtocolFailure) -> PreparedAccess {
         let own = try self.party(process)
         var party = own
-        // Both processes work on the file, so neither waits for the access.
+        // The client and the other process both work on the file. They are partners, so neither of them waits for this access.
         if let other = accessRequest.onBehalfOf {
             party = try self.party(of: other)
             party.partner = own
         }
         party.purpose = accessRequest.purpose
         let plan = try AccessPlan(accessRequest.intents, for: services.guest(peer), in: services)
-        // Preparing a directory asks presenters of all files below it. A guest may not see all of those.
+        // Preparing a directory sends questions to the presenters of all files below it. A guest may have no right to see some
+        // of these files.
         if accessRequest.nature == .batch, services.guest(peer) != nil,
             let directory = plan.documents.first(where: { services.engine.isDirectory($0.item) })
         {
@@ -159,22 +161,24 @@ final class ClientResources: Sendable {
         return PreparedAccess(accessRequest: accessRequest, plan: plan, party: party)
     }
 
-    /// Claims the prepared items, unless the connection was closed since then.
+    /// Makes the claim of a prepared access, unless the connection was closed after the preparation.
     func take(
         _ claim: ClaimID, _ prepared: PreparedAccess,
         tell outcome: @escaping @Sendable (Engine.Decision, AccessPlan) -> Void
     ) throws(ProtocolFailure) -> AccessPlan? {
         let (accessRequest, plan, party) = (prepared.accessRequest, prepared.plan, prepared.party)
-        // The claim is treated like that of an unaware program: it is suspended for writers when it is idle.
+        // A guest that may only read gets a claim like that of an unaware program. If it is idle, it is suspended, so that
+        // writers need not wait for it.
         let nature = plan.isReadOnlyGuest && accessRequest.nature == .aware ? .handle : accessRequest.nature
         var request = Coordination.ClaimRequest(claim, nature, plan.parts[0], Array(plan.parts.dropFirst()))
         request.within = accessRequest.within
         request.answering = accessRequest.answering
         let claimant = AwareClaimant(plan.parts.map(\.access), to: plan.claimedDocuments, by: party)
         let admission = services.engine.claim(request, by: claimant)
-        // The engine asks for the party only when claims meet, but changes within this access need it now.
+        // The engine asks for the party of a claim only when two claims meet. But changes within this access are compared with
+        // its party, so the engine is told the party now.
         if nature != .handle { services.engine.identify(claim, as: party) }
-        // The connection was closed before there was a claim that it could withdraw.
+        // If `close()` ran before the claim existed, it could not withdraw the claim. So the claim is withdrawn here.
         if state.withLock({ $0.isClosed }) {
             services.engine.withdraw(claim)
             throw .cancelled
@@ -187,7 +191,8 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Returns the current paths of a guest's documents; ends the access if the guest has no right to them.
+    /// Returns the present paths of a guest's documents. If the guest has no right to access a document there, the access is
+    /// ended and this throws.
     func recheckRights(
         _ claim: ClaimID, _ plan: AccessPlan, _ intents: [IntentForm], for guest: Guest
     ) throws(ProtocolFailure) -> [[UInt8]] {
@@ -200,7 +205,8 @@ final class ClientResources: Sendable {
                 } catch {
                     rights = []
                 }
-                // A user that may only read a file is suspended for writers, but this access is not.
+                // The claim of a user that may only read is suspended when writers wait. This access was planned as one by a
+                // user that may write.
                 let isPlanned = intent.access.isWrite || plan.isReadOnlyGuest || rights.contains(.write)
                 guard !rights.isEmpty, isPlanned else {
                     throw .denied(
@@ -215,7 +221,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Ends a claim without blocking; ``finish(_:of:)`` must follow and may block.
+    /// Ends a claim without blocking. The caller must then call ``finish(_:of:)``, which may block.
     func end(_ claim: ClaimID) -> Engine.ClaimTeardown { services.engine.endWithoutBlocking(claim) }
 
     func finish(_ ending: borrowing Engine.ClaimTeardown, of claim: ClaimID) {
@@ -241,7 +247,7 @@ final class ClientResources: Sendable {
             let shown = items.flatMap { services.engine.snapshot(of: $0).presenters.map(\.presenter) }
             let refusals = services.refusals.since(moment, of: explanation.refuser.map { [$0] } ?? shown)
             let refusers = explanation.refuser.map { [$0] } ?? refusals.map(\.presenter)
-            // The presenter that refused may show a file that the guest may not see.
+            // The presenter that refused may present a file that the guest may not see. Then the guest is told no name.
             if services.guest(peer) != nil, !Set(refusers).isSubset(of: shown) {
                 return .refused(by: [], "", nil)
             }
@@ -251,7 +257,7 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Shortens a failure that may name files which a guest may not see.
+    /// Removes the details from a failure for a guest, because they may name files that the guest may not see.
     private func redacted(_ failure: ProtocolFailure) -> ProtocolFailure {
         guard services.guest(peer) != nil, let end = failure.message.firstIndex(of: ":") else {
             return failure
@@ -261,9 +267,9 @@ final class ClientResources: Sendable {
         return short
     }
 
-    /// Allows a client one preservation in each access that writes the file.
+    /// Allows a client to preserve a file once within each access that writes the file; throws otherwise.
     ///
-    /// Otherwise it could fill the disk space of the file's owner.
+    /// Without this limit, a client could fill the disk space of the file's owner.
     func reservePreservation(of path: PathForm, within claims: [ClaimID]) throws(ProtocolFailure) {
         let plans = state.withLock { state in
             claims.compactMap { id in state.accesses[id].map { (id, $0.plan) } }
@@ -283,15 +289,15 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// Notes that the connection has ended; ``close()`` follows.
+    /// Records that the connection has ended. ``close()`` runs after this.
     func noteDisconnection() { isDisconnected.store(true, ordering: .relaxed) }
 
-    /// Throws if the connection has ended, so that its requests are skipped.
+    /// Throws if the connection has ended, so that a queued request is skipped.
     func checkConnected() throws(ProtocolFailure) {
         if isDisconnected.load(ordering: .relaxed) { throw .cancelled }
     }
 
-    /// Removes the presenters and withdraws the claims.
+    /// Removes all presenters of the connection and withdraws all its claims.
     func close() {
         let (presenters, accesses) = state.withLock { state in
             defer { (state.isClosed, state.presenters, state.accesses) = (true, [], [:]) }
@@ -305,7 +311,8 @@ final class ClientResources: Sendable {
         }
     }
 
-    /// The party of the client, looked up once while its process id surely is its own.
+    /// Returns the party of the client. The party is read from `/proc` only once, while the client's process still runs. Later
+    /// another process may have the same process id.
     private func party(_ process: ProcessWatch.WatchedProcess) throws(ProtocolFailure) -> Party {
         if let party = state.withLock({ $0.party }) { return party }
         let party = services.documents.party(ofProcess: peer.pid)
@@ -319,11 +326,12 @@ final class ClientResources: Sendable {
     }
 }
 
-// The parties that a client acts for, and the moves that it announces.
+// The parties for which a client acts, and the moves that a client announces.
 extension ClientResources {
-    /// The party of another process that the client acts for, or that saves for the client.
+    /// Returns the party of another process, for which the client acts or which saves for the client.
     ///
-    /// It must have the client's user, unless that is root, and the daemon's pid namespace.
+    /// The other process must belong to the client's user, unless the client is root. The client must be in the pid namespace
+    /// of the daemon, because otherwise its process ids have another meaning.
     private func party(of form: ProcessForm) throws(ProtocolFailure) -> Party {
         let party = services.documents.party(ofProcess: form.pid)
         guard let process = party.process, form.started == nil || form.started == process.started else {
@@ -338,12 +346,14 @@ extension ClientResources {
         return party
     }
 
-    /// Announces a move that is about to happen, or that is done.
+    /// Handles a client's announcement that it will move a document (`access/willMove`), or that it has moved it
+    /// (`access/didMove`).
     func announce(_ move: MoveParameters, isDone: Bool) throws(ProtocolFailure) {
         let (claim, path, newPath) = (
             ClaimID(move.access), move.path.bytes ?? [], move.newPath.bytes ?? []
         )
-        // If the daemon saw the rename, the document has its new name already.
+        // The client names the document by its path before the move. If the rename was made through the mount, the document
+        // already has its new path.
         guard let startedAccess = state.withLock({ $0.accesses[claim] }),
             let document = startedAccess.plan.writtenDocument(at: path)
                 ?? startedAccess.plan.writtenDocument(at: newPath)
@@ -365,7 +375,7 @@ extension ClientResources {
 }
 
 extension DocumentSource {
-    /// The path was checked when the message was decoded.
+    /// Finds the document at a path of a client's message. The form of the path was checked when the message was decoded.
     func find(_ path: PathForm) throws(ProtocolFailure) -> any TrackedDocument {
         do throws(LookupFailure) {
             return try find(path.bytes ?? [])

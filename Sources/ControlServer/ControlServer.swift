@@ -5,15 +5,15 @@ package import LinuxSystem
 import NIOCore
 import NIOPosix
 
-/// The mount that a socket belongs to.
+/// The mount that a control socket belongs to.
 package struct ControlledMount: Hashable, Sendable {
     package var mountpoint: String
     package var source: String
-    /// The owner of the mount; the owner and root may ask about the whole mount.
+    /// The owner of the mount. Only the owner and root may ask about the whole mount.
     package var user: UInt32
     /// The version of the daemon.
     package var version: String
-    /// Whether other users may use the mount; they are then served within their rights to files.
+    /// Whether users other than the owner and root may use the mount. Each of them is served within its rights to files.
     package var isShared: Bool
 
     package init(mountpoint: String, source: String, user: UInt32, version: String, isShared: Bool = false) {
@@ -27,24 +27,25 @@ package struct ControlledMount: Hashable, Sendable {
     var form: MountForm { MountForm(mountpoint: mountpoint, source: source, user: user) }
 }
 
-/// Accepts clients and gives each a ``ClientConnection``.
+/// Accepts the connections of clients, and gives each connection a ``ClientConnection``.
 ///
-/// An idle client costs a descriptor and no time.
+/// A client that sends nothing takes a descriptor, but no processor time.
 package final class ControlServer: Sendable {
     private let services: SharedServices
     private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
-    /// A descriptor of the same socket. Other processes may have descriptors of it too, so closing one does not end listening.
+    /// A second descriptor of the listening socket. Other processes may have descriptors of the socket too, so closing this
+    /// descriptor alone does not end the listening.
     private let listenerDescriptor: OwnedDescriptor
     private let connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
-    /// Accepts connections of all users, if the mount is shared.
+    /// Accepts connections of all users; nil if the mount is not shared.
     private let sharedAcceptor: SharedSocketAcceptor?
-    /// How long `stop()` waits for requests that a file system blocks.
+    /// The longest time that `stop()` waits for requests that are blocked by a file system.
     private static let stopTimeout = TimeAmount.seconds(5)
 
-    /// Listens on the owner's socket, and on `shared` for all users if the mount has one.
+    /// Listens on the socket of the owner and root, and also on the socket for all users if `shared` is given.
     ///
-    /// `eventMemory` is how long events are remembered without subscriptions.
+    /// `eventMemory` is how long events are remembered after the last subscription has ended.
     package init(
         on socket: consuming OwnedDescriptor, sharedBy shared: consuming OwnedDescriptor? = nil,
         at rate: ConnectionRate = ConnectionRate(), for mount: ControlledMount, status: any StatusSource,
@@ -98,7 +99,7 @@ package final class ControlServer: Sendable {
         }
     }
 
-    /// Serves a connection that the shared acceptor has accepted.
+    /// Serves a connection that ``SharedSocketAcceptor`` has accepted.
     private static func take(
         _ socket: CInt, on loop: any EventLoop, to services: SharedServices,
         by connectionRegistry: NIOLoopBoundBox<ConnectionRegistry>
@@ -110,37 +111,40 @@ package final class ControlServer: Sendable {
             .whenFailure { services.log("a control connection cannot be served: \($0)") }
     }
 
-    /// Refuses new connections, closes all connections, and releases what they have in the engine.
+    /// Refuses new connections, closes all connections, and releases their claims and presenters.
     ///
-    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO stay, because libdispatch would
-    /// end them. In another pid namespace `/proc` does not show its threads, and libdispatch then aborts the process while
-    /// files may be open.
+    /// Must not be called on the event loop or on a thread of a work queue. The threads of NIO are not ended here, because NIO
+    /// ends them by libdispatch. In another pid namespace, `/proc` does not show the threads of libdispatch. Libdispatch then
+    /// aborts the process, perhaps while files are open.
     package func stop() throws {
         let loop = listener.eventLoop
-        // A connection accepted before this is on its way to the loop, and is closed with the others.
+        // A connection that was accepted before this call is handed to the loop, and is closed with the others.
         sharedAcceptor?.close()
         listener.close(promise: nil)
         try loop.flatSubmit { [connectionRegistry, feed = services.feed] in
-            // The name of the socket may exist for long, until the last file is closed.
+            // The name of the socket may exist for a long time after this, until the last file of the mount is closed.
             UnixSocket.refuseAll(on: self.listenerDescriptor)
             feed.value.close()
             return connectionRegistry.value.closeAll(on: loop)
         }.wait()
-        // The work queues release what the connections had. An event feed that is still being registered is not among that.
+        // The work queues now release the claims and presenters of the connections. If the event feed is just being registered,
+        // it is removed only later.
         let areDone = try [services.workQueue, services.readQueue].map {
             try $0.finish(on: loop, within: Self.stopTimeout)
         }
         services.watch.stop()
-        // The last results are on their way to the loop.
+        // The work queues have handed their last results to the loop. An empty job waits until the loop has handled these
+        // results.
         try loop.submit {}.wait()
-        // The event feed may have been registered only now.
+        // If the event feed was registered only now, its removal is a new job of the work queue. So the work queue is waited
+        // for once more.
         if try areDone == [true, true] && services.workQueue.finish(on: loop, within: Self.stopTimeout) {
             return
         }
         services.log("the control socket is closed while a client's request still waits for a file system")
     }
 
-    /// Ends the threads, for a process that goes on after ``stop()``.
+    /// Ends the threads of the server. Only for a process that continues after ``stop()``.
     package func endThreads() throws {
         try services.workQueue.end()
         try services.readQueue.end()
@@ -167,10 +171,11 @@ package final class ControlServer: Sendable {
     }
 }
 
-/// Pauses accepting when there are no descriptors left, and logs that seldom.
+/// Pauses the accepting of connections when the process has no free descriptors. Writes a log line about this at most once a
+/// minute.
 ///
-/// NIO's own `AcceptBackoffHandler` only delays reads. After an error, NIO accepts again without a read, at once, as long as a
-/// client waits.
+/// NIO's own `AcceptBackoffHandler` only delays reads. But after an error NIO accepts again without a read, as long as a client
+/// waits, so it would try without a pause.
 private final class AcceptErrorHandler: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
@@ -183,7 +188,7 @@ private final class AcceptErrorHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let listener = context.channel
-        // This fails only if the listener is already closed.
+        // If this fails, the listener is already closed, and no pause is needed.
         listener.setOption(.autoRead, value: false).whenSuccess {
             listener.eventLoop.scheduleTask(in: Self.pause) { listener.setOption(.autoRead, value: true) }
         }

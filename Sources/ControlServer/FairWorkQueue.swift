@@ -3,49 +3,50 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Threads for work that looks up documents, or begins and ends claims and presenters.
+/// Threads for jobs that may block, such as looking up documents, or beginning and ending claims and presenters.
 ///
-/// The jobs of one *lane* run in order, one at a time; each connection has a lane. Users take turns, one job each. The lanes of
-/// a user occupy at most `width` threads at once. So:
+/// The jobs of one *lane* run in order, one at a time. Each connection has a lane. Users take turns: the queue runs one job of
+/// a user, then one job of the next user. The lanes of a user occupy at most `width` threads at once. So:
 /// - A user with many jobs delays other users only a little.
-/// - A dead file system blocks only programs that use it, and other programs of a user that has `width` jobs there.
+/// - A dead file system blocks programs that use it. If `width` jobs of a user wait for it, it blocks other programs of that
+///   user too.
 ///
-/// These jobs do not run on an event loop, because the end of a claim may lead to opens of files. Three things run on the event
-/// loop all the same, since a thread's wake-up would delay other programs:
-/// - Answers of presenters. What follows from them is what the timers' thread does as well.
-/// - The end of a claim that no other claim waits for.
-/// - The beginning of an access, if its document needs no lookup.
+/// These jobs do not run on an event loop, because the end of a claim may lead to opens of files. Three kinds of work run on
+/// the event loop all the same, because waking a thread would delay other programs:
+/// - The answers of presenters. The steps that follow an answer are the same that the timers' thread takes.
+/// - The end of a claim for which no other claim waits.
+/// - The beginning of an access, if its document is known without a lookup.
 ///
-/// Any thread may call.
+/// Any thread may call the methods.
 final class FairWorkQueue: Sendable {
-    /// Jobs that run one after the other for a user.
+    /// A lane: its jobs run one after the other.
     struct SerialLane: Sendable {
         fileprivate let id: UInt64
-        /// The user; nil for the server's own jobs.
+        /// The user of the lane; nil for the server's own jobs.
         fileprivate let user: UInt32?
-        /// How many threads the lanes of this user occupy at most.
+        /// The most threads that all lanes of this user occupy at once.
         fileprivate let width: Int
     }
 
-    /// The argument is false if the work queue has ended.
+    /// A job. Its argument is false if the work queue has ended.
     private typealias Job = @Sendable (Bool) -> Void
 
-    /// The jobs of one user.
+    /// The lanes of one user that have jobs.
     private struct UserJobs {
-        /// Lanes that have jobs and are not at work, the next one first.
+        /// The lanes that have jobs, but of which no job runs. The first lane is the next.
         var ready: CircularBuffer<UInt64> = []
-        /// How often the user is in the pool's queue or at work.
+        /// The number of threads that work for the user, plus the user's places in the pool's queue.
         var turns = 0
     }
 
     private struct State {
-        /// Lanes that have jobs or are at work.
+        /// The waiting jobs of each lane that has waiting jobs or a running job.
         var lanes: [UInt64: CircularBuffer<Job>] = [:]
         var jobsByUser: [UInt32?: UserJobs] = [:]
         var lastLane: UInt64 = 0
         var waiting: [EventLoopPromise<Bool>] = []
 
-        /// Adds a job, and returns whether the user needs one more turn.
+        /// Adds a job. Returns whether the caller must queue the user in the pool once more.
         mutating func add(_ job: @escaping Job, in lane: SerialLane) -> Bool {
             let isIdle = lanes[lane.id] == nil
             lanes[lane.id, default: []].append(job)
@@ -56,7 +57,7 @@ final class FairWorkQueue: Sendable {
             return true
         }
 
-        /// Takes the next job of a user; without one, the user has one turn less.
+        /// Takes the next job of a user. If there is none, returns nil and lowers the user's `turns` by one.
         mutating func next(of user: UInt32?) -> (lane: UInt64, job: Job)? {
             if let lane = jobsByUser[user]?.ready.popFirst(), let job = lanes[lane]?.popFirst() {
                 return (lane, job)
@@ -80,12 +81,12 @@ final class FairWorkQueue: Sendable {
 
     private static let threads = 8
     private static let width = 3
-    /// The width of a user that is a guest.
+    /// The most threads that the lanes of a guest occupy at once.
     private static let guestWidth = 1
     private static let serverWidth = 2
 
     private let pool = NIOThreadPool(numberOfThreads: threads)
-    /// Threads for the server's own jobs, for which all clients wait.
+    /// Threads for the server's own jobs, for which clients of all users wait.
     private let serverPool = NIOThreadPool(numberOfThreads: serverWidth)
     private let state = Mutex(State())
 
@@ -98,7 +99,7 @@ final class FairWorkQueue: Sendable {
         makeLane(of: user, width: isGuest ? Self.guestWidth : Self.width)
     }
 
-    /// A lane of the server for one job, in no order with other jobs.
+    /// A new lane for one job of the server. The job runs in no order with other jobs.
     var serverLane: SerialLane { makeLane(of: nil, width: Self.serverWidth) }
 
     private func makeLane(of user: UInt32?, width: Int) -> SerialLane {
@@ -108,12 +109,13 @@ final class FairWorkQueue: Sendable {
         }
     }
 
-    /// Runs `body` in any case; if the work queue has ended, not on one of its threads.
+    /// Runs `body` on a thread of the work queue. If the work queue has ended, `body` runs too, but not on one of its threads.
     func submit(in lane: SerialLane, _ body: @escaping @Sendable () -> Void) {
         enqueue(in: lane) { _ in body() }
     }
 
-    /// Fails if the work queue has ended.
+    /// Runs `body` on a thread of the work queue, and returns its result on `loop`. If the work queue has ended, `body` does
+    /// not run and the result is a failure.
     func run<Value: Sendable>(
         in lane: SerialLane, on loop: any EventLoop, _ body: @escaping @Sendable () throws -> Value
     ) -> EventLoopFuture<Value> {
@@ -125,7 +127,7 @@ final class FairWorkQueue: Sendable {
         return promise.futureResult
     }
 
-    /// Waits at most `time` until all jobs are done, and returns whether they are.
+    /// Waits until all jobs are done, but at most `time`. Returns whether all jobs are done.
     ///
     /// Must not be called on a thread of the work queue or on the loop.
     func finish(on loop: any EventLoop, within time: TimeAmount) throws -> Bool {
@@ -147,7 +149,7 @@ final class FairWorkQueue: Sendable {
         if state.withLock({ $0.add(job, in: lane) }) { takeTurn(of: lane.user) }
     }
 
-    /// Does one job of a user, and queues the user behind all others.
+    /// Runs one job of a user on a thread, and then queues the user again behind all other users.
     private func takeTurn(of user: UInt32?) {
         let threads = user == nil ? serverPool : pool
         threads.submit { [self] state in
@@ -155,7 +157,7 @@ final class FairWorkQueue: Sendable {
             while let (lane, job) = self.state.withLock({ $0.next(of: user) }) {
                 job(isActive)
                 self.state.withLock { $0.finish(lane, of: user) }
-                // Jobs that remain when the work queue has ended run here, without queueing again.
+                // If the work queue has ended, the user is not queued again. The user's remaining jobs run in this loop.
                 if isActive { return takeTurn(of: user) }
             }
         }

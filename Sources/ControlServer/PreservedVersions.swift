@@ -2,24 +2,24 @@
 package import ControlProtocol
 package import LinuxSystem
 
-/// The store of preserved versions, as the socket uses it.
+/// The store of preserved versions, as the control socket uses it.
 ///
-/// Every call names the peer. The store answers only what the peer may read under two sets of rights: those stored with the
-/// version, and those of the document now.
+/// Every call names the peer, which is the client's process. The store returns only versions that the peer may read by two sets
+/// of rights: those stored with the version, and the present rights of the document.
 package protocol PreservedVersions: Sendable {
-    /// The versions of documents at or below a path, relative to the mount's root, the newest first.
+    /// Returns the versions of documents at or below a path, the newest first. The path is relative to the root of the mount.
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm]
 
-    /// Reads up to `count` bytes; fewer mean the end.
+    /// Reads up to `count` bytes of a version. If fewer bytes are returned, the version ends after them.
     ///
-    /// With a path, the version must be of that document or of one below it.
+    /// If `path` is given, the version must belong to that document, or to a document below that path.
     func read(
         _ id: String, of path: [UInt8]?, at offset: Int64, count: Int, for peer: Peer
     ) throws(VersionAccessFailure) -> [UInt8]
 
-    /// Preserves the contents of a file for a client that has an access to write it.
+    /// Preserves the contents of a file, for a client that holds an access that writes the file.
     ///
-    /// Returns the version's id, or nil for an empty file.
+    /// Returns the ID of the version, or nil for an empty file.
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String?
 }
 
@@ -27,11 +27,11 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
     case notFound
     case denied
     case system(Errno)
-    /// The version is of another path than the named path.
+    /// The version belongs to the first path, not to the second path that the client named.
     case otherPath([UInt8], than: [UInt8])
-    /// There is no file at the path, or it has no contents.
+    /// No file exists at the path, or the item there has no contents, such as a directory.
     case notAFile
-    /// The reason why contents cannot be preserved.
+    /// The contents cannot be preserved, for the reason that the text says.
     case notPreserved(String)
 
     var failure: ProtocolFailure {
@@ -48,7 +48,7 @@ package enum VersionAccessFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// The quoted path, which is lost for a version without its line in the log.
+    /// Returns the path in quotation marks. A version without a line in the store's log has no known path.
     private static func name(_ path: [UInt8]) -> String {
         path.isEmpty ? "a path that is not known" : "'\(PathForm(path).path.excerpt)'"
     }

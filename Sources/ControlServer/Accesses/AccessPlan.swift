@@ -3,24 +3,26 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// The documents and claim parts that the intents of a client need; each item occurs once.
+/// The documents and the parts of the claim that the intents of an access need. Each item occurs in only one part.
 struct AccessPlan: Sendable {
-    /// One for each intent, in their order.
+    /// The documents of the intents, in the order of the intents.
     private(set) var documents: [PlannedDocument] = []
-    /// Symbolic links that were followed to some of them.
+    /// The symbolic links that were followed to find some of these documents.
     private var links: [any TrackedDocument] = []
     private(set) var parts: [Coordination.ClaimRequest.Part] = []
-    /// One for each part.
+    /// The documents of the parts, in the order of the parts.
     private(set) var claimedDocuments: [PlannedDocument] = []
-    /// Whether the user may only read an item of the plan; the claim is then suspended soon.
+    /// Whether the user is a guest that may read an item of the plan, but not write it. Writers then wait only a short time for
+    /// the access.
     private(set) var isReadOnlyGuest = false
     private var lookups = ProtocolLimits.linkLookups
 
-    /// May block.
+    /// Finds the documents of the intents; this may block.
     init(_ intents: [IntentForm], for guest: Guest?, in services: SharedServices) throws(ProtocolFailure) {
         do throws(ProtocolFailure) {
             for intent in intents { try add(intent, for: guest, in: services) }
-            // A suspension because of a read would also suspend the writes.
+            // The claim of a guest that may only read is suspended as a whole. It must contain no write, because the write
+            // would be suspended too.
             guard !isReadOnlyGuest || !parts.contains(where: \.access.isWrite) else {
                 throw .denied("what you may not write, read in an access without writes")
             }
@@ -30,7 +32,7 @@ struct AccessPlan: Sendable {
         }
     }
 
-    /// The document that is written, by its current path.
+    /// The document that the access writes and that now has this path; nil if there is none.
     func writtenDocument(at path: [UInt8]) -> (any TrackedDocument)? {
         zip(parts, claimedDocuments).first { $0.access.isWrite && $1.path == path }?.1.document
     }
@@ -64,7 +66,7 @@ struct AccessPlan: Sendable {
             at: path)
     }
 
-    /// Adds a part, or merges it with the part that has the same item.
+    /// Adds a part to the claim. If the claim already has a part with the same item, the two parts are merged.
     private mutating func add(
         _ part: Coordination.ClaimRequest.Part, of document: PlannedDocument, at path: PathForm
     ) throws(ProtocolFailure) {
@@ -85,9 +87,9 @@ struct AccessPlan: Sendable {
 }
 
 extension Access {
-    /// The access that covers both; nil if there is none.
+    /// Returns an access that is at least as strong as both accesses; nil if there is none.
     ///
-    /// An access that reads and writes asks presenters to save first, as `forMerging` does.
+    /// The result for a read and a write asks presenters to save first, as `forMerging` does.
     func merged(with other: Access) -> Access? {
         switch (self, other) {
         case (.read(let options), .read(let others)): .read(options.intersection(others))

@@ -2,13 +2,13 @@
 import Coordination
 import CoordinationEngine
 
-/// The claimant of a client's access.
+/// Gives the engine the intents, the party and the documents of a client's access.
 final class AwareClaimant: Claimant {
     let intents: [Intent]
     private let party: Party
     private let documents: [PlannedDocument]
 
-    /// Takes one document for each of the accesses, at least one.
+    /// Takes the accesses of a claim and one document for each access. There must be at least one.
     init(_ accesses: [Access], to documents: [PlannedDocument], by party: Party) {
         intents = zip(accesses, documents).map { access, document in Intent(access) { document.path } }
         self.documents = documents
@@ -26,7 +26,8 @@ final class AwareClaimant: Claimant {
         for document in documents { document.retarget(from: former, to: item) }
     }
 
-    /// The file of a client is not watched, because the client ends its access itself.
+    /// The daemon does not watch what a client does with the file, because the client ends its access itself. So this returns a
+    /// fixed observation.
     func observe() -> Observation {
         intents[0].access.isWrite ? .dirty(stamp: documents[0].item.rawValue) : .reading(position: -1)
     }

@@ -5,15 +5,15 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// The accesses of one connection, from beginning to end. On the event loop only.
+/// The accesses of one connection, from their beginning to their end. On the event loop only.
 final class ConnectionAccesses {
     private enum ClientAccessState {
-        /// The request is answered when it is granted or refused.
+        /// The access waits. The request with this id is answered when the access is granted or refused.
         case waiting(MessageID, since: Instant)
-        /// The request was answered as cancelled; a later decision is ignored.
+        /// The client has cancelled the request, which was answered. A decision that comes later is ignored.
         case cancelled
         case held
-        /// The client has asked for its end.
+        /// The client has asked to end the access, and the access has not ended yet.
         case ending
     }
 
@@ -26,7 +26,7 @@ final class ConnectionAccesses {
     private let services: SharedServices
     private var accesses: [ClaimID: ClientAccess] = [:]
     private var waiting = 0
-    /// Ended accesses that still wait for their cleanup on the work queue.
+    /// The number of accesses that have ended, but for which the work queue still has to release the documents.
     private var pendingFinishes = 0
     private static let mostUnfinished = 64
 
@@ -35,7 +35,7 @@ final class ConnectionAccesses {
         self.services = services
     }
 
-    /// Whether a request still waits for its access to begin.
+    /// Whether the client has a request for an access that waits to begin.
     var hasWaitingAccesses: Bool { waiting > 0 }
 
     func begin(
@@ -63,7 +63,7 @@ final class ConnectionAccesses {
         accesses[claim] = ClientAccess(state: .waiting(id, since: Engine.now), items: intents)
         waiting += 1
         let handleDecision = makeDecisionHandler(of: claim, parameters.intents)
-        // An access comes after all that the client asked for before.
+        // An access begins after all earlier work for the client is done. So it begins here only if no earlier work is queued.
         if !connection.hasQueuedWork, connection.resources.canBeginWithoutBlocking(accessRequest) {
             let result = connection.runInline { resources, process throws(ProtocolFailure) in
                 try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
@@ -74,15 +74,16 @@ final class ConnectionAccesses {
         connection.onWorkQueue { resources, process throws(ProtocolFailure) in
             try resources.begin(claim, accessRequest, watching: process, tell: handleDecision)
         } then: { result in
-            // A waiting access is not a request that is being served.
+            // While its access waits, the request does not count as a request that is being served.
             self.connection.finish()
             self.didBegin(claim, result, parameters.intents)
         }
     }
 
-    /// Counts the items of a guest's access over all its connections.
+    /// Counts the items of a guest's access over all its connections. Throws if the guest has too many.
     ///
-    /// Each waiting access may cause questions to presenters, and each access takes memory until it ends.
+    /// The numbers are limited for two reasons. Each waiting access may cause questions to presenters, and each access takes
+    /// memory until it ends.
     private func reserveSlots(for items: Int) throws(ProtocolFailure) {
         guard services.guest(connection.peer) != nil else { return }
         let user = connection.peer.user
@@ -121,7 +122,7 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Replaces the client's names by the engine's ids.
+    /// Replaces the purpose, the accesses and the question that the client named by the engine's ids.
     private func makeAccessRequest(
         _ parameters: AccessBeginParameters, _ nature: Coordination.ClaimRequest.Nature, of claim: ClaimID
     ) throws(ProtocolFailure) -> ClientResources.AccessRequest {
@@ -136,7 +137,7 @@ final class ConnectionAccesses {
         }
         var question: QuestionID?
         if let id = parameters.answering {
-            // The question may have ended a moment ago; the access then blocks no answer.
+            // If the question was already answered or timed out, the access delays no answer, and the request is still valid.
             question = connection.presenters.question(id)
             guard question != nil || connection.presenters.wasAsked(id) else {
                 throw .notFound("you were not asked the request in 'answering'")
@@ -177,7 +178,8 @@ final class ConnectionAccesses {
         guard let guest = services.guest(connection.peer) else {
             return grant(claim, plan.documents.map(\.path), intents)
         }
-        // The item may have moved to where the user has no right to it. The user must not learn its new path.
+        // While the access waited, the item may have moved to a place where the guest has no right to it. Then the guest must
+        // not learn the new path.
         connection.onWorkQueue { resources, _ throws(ProtocolFailure) in
             try resources.recheckRights(claim, plan, intents, for: guest)
         } then: { result in
@@ -197,7 +199,7 @@ final class ConnectionAccesses {
         tell(id, .success(.beginAccess(result)))
     }
 
-    /// Answers an `access/begin` that failed.
+    /// Answers a request for an access that failed.
     private func finish(_ claim: ClaimID, _ result: Result<Response, ProtocolFailure>) {
         guard let access = accesses[claim] else { return }
         remove(claim)
@@ -211,9 +213,9 @@ final class ConnectionAccesses {
         connection.reply(id, result)
     }
 
-    /// Answers the waiting request with this id as cancelled, and withdraws its claim.
+    /// Answers the waiting request with this id as cancelled, and withdraws the claim of its access.
     ///
-    /// A grant may already be on its way to the loop; it is withdrawn too.
+    /// The engine may have granted the claim already, without the loop knowing it yet. The claim is withdrawn then too.
     func cancel(_ id: MessageID) {
         let found = accesses.first { _, access in
             if case .waiting(id, _) = access.state { true } else { false }
@@ -246,7 +248,7 @@ final class ConnectionAccesses {
     }
 
     private func end(_ claim: ClaimID, answering id: MessageID) {
-        // The end comes after all that the client asked for before.
+        // The end runs after all earlier work for the client is done. So it runs here only if no earlier work is queued.
         guard !connection.hasQueuedWork, pendingFinishes < Self.mostUnfinished,
             services.engine.isLightlyLoaded
         else {
@@ -257,15 +259,15 @@ final class ConnectionAccesses {
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
         guard ending.isDone else {
             connection.begin(id)
-            // Other programs may wait for this end, even when this client has gone. The server's lane does not wait for other
-            // requests of the client's user.
+            // Other programs may wait for this end, even if this client is gone. A lane of the server finishes it, because the
+            // client's lane may wait for other requests of its user.
             return services.workQueue.submit(in: services.workQueue.serverLane) {
                 [resources = connection.resources, loopGate = connection.loopGate] in
                 resources.finish(ending, of: claim)
                 loopGate.run { bound.value.connection.finish(id, .success(.done(EmptyResult()))) }
             }
         }
-        // No other program waits for this end, so the client does not wait for another thread.
+        // No other program waits for this end. So the client is answered now, without waiting for another thread.
         pendingFinishes += 1
         services.workQueue.submit(in: connection.lane) {
             [resources = connection.resources, loopGate = connection.loopGate] in
@@ -297,7 +299,8 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Preserves a file's contents before the client overwrites it, once in each access that writes it (D212).
+    /// Preserves the contents of a file before the client overwrites it. This is allowed once in each access that writes the
+    /// file (D212: other users' steps take at most half of the room).
     func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
         let held = accesses.compactMap { claim, access in
             if case .held = access.state { claim } else { nil }
@@ -315,9 +318,9 @@ final class ConnectionAccesses {
         }
     }
 
-    /// Ends all answers; ``ClientResources`` ends the held claims.
+    /// Ends the answering of requests. ``ClientResources`` withdraws the claims.
     ///
-    /// Returns a closure that releases the slots of a guest, from any thread.
+    /// Returns a closure that lowers the guest's counts of items. Any thread may call it.
     func close() -> @Sendable () -> Void {
         defer { accesses = [:] }
         guard services.guest(connection.peer) != nil else { return {} }
@@ -340,6 +343,6 @@ extension ProtocolFailure {
 }
 
 extension Peer {
-    /// The purpose that accesses of one user's programs share; another user cannot use it.
+    /// Returns the purpose that a client has named. All programs of the same user may share it, but no program of another user.
     func purpose(named text: String) -> Purpose { Purpose("named:\(user):\(text)") }
 }

@@ -3,9 +3,9 @@ import Coordination
 import CoordinationEngine
 import Synchronization
 
-/// The document that an access is for.
+/// The document of an intent.
 ///
-/// While the access waits, another item may take over the name that the access is for.
+/// While the access waits, another item may get the name that the client asked for. The document then changes to that item.
 final class PlannedDocument: Sendable {
     private struct State {
         var document: any TrackedDocument
@@ -25,7 +25,7 @@ final class PlannedDocument: Sendable {
     var path: [UInt8] { document.path }
     var place: Place { document.place }
 
-    /// Continues the access with another item.
+    /// Changes the document to `item`, if it is `former` now.
     func retarget(from former: ItemID, to item: ItemID) {
         guard self.item == former, let next = source.follow(item) else { return }
         let unused = state.withLock { state in

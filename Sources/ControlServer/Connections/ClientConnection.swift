@@ -6,16 +6,17 @@ import LinuxSystem
 import NIOCore
 import NIOPosix
 
-/// Reads the requests of one client and writes its replies, within the memory that the limits allow.
+/// Reads the requests of one client and writes the replies. The limits of the protocol bound the memory that this takes.
 ///
-/// Too much input is not an error. The daemon takes no further request and does not read the socket:
-/// - while too many requests are being served, or
+/// A client that sends too much is not an error. The daemon begins no further request of the client, and does not read its
+/// socket:
+/// - while too many of its requests are being served, or
 /// - while the client does not read its replies.
 final class ClientConnection: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
 
-    /// Misuses that are logged once for each connection.
+    /// Wrong messages of a client. Each kind is logged only once for each connection.
     enum ProtocolMisuse { case strayAnswer, strayNotice, badNotification, manyQuestions }
 
     let peer: Peer
@@ -23,9 +24,10 @@ final class ClientConnection: ChannelDuplexHandler {
     let channel: any Channel
     let loopGate: EventLoopGate
     let resources: ClientResources
-    /// The lane in which the client's requests run in order.
+    /// The lane of the work queue in which the jobs for this client run in order.
     let lane: FairWorkQueue.SerialLane
-    /// When the connection was accepted, to tell the client's process from a later process with the same id.
+    /// The time at which the connection was accepted. A process with the client's process id that started later is another
+    /// process.
     let accepted = BootTicks.now
     private(set) lazy var presenters = ConnectionPresenters(of: self, in: services)
     private(set) lazy var accesses = ConnectionAccesses(of: self, in: services)
@@ -35,24 +37,26 @@ final class ClientConnection: ChannelDuplexHandler {
     private var reader = FrameReader()
     private var flow = RequestFlow()
     private(set) var isInitialized = false
-    /// Why this client is refused; nil if it is served.
+    /// The reason why this client is refused; nil if it is served.
     var refusal: ProtocolFailure?
     private var isEnding = false
     private var isClosed = false
     private var hasInputEnded = false
     private var isReadDelayed = false
-    /// The pause during which the client is not read; nil without a pause.
+    /// The present pause in which the daemon does not read the client's messages; nil if there is no pause.
     private var throttle: (end: Scheduled<Void>, ticket: ReadThrottle.ThrottleTicket)?
     private var isServedSoon = false
     private var queuedJobs = 0
     private var process: ProcessWatch.WatchedProcess?
     private var loggedMisuses: Set<ProtocolMisuse> = []
 
-    /// How long the daemon waits for a client to read its last messages.
+    /// How long the daemon waits for a client to read its last messages before it closes the connection.
     private static let closeTimeout = TimeAmount.seconds(10)
-    /// How long a refused client may take to send its first message.
+    /// How long the connection of a refused client stays open, so that the client can send its first message and read the
+    /// refusal.
     private static let refusalReadTime = TimeAmount.milliseconds(100)
-    /// Not 0, because the loop runs all due tasks before it polls the sockets again.
+    /// The shortest pause of a client. It is not 0, because the event loop would then continue with this client before it polls
+    /// other sockets.
     private static let shortestPause = TimeAmount.microseconds(100)
     private static let cleanupTimeout = TimeAmount.seconds(1)
 
@@ -72,20 +76,23 @@ final class ClientConnection: ChannelDuplexHandler {
         if let refusal {
             send(ReplyMessage(to: nil, .failure(refusal)))
             releaseEverything()
-            // Closing later lets a client that writes at once read the refusal, and not only a failed write.
+            // If the connection were closed now, a client that writes at once would see only the failed write. Later it can
+            // read the refusal.
             _ = loop.assumeIsolated().scheduleTask(in: Self.refusalReadTime) { self.endAfterWrites() }
         }
         context.fireChannelActive()
     }
 
-    /// Ends the connection when its process ends.
+    /// Ends the connection when the client's process ends.
     ///
-    /// While an unread message contains the process's own end of the socket, the socket does not close by itself.
+    /// The socket may stay open after that. An unread message in the socket may itself contain a descriptor of the client's end
+    /// of the socket.
     private func endWithProcess() {
         do {
             _ = try watchedProcess()
         } catch {
-            // A client that cannot be watched may still ask for the state. Other requests are refused.
+            // If the process cannot be watched for another reason, the connection stays. The client may then ask for the state,
+            // but other requests are refused.
             if error as? Errno == .noProcess { close(because: "its process has ended") }
         }
     }
@@ -103,7 +110,8 @@ final class ClientConnection: ChannelDuplexHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return }
-        // `echo … | socat` ends its side at once and still wants the replies.
+        // The client has closed only its sending end. A command such as `echo … | socat` does this at once, and still waits for
+        // the replies.
         hasInputEnded = true
         serve()
     }
@@ -121,7 +129,8 @@ final class ClientConnection: ChannelDuplexHandler {
 
 // Reads the client's messages.
 extension ClientConnection {
-    /// Answers are read even while requests wait, or else clients could wait for each other.
+    /// Whether the next message of the client may be read. Messages are read even while requests wait, because a message may be
+    /// an answer for which another client waits.
     private var mayRead: Bool { !isEnding && outbox.isRead && flow.hasRoom }
     private var mayStart: Bool { !isEnding && outbox.isOpen && flow.mayStart }
 
@@ -149,7 +158,8 @@ extension ClientConnection {
                 break
             }
         }
-        // Two cases reach this line after much input: empty lines, and waiting requests that go on with each answer.
+        // In two cases the loop ends here after much input: the input consisted of empty lines, or the waiting requests
+        // continue with each reply.
         if !isEnding, bytes >= ProtocolLimits.bytesPerRead { return yieldLoop(after: bytes, since: begin) }
         if isDrained, hasInputEnded, flow.isIdle, !accesses.hasWaitingAccesses, !isEnding {
             if reader.isInMessage {
@@ -163,11 +173,11 @@ extension ClientConnection {
         }
     }
 
-    /// Pauses this connection so that other clients are served.
+    /// Pauses the reading from this client, so that other clients are served.
     ///
-    /// A client may send thousands of messages at once, and a large message takes a hundred times as long as a small one. Each
-    /// throttled connection lets all the others go first. Without the pause the loop would serve only them, because timers come
-    /// before sockets.
+    /// A client may send thousands of messages at once, and a large message takes a hundred times as long as a small message.
+    /// Of several clients that send much, each lets all the others go first. Without the pause, the event loop would serve only
+    /// these clients, because it runs timers before it polls sockets.
     private func yieldLoop(after bytes: Int, since begin: NIODeadline) {
         let large = bytes >= ProtocolLimits.bytesPerRead
         let least = large ? TimeAmount.microseconds(Int64(bytes)) : Self.shortestPause
@@ -239,11 +249,11 @@ extension ClientConnection {
 
 // Sends messages.
 extension ClientConnection {
-    /// Answers a request that was not begun.
+    /// Sends the reply to a request that was not counted by `begin`.
     func answer(_ id: MessageID, _ failure: ProtocolFailure) { send(ReplyMessage(to: id, .failure(failure))) }
     func answer(_ id: MessageID, _ response: Response) { send(ReplyMessage(to: id, .success(response))) }
 
-    /// Counts a request as being served until `finish` is called.
+    /// Counts a request as being served, until `finish` is called. Reserves room for its reply in the outbox.
     func begin(_ id: MessageID, reserving bytes: Int = 0) {
         flow.begin()
         outbox.reserve(bytes)
@@ -259,19 +269,19 @@ extension ClientConnection {
         finish()
     }
 
-    /// Ends the serving of a request, whether or not it has been answered.
+    /// Counts one request less as being served, whether or not it was answered.
     func finish() {
         flow.finish()
         serveSoon()
     }
 
-    /// Answers a request that no longer counts as being served.
+    /// Sends the reply to a request that is not counted as being served any more.
     func reply(_ id: MessageID, _ result: Result<Response, ProtocolFailure>) {
         send(ReplyMessage(to: id, result))
         serveSoon()
     }
 
-    /// Serves the next request after the caller has returned.
+    /// Serves the next request, after the function that called this has returned.
     private func serveSoon() {
         guard !isServedSoon else { return }
         isServedSoon = true
@@ -281,39 +291,42 @@ extension ClientConnection {
         }
     }
 
-    /// Sends a message that the client did not ask for; closes a connection that does not read them.
+    /// Sends a message that is not a reply. If too many such messages wait, because the client does not read, the connection is
+    /// closed.
     func push(_ message: ServerMessage) {
         guard !isEnding else { return }
         write { outbox.send(try frame(message.encoded()), isPushed: true) }
         closeIfOverrun()
     }
 
-    /// Sends such a message that is already encoded as JSON.
+    /// Sends a message that is not a reply, and that is already encoded as JSON.
     func push(encoded message: () throws -> [UInt8]) {
         guard !isEnding else { return }
         write { outbox.send(frame(try message()), isPushed: true) }
         closeIfOverrun()
     }
 
-    /// Whether so many pushed messages wait that dispensable ones should be left out.
+    /// Whether so many messages wait that notices and events about names are left out.
     var isCrowded: Bool { outbox.isCrowded(telling: presenters.count) }
 
-    /// Runs `body` when all messages that wait now have been written.
+    /// Calls `body` when all messages that wait now have been written.
     func whenWritten(_ body: @escaping () -> Void) { if !isEnding { outbox.whenWritten(body) } }
 
-    /// Sends such a message if `isWanted` returns true when the message is next to be written.
+    /// Queues a message that is not a reply. When it is the next message to be written, `isWanted` is called. If that returns
+    /// false, the message is dropped.
     func push(encoded message: () throws -> [UInt8], ifStill isWanted: @escaping () -> Bool) {
         guard !isEnding else { return }
         write { outbox.send(frame(try message()), ifStill: isWanted) }
         closeIfOverrun()
     }
 
-    /// Whether a gap for this subscription waits to be sent; further events need not be sent then.
+    /// Whether a gap for this subscription waits to be sent. Further events need not be sent then, because the gap stands for
+    /// them too.
     func hasGap(for subscription: UInt64) -> Bool { outbox.hasGap(for: subscription) }
 
     /// Sends an event to a subscription.
     ///
-    /// If too many messages wait, `gap` replaces the waiting events, and the client must look at the files itself.
+    /// If too many messages wait, the event `gap` replaces all waiting events. The client must then examine the files itself.
     func push(
         encoded message: () throws -> [UInt8], about subscription: UInt64, orGap gap: ServerMessage
     ) {
@@ -360,9 +373,10 @@ extension ClientConnection {
     }
 }
 
-// Runs work that may block.
+// Runs work that may block on other threads.
 extension ClientConnection {
-    /// Runs a query on the read queue, in no particular order, and sends its reply, which may be long.
+    /// Runs a query on the read queue, in no particular order, and sends its reply. `bytes` is the room that is reserved for
+    /// the reply.
     func runQuery(
         _ id: MessageID, reserving bytes: Int,
         _ body: @escaping @Sendable (SharedServices, Peer) throws -> Response
@@ -383,10 +397,10 @@ extension ClientConnection {
         }
     }
 
-    /// Runs `body` on the work queue, in the connection's order, with the client's process being watched.
+    /// Runs `body` on the work queue, after the earlier jobs of this connection. The client's process is watched first.
     ///
-    /// After the end of the connection, `body` runs only with `inAnyCase`, for changes that other programs must learn of.
-    /// `then` does not run then.
+    /// If the connection has ended, `body` runs only if `inAnyCase` is true. This is for changes that other programs must learn
+    /// of. `then` runs on the event loop afterwards, but not after the end of the connection.
     func onWorkQueue<Value: Sendable>(
         inAnyCase: Bool = false,
         _ body:
@@ -411,7 +425,7 @@ extension ClientConnection {
         }
     }
 
-    /// Runs `body` here, for work that does not block.
+    /// Runs `body` on the event loop. `body` must not block.
     func runInline<Value>(
         _ body: (ClientResources, ProcessWatch.WatchedProcess) throws(ProtocolFailure) -> Value
     ) -> Result<Value, ProtocolFailure> {
@@ -424,10 +438,11 @@ extension ClientConnection {
         }
     }
 
-    /// Whether jobs of this client still wait or run on the work queue.
+    /// Whether jobs of this connection wait or run on the work queue.
     var hasQueuedWork: Bool { queuedJobs > 0 }
 
-    /// Another process may have inherited the socket, and keep it open after the client's process has ended.
+    /// Watches the client's process, and closes the connection when the process ends. A child of the process may have inherited
+    /// the socket, and would hold the connection open.
     private func watchedProcess() throws -> ProcessWatch.WatchedProcess {
         if let process { return process }
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -446,7 +461,7 @@ extension ClientConnection {
 
 // Ends the connection.
 extension ClientConnection {
-    /// Sends the reason, and closes the connection after that.
+    /// Sends the client the reason, and then closes the connection.
     func end(with failure: ProtocolFailure) {
         note("closed: \(failure.message)")
         send(ReplyMessage(to: nil, .failure(failure)))
@@ -458,23 +473,23 @@ extension ClientConnection {
         closeSilently()
     }
 
-    /// Closes the connection at once without a log line, when the server ends.
+    /// Closes the connection at once and writes no log line. The server calls this when it ends.
     func closeSilently() {
         releaseEverything()
         channel.close(promise: nil)
     }
 
-    /// Closes the connection when its replies are written, or after a timeout.
+    /// Closes the connection when all replies are written, or after a timeout.
     private func endAfterWrites() {
         let channel = channel
-        // This comes before the client can see the end.
+        // The claims and presenters are released before the client can see that the connection has ended.
         releaseEverything()
         outbox.finish { channel.close(promise: nil) }
         let timeout = loop.scheduleTask(in: Self.closeTimeout) { channel.close(promise: nil) }
         channel.closeFuture.whenComplete { _ in timeout.cancel() }
     }
 
-    /// Releases what the connection has in the engine, after the jobs that it began.
+    /// Releases the claims and presenters of the connection, after the jobs that the connection has begun.
     private func releaseEverything() {
         isEnding = true
         guard !isClosed else { return }
@@ -485,12 +500,14 @@ extension ClientConnection {
         leaveThrottle()
         let releases = [presenters.close(), accesses.close()]
         events.close()
-        // This runs even if the work queue has ended. Until then the slots still count for the user's other connections.
+        // This job runs even if the work queue has ended. Until it runs, the presenters and items still count for the limits of
+        // the guest.
         services.workQueue.submit(in: lane) { [resources] in
             resources.close()
             for release in releases { release() }
         }
-        // A file system may block the connection's lane. The server's lane then releases its claims.
+        // A dead file system may block the lane of this connection, so that the job above does not run. After a timeout, a lane
+        // of the server releases the claims instead.
         loop.assumeIsolated().scheduleTask(in: Self.cleanupTimeout) {
             [resources, workQueue = services.workQueue] in
             workQueue.submit(in: workQueue.serverLane) { resources.close() }

@@ -5,7 +5,7 @@ import CoordinationEngine
 import LinuxSystem
 import NIOCore
 
-/// The open connections, and the limits on further ones. On the event loop only.
+/// The open connections, and the limits of their number. On the event loop only.
 final class ConnectionRegistry {
     private let services: SharedServices
     private var connections: [ClientConnection] = []
@@ -13,9 +13,9 @@ final class ConnectionRegistry {
 
     init(of services: SharedServices) { self.services = services }
 
-    /// Returns why a connection is refused.
+    /// Decides whether a connection is served. Returns the reason if it is refused.
     ///
-    /// Returns nil if it is served; it then counts until it leaves.
+    /// Returns nil if it is served. The connection then counts as open until `leave` is called.
     func admit(_ connection: ClientConnection) -> ProtocolFailure? {
         let peer = connection.peer
         if let refusal = refusal(of: peer) {
@@ -30,16 +30,17 @@ final class ConnectionRegistry {
 
     func leave(_ connection: ClientConnection) { connections.removeAll { $0 === connection } }
 
-    /// Closes all connections; the result succeeds when all have ended.
+    /// Closes all connections. The result succeeds when all of them have ended.
     func closeAll(on loop: any EventLoop) -> EventLoopFuture<Void> {
         let ends = connections.map(\.channel.closeFuture)
         for connection in connections { connection.closeSilently() }
         return EventLoopFuture.andAllComplete(ends, on: loop)
     }
 
-    /// All guests together may use a quarter of the descriptors, two for each connection.
+    /// The most connections of all guests together. They may use a quarter of the process's descriptors, and each connection
+    /// needs two.
     ///
-    /// The rest is for files, root and the owner.
+    /// The other descriptors are for files, for root and for the owner.
     private static var mostOfGuests: Int { max(DescriptorLimit.current / 8, 1) }
 
     private func isGuest(_ peer: Peer) -> Bool { peer.user != 0 && peer.user != services.mount.user }
@@ -58,7 +59,8 @@ final class ConnectionRegistry {
             }
         }
         guard own.count >= ProtocolLimits.connectionsPerUser else { return nil }
-        // A user's connections that sent nothing must not lock out a further connection of that user.
+        // If all connections of the user are in use, the new connection is refused. A connection on which the client has sent
+        // nothing yet is closed in its favour.
         guard let silent = own.first(where: { !$0.isInitialized }) else {
             return .tooMany(
                 "you have \(ProtocolLimits.connectionsPerUser) connections; close a connection first")

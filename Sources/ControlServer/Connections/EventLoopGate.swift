@@ -2,18 +2,18 @@
 import NIOCore
 import Synchronization
 
-/// Runs closures of other threads on a connection's event loop, until the connection ends.
+/// Runs closures of other threads on the event loop of a connection, until the connection ends.
 ///
-/// Later closures are dropped, because the loop may have ended.
+/// Closures that come later are dropped, because the event loop may have ended.
 final class EventLoopGate: Sendable {
     private let loop: any EventLoop
     private let isOpen = Mutex(true)
 
     init(to loop: any EventLoop) { self.loop = loop }
 
-    /// Runs `body` on the loop soon.
+    /// Runs `body` on the event loop soon, and does not wait for it.
     ///
-    /// Any thread may call; the call does not block.
+    /// Any thread may call this.
     func run(_ body: @escaping @Sendable () -> Void) {
         isOpen.withLock { isOpen in
             if isOpen { loop.execute(body) }

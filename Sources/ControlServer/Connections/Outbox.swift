@@ -4,36 +4,36 @@ import NIOCore
 
 /// The messages that wait to be sent to a client, in order. On the event loop only.
 ///
-/// Each message has a `write(2)` of its own. Some clients cannot read two messages in a single piece: Emacs' `jsonrpc.el` loses
-/// the second of a request and a reply.
+/// Each message is written by a `write(2)` of its own. Some clients cannot read two messages in one piece: if a request and a
+/// reply arrive together, Emacs' `jsonrpc.el` loses the second.
 final class Outbox {
     private struct OutgoingMessage {
         let bytes: [UInt8]
         var isPushed = false
-        /// The subscription that the message is for; such messages may be replaced by a gap.
+        /// The subscription that the message is sent to, if it is an event. A gap may replace such messages.
         var subscription: UInt64?
-        /// Called when all earlier messages are written; returns whether this message is still to be written.
+        /// Called when all earlier messages are written. If it returns false, this message is not written.
         var isWanted: (() -> Bool)?
-        /// Encodes the gap that replaces this message, if it is the first that is left out.
+        /// Encodes a gap. It is called if this message is the first of several that the gap replaces.
         var gap: (() throws -> [UInt8])?
         var isGap = false
     }
 
     private let channel: any Channel
-    /// Called when there is room again, never within another call.
+    /// Called when replies have room again. It is never called while another method of this object runs.
     private let hasRoom: () -> Void
     private var queue: CircularBuffer<OutgoingMessage> = []
     private var isWriting = false
-    /// Whether `writeAll()` runs; a write may complete before the call that began it returns.
+    /// Whether `writeAll()` is running. A write may complete before the call that began the write returns.
     private var isLooping = false
     private var whenEmpty: (() -> Void)?
 
     private var bytes = 0
     private var reserved = 0
-    // Of messages that the client did not ask for.
+    // The waiting bytes and messages that are not replies, such as questions, notices and events.
     private var pushedBytes = 0
     private var pushedMessages = 0
-    /// Subscriptions for which a gap waits to be sent.
+    /// The subscriptions for which the queue contains a gap.
     private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {
@@ -41,33 +41,34 @@ final class Outbox {
         self.hasRoom = hasRoom
     }
 
-    /// Whether work for another reply may begin: the waiting and the reserved bytes are below the limit.
+    /// Whether work for one more reply may begin: the waiting bytes and those reserved for replies are below the limit.
     var isOpen: Bool { bytes + reserved < ProtocolLimits.outboxBytes }
 
-    /// Whether the client reads its messages, so that it may send more.
+    /// Whether the client reads its messages fast enough, so that the daemon reads further messages of the client.
     var isRead: Bool { bytes < ProtocolLimits.outboxBytes }
 
-    /// Whether presenters' messages pile up because the client does not read.
+    /// Whether so many messages to presenters wait that the connection must be closed, because the client does not read.
     ///
-    /// The loop polls a full socket only later, and until then an event may be sent to each presenter. So the limit grows with
-    /// the number of presenters.
+    /// The event loop notices only later that a full socket has room again. Until then, an event may cause a message to each
+    /// presenter. So the limit grows with the number of presenters.
     func isOverrun(telling presenters: Int) -> Bool {
         pushedBytes > ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter
             || pushedMessages
                 > ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter
     }
 
-    /// Whether so many messages wait that dispensable ones should be left out.
+    /// Whether so many messages wait that notices and events about names are left out.
     func isCrowded(telling presenters: Int) -> Bool {
         pushedBytes > (ProtocolLimits.outboxBytes + presenters * ProtocolLimits.outboxBytesOfPresenter) / 2
             || pushedMessages
                 > (ProtocolLimits.outboxMessages + presenters * ProtocolLimits.outboxMessagesOfPresenter) / 2
     }
 
-    /// Whether a gap for this subscription waits to be sent; it covers what happens now.
+    /// Whether the queue contains a gap for this subscription. Events that happen now need not be sent, because the gap stands
+    /// for them too.
     func hasGap(for subscription: UInt64) -> Bool { gaps.contains(subscription) }
 
-    /// Runs `body` when all messages that wait now have been written.
+    /// Calls `body` when all messages that are in the queue now have been written.
     func whenWritten(_ body: @escaping () -> Void) {
         append(
             OutgoingMessage(
@@ -79,31 +80,32 @@ final class Outbox {
         writeAll()
     }
 
-    /// Sends a pushed message if `isWanted` returns true when the message is next to be written.
+    /// Queues a message that is not a reply. When it is the next message to be written, `isWanted` is called. If that returns
+    /// false, the message is dropped.
     func send(_ message: [UInt8], ifStill isWanted: @escaping () -> Bool) {
         append(OutgoingMessage(bytes: message, isPushed: true, isWanted: isWanted))
         writeAll()
     }
 
-    /// Reserves room for a reply that is being made.
+    /// Reserves room for a reply that is not encoded yet.
     func reserve(_ bytes: Int) { reserved += bytes }
     func release(_ bytes: Int) { reserved -= bytes }
 
-    /// Sends a framed message; `isPushed` says that the client did not ask for it.
+    /// Sends a message in the framing of the connection. `isPushed` says that the message is not a reply.
     func send(_ message: [UInt8], isPushed: Bool = false) {
         append(OutgoingMessage(bytes: message, isPushed: isPushed))
         writeAll()
     }
 
-    /// Sends an event to a subscription; `gap` encodes the gap that replaces the event if it is left out.
+    /// Sends an event to a subscription. If the event is left out later, `gap` encodes the gap that replaces it.
     func send(_ message: [UInt8], about subscription: UInt64, orGap gap: @escaping () throws -> [UInt8]) {
         append(OutgoingMessage(bytes: message, isPushed: true, subscription: subscription, gap: gap))
         writeAll()
     }
 
-    /// Drops the waiting events of a subscription, and sends a gap in place of the first of them.
+    /// Drops the waiting events of a subscription, and queues a gap in place of the first of these events.
     ///
-    /// The gap has the number of that event.
+    /// The gap has the number of that event. If no event waits, `gap` encodes the gap.
     func leaveGap(for subscription: UInt64, orElse gap: () throws -> [UInt8]) throws {
         let first = queue.first { $0.subscription == subscription }
         let bytes = try first?.gap?() ?? gap()
@@ -137,15 +139,15 @@ final class Outbox {
         pushedMessages += sign
     }
 
-    /// Runs `body` when all messages are written, or when writing has failed.
+    /// Calls `body` when all messages are written, or when writing has failed.
     ///
-    /// ``clear()`` drops `body`.
+    /// If ``clear()`` is called before, `body` is not called.
     func finish(_ body: @escaping () -> Void) {
         whenEmpty = body
         writeAll()
     }
 
-    /// Drops the messages that were not sent.
+    /// Drops all messages that were not written yet.
     func clear() {
         queue.removeAll()
         gaps = []
@@ -175,7 +177,7 @@ final class Outbox {
         let (wasOpen, wasRead) = (isOpen, isRead)
         isWriting = false
         count(message, -1)
-        // The client may be read again before there is room for further replies.
+        // Reading from the client may continue before replies have room again. So both changes are reported.
         if (isOpen && !wasOpen) || (isRead && !wasRead) {
             channel.eventLoop.assumeIsolated().execute { self.hasRoom() }
         }

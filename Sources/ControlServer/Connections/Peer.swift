@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// The process at the other end of a connection, as the kernel recorded it.
+/// The client's process at the other end of a connection, as the kernel recorded it.
 ///
-/// Claims of a client about itself do not count.
+/// The daemon trusts only the kernel about the process, and not the client's messages.
 package struct Peer: Hashable, Sendable {
     package let credentials: PeerCredentials
-    /// The groups besides the primary group.
+    /// The groups of the process other than its primary group.
     package let supplementaryGroups: [UInt32]
 
     package init(_ credentials: PeerCredentials, supplementaryGroups: [UInt32]) {
@@ -22,6 +22,6 @@ package struct Peer: Hashable, Sendable {
 
     package var pid: Int32 { credentials.pid }
     package var user: UInt32 { credentials.user }
-    /// All groups, because the kernel checks whether a file's group is among them.
+    /// All groups of the process, because the kernel compares all of them with the group of a file.
     package var groups: [UInt32] { [credentials.group] + supplementaryGroups }
 }

@@ -4,7 +4,7 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// Runs each request of a client.
+/// Calls the function that serves a request, for each kind of request.
 extension ClientConnection {
     func start(_ id: MessageID, _ request: ControlProtocol.ClientRequest) {
         switch request {
@@ -38,7 +38,7 @@ extension ClientConnection {
         case .listVersions(let parameters):
             runQuery(id, reserving: ProtocolLimits.listBytes) { try $0.store().list(parameters, for: $1) }
         case .readVersion(let parameters):
-            // As base64.
+            // The reply contains the bytes as base64, which is a third longer.
             runQuery(id, reserving: parameters.length / 3 * 4) { try $0.store().read(parameters, for: $1) }
         case .preserveVersion(let parameters): accesses.preserve(parameters, answering: id)
         }
@@ -46,7 +46,7 @@ extension ClientConnection {
 }
 
 extension ClientConnection {
-    /// Preserves the contents of a file for a client that has an access to it.
+    /// Preserves the contents of a file, for a client that holds an access that writes the file.
     func preserve(_ parameters: PreserveParameters, answering id: MessageID) {
         runQuery(id, reserving: 0) { services, peer in
             let store = try services.store()
@@ -57,7 +57,7 @@ extension ClientConnection {
 }
 
 extension SharedServices {
-    /// Refuses a guest, because the state of the whole mount names files that it may not see.
+    /// Throws if the client is a guest. The state of the whole mount contains names of files that a guest may not see.
     fileprivate func checkMaySeeWholeMount(_ peer: Peer) throws(ProtocolFailure) {
         guard guest(peer) != nil else { return }
         throw .denied("only user \(mount.user) and root may ask about the whole mount; ask 'why' of one file")
@@ -68,14 +68,15 @@ extension SharedServices {
         return preservedVersions
     }
 
-    /// A guest is not told of other items in the claims, because it may not see those files.
+    /// Returns the claims and presenters of an item. For a guest, the other items of these claims are removed, because the
+    /// guest may have no right to see them.
     fileprivate func snapshot(at path: PathForm, isForGuest: Bool) throws -> Response {
         let document = try documents.find(path)
         defer { document.release() }
         var snapshot = try CoordinationSnapshotForm(of: document.item, in: engine)
         if isForGuest {
             snapshot.delays = nil
-            // A guest may not know its other names.
+            // The item may have other names, which the guest may not know. So the path of the request is sent.
             for index in snapshot.presenters.indices {
                 (snapshot.presenters[index].path, snapshot.presenters[index].pathBytes) = (
                     path.path, path.pathBytes
@@ -94,7 +95,7 @@ extension SharedServices {
 
 extension PreservedVersions {
     fileprivate func list(_ parameters: VersionListParameters, for peer: Peer) throws -> Response {
-        // The path was checked when the message was decoded.
+        // The path has bytes, because it was checked when the message was decoded.
         let all = try entries(under: parameters.path.bytes ?? [], for: peer)
         var budget = ReplyBudget()
         let entries = try budget.fill(with: all.prefix(ProtocolLimits.listEntries))
@@ -109,7 +110,7 @@ extension PreservedVersions {
     }
 
     fileprivate func preserve(_ parameters: PreserveParameters, for peer: Peer) throws -> Response {
-        // The path was checked when the message was decoded.
+        // The path has bytes, because it was checked when the message was decoded.
         .preserveVersion(PreserveResult(id: try preserve(parameters.path.bytes ?? [], for: peer)))
     }
 }

@@ -2,12 +2,12 @@
 import ControlProtocol
 import NIOCore
 
-/// The requests of one connection that wait, and how many are being served.
+/// The requests of one connection that wait, and the number of requests that are being served.
 struct RequestFlow {
     private var waiting: CircularBuffer<(id: MessageID, request: Result<ClientRequest, ProtocolFailure>)> = []
     private var served = 0
 
-    /// Whether the next message may be read, which may be a request.
+    /// Whether the next message may be read: if it is a request, there is still room for it.
     var hasRoom: Bool { waiting.count < ProtocolLimits.outstandingRequests }
     var mayStart: Bool { served < ProtocolLimits.outstandingRequests }
     var isIdle: Bool { waiting.isEmpty && served == 0 }
@@ -18,7 +18,7 @@ struct RequestFlow {
 
     mutating func next() -> (MessageID, Result<ClientRequest, ProtocolFailure>)? { waiting.popFirst() }
 
-    /// Removes a request that is not served yet, and returns whether there was such a request.
+    /// Removes a request that waits and is not served yet. Returns whether there was a request with this id.
     mutating func drop(_ id: MessageID) -> Bool {
         guard let index = waiting.firstIndex(where: { $0.id == id }) else { return false }
         waiting.remove(at: index)

@@ -5,14 +5,14 @@ import CoordinationEngine
 import LinuxSystem
 import NIOCore
 
-/// The subscriptions of one connection. On the event loop only.
+/// The subscriptions of one connection to events. On the event loop only.
 final class ConnectionSubscriptions {
     private struct Subscription {
-        /// Events at or below this path are sent; empty for the root.
+        /// The client is sent events of items at or below this path; empty for the root of the mount.
         let path: [UInt8]
-        /// The last event while too many were being checked.
+        /// The last event that came while too many checks were waiting or the guest's quota was used up; nil if there was none.
         ///
-        /// A gap replaces it, after the events that are being checked.
+        /// A gap is sent in place of these events, after the events that are being checked.
         var coalescedEvent: EventFeed.FeedEvent?
 
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
@@ -24,7 +24,7 @@ final class ConnectionSubscriptions {
     private var subscribing = 0
     private var isClosed = false
     private var pendingChecks = 0
-    /// Whether the user's quota is used up, so that a gap is sent when the quota is renewed.
+    /// Whether the guest's quota of events is used up. When the quota is renewed, a gap is sent.
     private var isOverQuota = false
 
     init(of connection: ClientConnection, in services: SharedServices) {
@@ -85,7 +85,7 @@ final class ConnectionSubscriptions {
         connection.finish(id, .success(.done(EmptyResult())))
     }
 
-    /// Ends all subscriptions.
+    /// Ends all subscriptions of the connection.
     func close() {
         isClosed = true
         subscriptions = [:]
@@ -115,7 +115,7 @@ final class ConnectionSubscriptions {
         check(event, matching, for: guest)
     }
 
-    /// Replaces further events of a guest by a gap, which is sent when its quota is renewed.
+    /// Leaves out an event for a guest with a used-up quota. A gap is sent when the quota is renewed.
     private func deferUntilQuotaRenewed(_ matching: [UInt64], _ event: EventFeed.FeedEvent) {
         for number in matching { subscriptions[number]?.coalescedEvent = event }
         guard !isOverQuota else { return }
@@ -126,9 +126,9 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// Checks once for all subscriptions whether a guest may see an event.
+    /// Checks whether a guest may see an event, once for all its subscriptions on this connection.
     ///
-    /// Rights change, so each event is checked; the work queue preserves the order.
+    /// Each event is checked, because rights change. The work queue does not change the order of the events.
     private func check(_ event: EventFeed.FeedEvent, _ matching: [UInt64], for guest: Guest) {
         let isFull = pendingChecks >= ProtocolLimits.checksOfGuest
         let later = matching.filter { isFull || subscriptions[$0]?.coalescedEvent != nil }
@@ -150,7 +150,7 @@ final class ConnectionSubscriptions {
         }
     }
 
-    /// Sends an event to a subscription, with the names that its user may see.
+    /// Sends an event to a subscription, with only the names that its user may see.
     private func tell(
         _ event: EventFeed.FeedEvent, _ number: UInt64, _ visibility: Guest.Visibility,
         _ newVisibility: Guest.Visibility
@@ -164,7 +164,8 @@ final class ConnectionSubscriptions {
         if seen != nil || newSeen != nil { send(event, number, seen, newSeen) }
     }
 
-    /// Sends the gaps through the work queue, behind the events that are being checked.
+    /// Sends the gaps for events that were left out. They pass through the work queue, so they are sent after the events that
+    /// are being checked.
     private func sendCoalescedGaps() {
         guard pendingChecks < ProtocolLimits.checksOfGuest, !isOverQuota else { return }
         for (number, subscription) in subscriptions {

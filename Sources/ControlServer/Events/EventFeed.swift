@@ -5,30 +5,31 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// The events of the mount, numbered, for its subscribers. On the event loop only.
+/// Receives the events of the mount from the engine, numbers them, and passes them to the subscriptions. On the event loop
+/// only.
 ///
-/// The last events are remembered for clients that subscribe again. The feed registers a presenter of the root at the first
-/// subscription. It removes it after some time without subscriptions, so that a mount without subscribers does no work for
-/// events.
+/// The feed remembers the last events for clients that subscribe again. At the first subscription, the feed registers a
+/// presenter of the root. Some time after the last subscription has ended, the feed removes that presenter. So a mount without
+/// subscriptions does no work for events.
 final class EventFeed {
     struct FeedEvent {
         let sequence: UInt64
         let kind: EventKind
         let path: [UInt8]?
         let newPath: [UInt8]?
-        /// The directories of the names; another directory may have the same path by now.
+        /// The directories that contained the names when the event happened. Other directories may have their paths by now.
         var directory: ItemID?
         var newDirectory: ItemID?
         let cause: CauseForm?
         var moment = Engine.now
     }
 
-    /// Where a new subscription begins.
+    /// The position in the events at which a new subscription begins.
     struct FeedStart {
         let epoch: String
         let sequence: UInt64
         let hasGap: Bool
-        /// The events after the requested position.
+        /// The remembered events after the position that the client asked for.
         let missed: [FeedEvent]
     }
 
@@ -40,7 +41,7 @@ final class EventFeed {
 
     private let engine: Engine
     private let documents: any DocumentSource
-    /// How long events are remembered without subscriptions.
+    /// How long events are remembered after the last subscription has ended.
     private let retention: TimeAmount
     private let workQueue: FairWorkQueue
     private let loop: any EventLoop
@@ -53,7 +54,7 @@ final class EventFeed {
     private var subscribers: [ObjectIdentifier: (FeedEvent) -> Void] = [:]
     private var waiting: [(Result<Void, ProtocolFailure>) -> Void] = []
     var encoder = EventEncoder()
-    /// How much each guest has been sent in the current period, over all its connections.
+    /// How many events each guest was sent in the current period, over all its connections.
     private var quotas: [UInt32: FeedQuota] = [:]
     private var end: Scheduled<Void>?
     private var isClosed = false
@@ -74,7 +75,8 @@ final class EventFeed {
         String(UInt64.random(in: .min ... .max), radix: 16)
     }
 
-    /// Sends a connection all events from now on; `then` is called when that has begun.
+    /// Passes all events to a connection from now on. `then` is called when the feed is registered, with the position of the
+    /// connection's first event.
     func join(
         _ subscriber: AnyObject, after position: EventPosition?, onEvent: @escaping (FeedEvent) -> Void,
         then: @escaping (Result<FeedStart, ProtocolFailure>) -> Void
@@ -96,7 +98,7 @@ final class EventFeed {
         end = loop.assumeIsolated().scheduleTask(in: retention) { self.stop() }
     }
 
-    /// Ends the feed with the server.
+    /// Stops the feed for ever, when the server ends.
     func close() {
         isClosed = true
         loopGate.close()
@@ -154,7 +156,7 @@ final class EventFeed {
         state = .off
         mailbox = nil
         recent = []
-        // No events are counted until the next start.
+        // No events are numbered until the next start, so numbers of this epoch are not valid any more.
         epoch = Self.makeEpoch()
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.remove(presenter) }
     }
@@ -162,7 +164,7 @@ final class EventFeed {
     private func collect() {
         for message in mailbox?.take() ?? [] { receive(message) }
         guard let mailbox, mailbox.isPaused else { return }
-        // More events happened than the mailbox holds. The next message is a gap.
+        // The mailbox was full, so some events are missing. After the mailbox is resumed, its next message is a gap.
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.resume(mailbox) }
     }
 
@@ -192,7 +194,7 @@ final class EventFeed {
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
-        // The name is unknown, so clients must look for the change themselves.
+        // The name of the item is unknown. So clients get a gap, and must search for the change themselves.
         guard let kind else { return gap }
         let isMove = kind == .moved
         return FeedEvent(
@@ -203,18 +205,18 @@ final class EventFeed {
     }
 }
 
-// Quotas of guests, because each of their subscriptions costs the daemon time that it shares with other users.
+// The quotas of guests. Each event to a subscription of a guest takes time of the daemon, which other users then lack.
 extension EventFeed {
     private struct FeedQuota {
         var told = 0
         let end: Scheduled<Void>
-        /// Called for the subscriptions that were sent nothing since the quota was used up.
+        /// Called when the quota is renewed, for subscriptions that were sent no events after the quota was used up.
         var waiting: [() -> Void] = []
     }
 
-    /// Counts what a guest's subscriptions are sent.
+    /// Adds events to the number that a guest was sent.
     ///
-    /// Returns false if the quota is used up; a gap is then sent when it is renewed.
+    /// Returns false if the guest's quota is used up. The caller then sends a gap when the quota is renewed.
     func chargeQuota(of user: UInt32, _ count: Int) -> Bool {
         if quotas[user] == nil {
             let period = TimeAmount.seconds(ProtocolLimits.eventsOfGuestSeconds)
@@ -224,7 +226,7 @@ extension EventFeed {
         return (quotas[user]?.told ?? 0) <= ProtocolLimits.eventsOfGuest
     }
 
-    /// Runs `body` when the quota is renewed.
+    /// Calls `body` when the quota of a guest is renewed.
     func whenRenewed(_ user: UInt32, _ body: @escaping () -> Void) { quotas[user]?.waiting.append(body) }
 
     private func renew(_ user: UInt32) {
@@ -233,7 +235,7 @@ extension EventFeed {
 }
 
 extension Party {
-    /// The feed has no process; `truce ps` shows this name.
+    /// The party of the feed, which is no process. In the output of `truce ps` its name is `subscribers`.
     fileprivate static var feed: Party {
         var party = Party(process: nil, ancestors: [])
         party.program = Array("subscribers".utf8)

@@ -14,7 +14,7 @@ extension CauseForm {
 }
 
 extension ProcessDescriptionForm {
-    /// `cat (712)`.
+    /// The process as text for users, for example `cat (712)`.
     var shown: String {
         pid == 0 ? "an unknown program" : "\(program.isEmpty ? "a program" : program) (\(pid))"
     }
@@ -38,7 +38,8 @@ extension ProtocolFailure {
 
     static let peerIsGone = denied("the process that opened this connection is gone")
 
-    /// A client that cannot be watched may register and begin nothing.
+    /// The failure for a client with a process that the daemon cannot watch. Such a client can register no presenter and begin
+    /// no access.
     static func unwatched(_ error: any Error) -> ProtocolFailure {
         let isGone = error as? Errno == Errno.noProcess
         return isGone ? .peerIsGone : .internalError("your process cannot be watched: \(error)")
@@ -55,7 +56,8 @@ extension ProtocolFailure {
         case .system(let number):
             let error = Errno(rawValue: number)
             let sentence = "'\(shown)' cannot be reached: \(error)"
-            // A user without the right to search there must not learn whether the file exists.
+            // Without the right to search the directory, the user must not learn whether the file exists. So the failure is
+            // always `denied`.
             self = error == .noAccess ? .denied(sentence) : .notFound(sentence)
         }
     }
@@ -70,7 +72,7 @@ extension ProtocolFailure {
         }
     }
 
-    /// The failure of a wait that timed out, with the chain of its blockers.
+    /// The failure of an access that waited too long. It says what the access waited for, what that waited for, and so on.
     static func timedOut(_ explanation: Explanation) -> ProtocolFailure {
         let why = explanation.sentences
         return .timedOut(
@@ -78,7 +80,7 @@ extension ProtocolFailure {
             waitingFor: distinct(explanation.actors))
     }
 
-    /// The failure of a claim that was part of a deadlock.
+    /// The failure of an access that was refused to end a deadlock. It says which claims wait for each other.
     static func deadlock(_ explanation: Explanation) -> ProtocolFailure {
         let cycle = explanation.sentences
         return .deadlock(
@@ -95,7 +97,7 @@ extension ProtocolFailure {
         return .refused(why, by: holders, origin: origin)
     }
 
-    /// The distinct processes, at most 16, because readers do not read more.
+    /// The processes without duplicates, and only the first 16, because users do not read longer lists.
     private static func distinct(_ actors: [ProcessDescription]) -> [ProcessDescriptionForm] {
         var seen: Set<ProcessDescriptionForm> = []
         return Array(actors.map { ProcessDescriptionForm($0) }.filter { seen.insert($0).inserted }.prefix(16))

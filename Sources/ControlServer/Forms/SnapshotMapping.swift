@@ -3,11 +3,12 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// Converts the engine's snapshot to the form of the protocol, and only decides where to cut its lists.
+/// Converts the engine's list of claims and presenters to the form of the protocol. The only decision here is how many entries
+/// are sent.
 extension CoordinationSnapshotForm {
     init(of item: ItemID?, in engine: Engine) throws {
         let limit = ProtocolLimits.listEntries
-        // An extra entry shows whether the list is cut.
+        // The engine is asked for one entry more than is sent. That entry shows that the list is cut.
         let snapshot = engine.snapshot(of: item, atMost: limit + 1)
         let now = Engine.now
         var budget = ReplyBudget()

@@ -3,14 +3,14 @@ import ControlProtocol
 import Coordination
 import CoordinationEngine
 
-/// Converts the engine's status to the form of the protocol, and only decides where to cut its lists.
+/// Converts the engine's status to the form of the protocol. The only decision here is how many entries of each list are sent.
 extension StatusForm {
     init(_ report: StatusReport, mount: ControlledMount, pid: Int32) throws {
         var budget = ReplyBudget()
         let programs = try budget.half(of: report.rules.programs.lazy.map(RulesForm.Program.init))
         let files = report.rules.files.map { RulesForm.File(path: $0.path, problem: $0.problem) }
         let waiting = try budget.half(of: report.waiting.lazy.map(WaitingClaimForm.init))
-        // The journal's latest steps are sent.
+        // If the journal is too long, only its latest steps are sent.
         let journal = try budget.fill(with: report.journal.reversed().lazy.map(JournalStepForm.init))
         self.init(
             mount: mount.form, pid: pid, version: mount.version,

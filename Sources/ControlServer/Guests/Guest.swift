@@ -4,12 +4,13 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// A client that is neither root nor the owner of the mount; the kernel is asked for its rights each time.
+/// A client that is neither root nor the owner of the mount. Each time, the kernel is asked which rights the client's user has
+/// to a file.
 struct Guest: Sendable {
     let user: FileUser
     var source: any SourceInspector
 
-    /// Returns the user's rights, if they suffice for an access. May block.
+    /// Returns the user's rights to the item at a path. Throws if they are not enough for the access. May block.
     func checked(_ access: Access, at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         let (needed, what): (Rights, String) =
@@ -27,14 +28,15 @@ struct Guest: Sendable {
         return rights
     }
 
-    /// Returns the user's rights, if it may read the path. May block.
+    /// Returns the user's rights to the item at a path. Throws if the user may not read the item. May block.
     func checkedToLook(at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         guard rights.contains(.read) else { throw .denied("you may not read '\(path.path.excerpt)'") }
         return rights
     }
 
-    /// The document's current path if the user may read it, or else the path that the user named. May block.
+    /// Returns the present path of a document if the user may read it there. Otherwise returns the path that the client named.
+    /// May block.
     func name(of document: any TrackedDocument, lookedFor path: PathForm) -> [UInt8] {
         let name = document.path
         return present(at: name).contains(.read) ? name : path.bytes ?? []
@@ -48,10 +50,10 @@ struct Guest: Sendable {
         }
     }
 
-    /// The implemented messages that a presenter is sent.
+    /// Returns those of the messages that a presenter of the user is sent.
     ///
-    /// A question delays other programs, so it requires the right to write, or the right to delete for questions about
-    /// deletion.
+    /// A question delays other programs. So questions are sent only to a user that may write the item. Questions about its
+    /// deletion are sent only to a user that may delete it.
     func permitted(_ messages: PresenterMessages, with rights: Rights) -> PresenterMessages {
         var permitted = messages
         if !rights.contains(.write) {
@@ -62,14 +64,14 @@ struct Guest: Sendable {
     }
 }
 
-// The messages that presenters of guests are sent.
+// Decides which messages the presenters of guests are sent.
 extension Guest {
     enum MessageVerdict: Sendable {
-        /// Sends the message with the paths that were checked.
+        /// The message is sent, with the paths that the user may see.
         case deliver(at: [UInt8], MessagePaths)
-        /// Sends a gap, because it is no longer known whether the user could have seen the change.
+        /// A gap is sent without the name. It is no longer known whether the user had the right to see the change.
         case deliverGap(at: [UInt8])
-        /// The question is not sent and blocks no claim.
+        /// The question is not sent, and counts as answered with consent, so that no claim waits for it.
         case consent(QuestionID)
         case drop
     }
@@ -78,8 +80,8 @@ extension Guest {
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in services: SharedServices
     ) -> MessageVerdict {
-        // All notices of an event share an answer of the kernel. A question delays other programs, so its rights are checked
-        // each time.
+        // The notices of one event may use the same answer of the kernel about rights. A question delays other programs, so the
+        // kernel is asked anew for each question.
         if case .notice = message.content {
             return recent(since: message.moment, in: services).assess(
                 at: message, about: document, in: services)
@@ -87,7 +89,7 @@ extension Guest {
         return assess(at: message, about: document, in: services)
     }
 
-    /// The same guest, with the kernel's answers since a moment from the cache.
+    /// Returns the same guest, but with rights from the cache, if the kernel was asked for them after `moment`.
     func recent(since moment: Instant, in services: SharedServices) -> Guest {
         Guest(user: user, source: services.rightsCache.since(moment))
     }
@@ -99,17 +101,18 @@ extension Guest {
         switch message.content {
         case .request(let question, let request, _, let deadline):
             let mayBeAsked = mayBeAsked(request, at: path, names.now, in: services)
-            // This is not a consent: no claim waits any longer.
+            // The deadline has passed, so no claim waits for the question any more. The question is dropped, which does not
+            // count as consent.
             guard Engine.now < deadline else { return .drop }
             guard mayBeAsked else { return .consent(question) }
             return .deliver(at: path, names)
         case .notice(.reacquire, _):
-            // The notice ends a question and says nothing else.
+            // This notice only ends a question. It contains nothing that the user may not know.
             return .deliver(at: path, names)
         case .notice(_, nil): return present(at: path).contains(.read) ? .deliver(at: path, names) : .drop
         case .notice(_, let subitem?):
             guard present(at: path).contains(.read) else { return .drop }
-            // The notice of a move also has the former name.
+            // A notice about a move contains two names, so the user must have the right to see both.
             var visibilities = [
                 visibility(of: names.now, in: subitem.place.directory, by: services.documents)
             ]
@@ -122,18 +125,18 @@ extension Guest {
         }
     }
 
-    /// Whether the user may know of a change.
+    /// Whether the user may be told of a change in a directory.
     enum Visibility: Sendable {
         case allowed
         case denied
-        /// The directory of the change no longer exists, or another directory has its path.
+        /// The directory of the change does not exist any more, or another directory now has its path.
         case unknown
     }
 
-    /// Whether a name is in a directory that the user may list. May block.
+    /// Returns whether a name is in a directory that the user may list. May block.
     ///
-    /// The path may be outdated, and a user could put a directory of its own there. So the directory must be the same as that
-    /// of the change.
+    /// The path may be outdated, and a user could put another directory at the path. So the directory at the path must be the
+    /// directory in which the change happened.
     func visibility(of path: [UInt8]?, in directory: ItemID?, by documents: any DocumentSource) -> Visibility
     {
         guard let path else { return .unknown }
@@ -164,7 +167,7 @@ extension Guest {
 }
 
 extension SharedServices {
-    /// The guest of a connection; nil for root and for the owner of the mount.
+    /// The client of a connection as a guest; nil if the client is root or the owner of the mount.
     func guest(_ peer: Peer) -> Guest? {
         guard peer.user != 0, peer.user != mount.user else { return nil }
         return Guest(
@@ -173,7 +176,7 @@ extension SharedServices {
             source: source)
     }
 
-    /// The path that a symbolic link leads to; nil if the path is not a link. May block.
+    /// Returns the path that a symbolic link leads to; nil if the item at the path is not a link. May block.
     func target(
         of path: PathForm, for guest: Guest?, within lookups: inout Int
     ) throws(ProtocolFailure) -> PathForm? {

@@ -2,14 +2,14 @@
 import CoordinationEngine
 import Synchronization
 
-/// A limit on what all connections of a guest use together.
+/// A limit for one kind of resource that all connections of a guest use together.
 final class GuestQuota: Sendable {
     private let counts = Mutex<[UInt32: Int]>([:])
     private let limit: Int
 
     init(limit: Int) { self.limit = limit }
 
-    /// Takes `count` slots, if there are as many, and returns whether it did.
+    /// Adds `count` to the user's number, unless this exceeds the limit. Returns whether it was added.
     func take(_ count: Int, of user: UInt32) -> Bool {
         counts.withLock { counts in
             let sum = counts[user, default: 0] + count
@@ -27,10 +27,11 @@ final class GuestQuota: Sendable {
     }
 }
 
-/// Limits the log lines about connections of guests.
+/// Limits the number of log lines about connections of guests.
 final class GuestLogLimiter: Sendable {
     private let log = Mutex(LogRateLimiter(lines: 1))
 
-    /// The text to add to a log line about a user's connection; nil if the line is to be left out.
+    /// Returns the text to add to a log line about a user's connection. Nil if there were too many lines, so that the line must
+    /// not be written.
     func note(_ user: UInt32) -> String? { log.withLock { $0.note(user, at: Engine.now) } }
 }

@@ -2,7 +2,7 @@
 package import CoordinationEngine
 package import LinuxSystem
 
-// Resolves symbolic links.
+// Follows symbolic links below the root of the source.
 extension SourceTree {
     package func target(
         of path: [UInt8], as user: FileUser?, within lookups: inout Int
@@ -34,22 +34,23 @@ extension SourceTree {
     }
 }
 
-/// Follows links in any part of a path as the kernel does, but only inside the mount.
+/// Follows the symbolic links in all parts of a path as the kernel does, but never out of the mount.
 ///
-/// Each name takes a lookup in the directory reached so far. After `..` the walk starts again at the root, because another
-/// process may have moved the directory. Other requests wait for the walk, so the lookups of an access are bounded.
+/// Each name is looked up in the directory that was reached before it. After `..`, the directory is opened again from the root,
+/// because another process may have moved it. Other requests wait meanwhile, so the number of lookups for one access is
+/// limited.
 private struct LinkWalk: ~Copyable {
-    /// The limit of the kernel.
+    /// The most links that are followed in one path, as in the kernel.
     private static let longestChain = 40
 
-    /// The path reached from the root, without links as far as it exists.
+    /// The path that was reached, from the root. It contains no symbolic links, unless the rest of the path does not exist.
     private(set) var names: [NameBytes] = []
     private let tree: SourceTree
-    /// The directory reached; nil if it is missing or must be opened again from the root.
+    /// The directory that was reached. Nil if it does not exist, or if it must be opened again from the root.
     private var directory: OwnedDescriptor?
     private var isMissing = false
     private var links = 0
-    /// How many names may still be looked up.
+    /// The number of names that may still be looked up.
     private(set) var lookups: Int
 
     init(in tree: SourceTree, within lookups: Int) {
@@ -63,7 +64,7 @@ private struct LinkWalk: ~Copyable {
     }
 
     mutating func follow(_ path: [NameBytes]) throws(Errno) {
-        // The next name is at the end.
+        // The names that are still to be followed; the next name is the last element.
         var rest = Array(path.reversed())
         while let name = rest.popLast() {
             switch name.bytes {
@@ -76,7 +77,7 @@ private struct LinkWalk: ~Copyable {
         }
     }
 
-    /// Goes up a directory; above the root is outside the mount.
+    /// Goes to the directory above. Throws at the root, because the directory above the root is outside the mount.
     private mutating func leave() throws(Errno) {
         guard names.popLast() != nil else { throw .crossDevice }
         depart()
@@ -87,7 +88,8 @@ private struct LinkWalk: ~Copyable {
         isMissing = false
     }
 
-    /// Goes on to a name. If it is a link, returns its target and stays.
+    /// Goes to the item with this name. If the item is a symbolic link, returns the target of the link and stays in the
+    /// directory.
     private mutating func enter(_ name: NameBytes) throws(Errno) -> [UInt8]? {
         try Self.take(1, of: &lookups)
         do throws(Errno) {
@@ -106,7 +108,7 @@ private struct LinkWalk: ~Copyable {
         return nil
     }
 
-    /// Takes the directory reached, opening it again if needed; nil if it is missing.
+    /// Returns the directory that was reached, and opens it again if necessary. Returns nil if it does not exist.
     private mutating func found() throws(Errno) -> OwnedDescriptor? {
         if let known = directory.take() { return known }
         if isMissing { return nil }
@@ -127,7 +129,7 @@ private struct LinkWalk: ~Copyable {
 }
 
 extension OwnedDescriptor {
-    /// The target of a link in this directory; nil if the name is not a link.
+    /// The target of a symbolic link in this directory; nil if the item with this name is not a symbolic link.
     fileprivate borrowing func link(at name: NameBytes) throws(Errno) -> [UInt8]? {
         let item = try name.withName { (name) throws(Errno) in try path(of: name) }
         return try item.status().isSymbolicLink ? try item.linkTarget() : nil

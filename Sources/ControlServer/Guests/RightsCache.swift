@@ -4,10 +4,11 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// The kernel's recent answers about rights of guests, shared by all presenters and subscriptions of a user.
+/// The kernel's latest answers to the question which rights a guest has. All presenters and subscriptions of a user share these
+/// answers.
 ///
-/// An answer is used for events that were decided before its query began, because the user could see them then. It is used for
-/// at most a second, because rights change.
+/// An answer is used only for events that were decided before the kernel was asked, because the user could see these events at
+/// that time. It is used for at most a second, because rights change.
 final class RightsCache: Sendable {
     private struct RightsQuery: Hashable {
         let user: FileUser
@@ -35,7 +36,7 @@ final class RightsCache: Sendable {
 
     var count: Int { answers.withLock { $0.count } }
 
-    /// The directory below the mount, with cached answers of queries that began after `moment`.
+    /// The directory below the mount, but with cached answers, if the kernel was asked for them after `moment`.
     func since(_ moment: Instant) -> any SourceInspector { CachedSource(moment: moment, answers: self) }
 
     private struct CachedSource: SourceInspector {

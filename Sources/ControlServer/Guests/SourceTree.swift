@@ -2,42 +2,42 @@
 package import CoordinationEngine
 package import LinuxSystem
 
-/// What a user may do with an item.
+/// The rights that a user has to an item.
 package struct Rights: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The right to read contents or, for a directory, to list and search it.
+    /// The right to read the contents of an item. For a directory, the right to list it and to look up names in it.
     package static let read = Self(rawValue: 1)
-    /// The right to write contents or, if the item does not exist, to create it.
+    /// The right to write the contents of an item. If the item does not exist, the right to create it.
     package static let write = Self(rawValue: 2)
-    /// The right to remove its name.
+    /// The right to remove or change the name of an item.
     package static let rename = Self(rawValue: 4)
 }
 
-/// Questions about the directory below the mount, asked on behalf of clients. All calls may block.
+/// Answers which rights users have to files below the mount. All functions may block.
 package protocol SourceInspector: Sendable {
-    /// What the kernel lets a user do with the item at a path.
+    /// Returns the rights that the kernel gives a user to the item at a path.
     func rights(of user: FileUser, at path: [UInt8]) throws(LookupFailure) -> Rights
 
-    /// The directory at a path, if a user may list and search it; nil if not.
+    /// Returns the status of the directory at a path, if a user may list it and look up names in it; nil otherwise.
     ///
-    /// Throws if there is no such directory.
+    /// Throws if there is no directory at the path.
     func listableDirectory(_ path: [UInt8], by user: FileUser) throws(LookupFailure) -> FileStatus?
 
-    /// The final target of a symbolic link; nil if the path is not a link.
+    /// Returns the path of the item that a symbolic link finally leads to; nil if the item at the path is not a link.
     ///
-    /// Links are followed with the rights of `user`, or with the daemon's own for nil. `lookups` is how many names may be
-    /// looked up, and afterwards how many are left. Throws ELOOP if they do not suffice.
+    /// Links are followed with the rights of `user`, or with those of the daemon if `user` is nil. `lookups` is the number of
+    /// names that may be looked up; it is lowered by the names that were. Throws ELOOP if it is too small.
     func target(
         of path: [UInt8], as user: FileUser?, within lookups: inout Int
     ) throws(LookupFailure) -> [UInt8]?
 }
 
-/// The directory below the mount, opened by its own descriptor and never through the mount.
+/// The directory below the mount. It is always opened from its own descriptor, and never through the mount.
 package final class SourceTree: SourceInspector {
     let root: OwnedDescriptor
-    /// The names of the mountpoint; absolute links that begin with them lead into the mount.
+    /// The parts of the mountpoint's path. An absolute symbolic link that begins with these parts leads into the mount.
     let mountpoint: [[UInt8]]
 
     package init(_ root: consuming OwnedDescriptor, mountedAt mountpoint: String) {
@@ -51,7 +51,7 @@ package final class SourceTree: SourceInspector {
                 try rights(of: user.user, at: Self.names(in: path))
             }
         } catch .noAccess {
-            // On the way to the item.
+            // A directory above the item may not be searched, so the user has no rights to the item.
             return []
         } catch {
             throw LookupFailure(error)
@@ -71,7 +71,7 @@ package final class SourceTree: SourceInspector {
         }
     }
 
-    /// The rights of the calling thread.
+    /// Returns the rights that the calling thread has to the item, while it runs with the user's rights.
     private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
         guard let last = names.last else { return try contentRights(to: root) }
         let directory = try directory(names.dropLast())
@@ -80,7 +80,8 @@ package final class SourceTree: SourceInspector {
             let item = try last.withName { (name) throws(Errno) in try directory.path(of: name) }
             let isStuck = try Self.isStuck(item, in: directory, for: user)
             let mayRename = mayChangeNames && !isStuck
-            // A link's contents cannot be written; the link is replaced.
+            // The contents of a symbolic link cannot be written. Programs replace the link, which takes the right to change its
+            // name.
             var rights =
                 try item.status().isSymbolicLink
                 ? (mayRename ? [.read, .write] : .read) : contentRights(to: item)
@@ -99,7 +100,8 @@ package final class SourceTree: SourceInspector {
         return rights
     }
 
-    /// With the sticky bit, only the owners of directory and item may remove the name.
+    /// Whether the sticky bit of the directory forbids the user to remove the name. It allows this only to the owners of the
+    /// directory and of the item.
     private static func isStuck(
         _ item: borrowing OwnedDescriptor, in directory: borrowing OwnedDescriptor, for user: UInt32
     ) throws(Errno) -> Bool {

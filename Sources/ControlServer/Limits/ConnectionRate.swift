@@ -2,12 +2,12 @@
 package import ControlProtocol
 package import Coordination
 
-/// Limits how often guests connect, because each connection costs the daemon time before its first message.
+/// Limits how many new connections guests make. Each connection takes time of the daemon even before its first message.
 ///
-/// A user may open `burst` connections at once and then `perSecond`. All guests together are limited too, because a single
-/// person may have many user ids (subuid(5)).
+/// A user may make `burst` connections in a moment, and then `perSecond` connections each second. All guests together are
+/// limited too, because one person may have many user ids (subuid(5)).
 package struct ConnectionRate: Sendable {
-    /// How many connections at once, and then how many a second.
+    /// The number of connections that are allowed in a moment, and then the number allowed each second.
     package struct Limit: Hashable, Sendable {
         package var burst: Int
         package var perSecond: Int
@@ -20,7 +20,7 @@ package struct ConnectionRate: Sendable {
         fileprivate var interval: TimeSpan {
             TimeSpan(nanoseconds: 1_000_000_000 / UInt64(max(perSecond, 1)))
         }
-        /// How far in the future the whole burst may become available, if a connection is admitted now.
+        /// A connection is admitted only if the whole burst is available again within this time.
         fileprivate var reach: TimeSpan {
             TimeSpan(nanoseconds: interval.nanoseconds * UInt64(max(burst - 1, 0)))
         }
@@ -32,12 +32,13 @@ package struct ConnectionRate: Sendable {
         burst: ProtocolLimits.connectionsAtOnce, perSecond: ProtocolLimits.connectionsPerSecond)
     package static let ofGuests = Limit(
         burst: 4 * ProtocolLimits.connectionsAtOnce, perSecond: 4 * ProtocolLimits.connectionsPerSecond)
-    /// The number of users counted separately; further users count only toward the limit of all guests.
+    /// The most users that are counted separately. Connections of further users count only for the limit of all guests
+    /// together.
     private static let users = 1024
 
     private let ofUser: Limit
     private let ofGuests: Limit
-    /// When each user's whole burst will be available again.
+    /// The time for each user at which the user may again make a whole burst of connections.
     private var restored: [UInt32: Instant] = [:]
     private var allRestored = Instant(nanoseconds: 0)
 
@@ -46,7 +47,7 @@ package struct ConnectionRate: Sendable {
         self.ofGuests = ofGuests
     }
 
-    /// Decides about a connection, and counts it only if it is admitted.
+    /// Decides whether a connection is admitted. Only an admitted connection is counted.
     package mutating func admit(_ user: UInt32, at now: Instant) -> ConnectionVerdict {
         let own = max(restored[user] ?? now, now)
         guard own.since(now) <= ofUser.reach else { return .tooManyOfUser }
@@ -60,7 +61,7 @@ package struct ConnectionRate: Sendable {
         return .admitted
     }
 
-    /// The failure sent to a user that is not admitted.
+    /// Returns the failure for a connection that is not admitted; nil if it is admitted.
     package func refusal(_ verdict: ConnectionVerdict) -> ProtocolFailure? {
         switch verdict {
         case .admitted: nil

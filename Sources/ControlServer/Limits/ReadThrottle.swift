@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import NIOCore
 
-/// The connections that pause after much input, and how long each occupied the loop before. On the event loop only.
+/// The connections that pause because they sent much input, and how long each occupied the event loop before its pause. On the
+/// event loop only.
 ///
-/// A pause lasts as long as all other such connections of the same user need, and a single connection of each other user. So a
-/// user's programs do not suffer from the number of another user's connections.
+/// The pause gives time to the other connections that pause. For the same user, all of them count. For each other user, only
+/// the connection that needs the most time counts. So a user with many connections does not lengthen the pauses of other users.
 final class ReadThrottle {
-    /// The ticket of a connection that pauses; to be returned once.
+    /// A ticket that a connection gets when it begins to pause, and returns once when the pause ends.
     struct ThrottleTicket {
         fileprivate let user: UInt32
         fileprivate let turn: TimeAmount
@@ -15,9 +16,10 @@ final class ReadThrottle {
     private static let longest = TimeAmount.seconds(1)
     private var turns: [UInt32: [TimeAmount]] = [:]
 
-    /// Returns how long a connection pauses after it occupied the loop for `turn`.
+    /// Adds a connection that occupied the loop for `turn`, and returns how long it pauses.
     ///
-    /// The loop is then idle for as long as it serves such connections. The limits are `least` and a second.
+    /// The pause is twice as long as the other connections need, so the loop has as much time for other work as for these
+    /// connections. The pause is at least `least` and at most a second.
     func enter(for turn: TimeAmount, of user: UInt32, least: TimeAmount) -> (
         ticket: ThrottleTicket, rest: TimeAmount
     ) {

@@ -3,17 +3,18 @@ import ControlProtocol
 
 /// The bytes that are left for the lists of a reply.
 ///
-/// The length of a name in JSON differs from its length in bytes: a control character takes six bytes, and a name that is not
-/// UTF-8 is sent twice. So each entry is encoded to be measured.
+/// A name may take more bytes in JSON than in the file system. A control character takes six bytes, and a name that is not
+/// UTF-8 is sent in two forms. So each entry is encoded to find its size.
 struct ReplyBudget {
     private var left = ProtocolLimits.listBytes
 
-    /// The first entries, as many as fit.
+    /// Returns the first entries of a list, as many as fit into the bytes that are left.
     mutating func fill<Entry: Encodable>(with entries: some Sequence<Entry>) throws -> [Entry] {
         try take(from: entries, keeping: 0)
     }
 
-    /// The first entries that fit into half of the rest; another list follows.
+    /// Returns the first entries of a list, as many as fit into half of the bytes that are left. The other half is for the
+    /// lists that follow.
     mutating func half<Entry: Encodable>(of entries: some Sequence<Entry>) throws -> [Entry] {
         try take(from: entries, keeping: left / 2)
     }
@@ -23,7 +24,7 @@ struct ReplyBudget {
     ) throws -> [Entry] {
         var found: [Entry] = []
         for entry in entries {
-            // A comma follows each entry.
+            // In JSON a comma follows the entry, which is one more byte.
             let bytes = try JSONCodec.encode(entry).count + 1
             guard left - bytes >= rest else { break }
             left -= bytes

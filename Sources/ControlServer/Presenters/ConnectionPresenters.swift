@@ -9,7 +9,7 @@ final class ConnectionPresenters {
     private struct ClientPresenter {
         let document: any TrackedDocument
         let purpose: Purpose
-        /// The path by which the client knows the document.
+        /// The last path of the document that the client was sent.
         var path: [UInt8]
     }
 
@@ -20,41 +20,44 @@ final class ConnectionPresenters {
     private var questions: QuestionTable
     private var lastSequence: UInt64 = 0
 
-    /// Registrations that are not answered yet, and the messages for their presenters.
+    /// The number of registrations without a reply yet. Messages for their presenters wait in `earlyMessages` until the reply.
     private var registering = 0
     private var earlyMessages: [PresenterMessage] = []
-    /// How many presenters of the client are counted, if it is a guest.
+    /// The number of this connection's presenters that count for the guest's limit; 0 if the client is no guest.
     private var reservedSlots = 0
-    /// How many messages to a guest are being checked.
+    /// The number of messages to a guest for which the guest's rights are being checked.
     private var pendingChecks = 0
-    /// The last presenter that the client was told of.
+    /// The last presenter of which the client has received the number.
     ///
-    /// The numbers grow, and the client is told of presenters in the order of their registration.
+    /// Later presenters have greater numbers, and the replies to registrations are sent in that order.
     private var lastAdded = PresenterID(0)
-    /// The latest notice of each kind that had no room to be checked; a gap replaces it.
+    /// The latest notice of each kind for which too many checks were waiting. It is sent later as a gap, without the name that
+    /// changed.
     private var coalescedNotices: [PresenterID: [PresenterNotice: PresenterMessage]] = [:]
-    /// Messages that the next job on the work queue checks.
+    /// Messages to a guest for which the next job on the work queue checks the guest's rights.
     private var nextChecks: [(message: PresenterMessage, document: any TrackedDocument)] = []
     private var encoder = NoticeEncoder()
-    /// The current pause; nil if the client keeps up with changes in the directories that it presents.
+    /// The present pause of notices; nil while the client reads its notices about presented directories fast enough.
     private var pause: NoticePause?
     private var shortPauseDeadline = NIODeadline.uptimeNanoseconds(0)
 
-    /// A pause of notices about names, because too many messages wait for the client.
+    /// A pause in which the client is sent no notices about names in presented directories, because too many messages wait for
+    /// it.
     ///
-    /// Afterwards the client is told that there were more changes.
+    /// After the pause, the client is told that there were more changes.
     private final class NoticePause {
-        /// Presenters with notices that were left out.
+        /// The presenters for which notices were left out.
         var presentersWithGap: Set<PresenterID> = []
-        /// Whether the pause outlasts the client's reading, so that gaps in the outbox would come too early.
+        /// Whether the pause continues after the client has read all its messages. Gaps in the outbox would then be sent before
+        /// the pause ends, which is too early.
         var isLong = false
     }
 
-    /// The length of a pause for each presenter, if another pause ended just before.
+    /// How long a long pause is, for each presenter of the client. A pause is long if another pause ended just before.
     ///
-    /// Beginning and ending a pause costs other clients time.
+    /// Long pauses are rarer, and the beginning and end of a pause take time from other clients.
     private static let pausePerPresenter = TimeAmount.microseconds(500)
-    /// How many messages to a guest are checked in one job.
+    /// The most messages to a guest that one job on the work queue checks.
     private static let checksAtOnce = 64
 
     init(of connection: ClientConnection, in services: SharedServices) {
@@ -72,7 +75,7 @@ final class ConnectionPresenters {
         return known.purpose
     }
 
-    /// The engine's question behind a request that is not answered yet.
+    /// The engine's question that was sent as the request with this id; nil if it was answered.
     func question(_ id: MessageID) -> QuestionID? { questions.question(id)?.id }
 
     func wasAsked(_ id: MessageID) -> Bool { questions.wasAsked(id) }
@@ -105,7 +108,9 @@ final class ConnectionPresenters {
         }
     }
 
-    /// Counts a guest's presenters over all its connections, because each event is sent to all of them.
+    /// Counts one more presenter of a guest, over all its connections. Returns false if the guest has too many.
+    ///
+    /// The number is limited, because each event may cause a message to each of these presenters.
     private func reserveSlots() -> Bool {
         guard services.guest(connection.peer) != nil else { return true }
         guard services.presentersOfGuests.take(1, of: connection.peer.user) else { return false }
@@ -153,9 +158,9 @@ final class ConnectionPresenters {
         }
     }
 
-    /// Passes an answer to the engine.
+    /// Passes a presenter's answer to the engine.
     ///
-    /// An answer without a question and a second or very late answer change nothing.
+    /// An answer to no question, a second answer, and a very late answer have no effect.
     func take(_ answer: ClientAnswer) {
         guard let id = answer.id, let question = questions.takeAnswered(id) else {
             return connection.logOnce(.strayAnswer, "it answered a question that it was not asked")
@@ -163,7 +168,8 @@ final class ConnectionPresenters {
         if let words = answer.refusal {
             services.refusals.note(words, answer.origin, of: question.presenter, at: Engine.now)
         }
-        // A guest's refusal must not stop other programs; claims that need not ask the guest may wait for the same answer.
+        // A guest's refusal counts as consent, because a guest must not stop other programs. Claims that need not ask the guest
+        // may also wait for this answer.
         let isRefused = answer.refusal != nil && services.guest(connection.peer) == nil
         services.engine.answer(question.id, of: question.presenter, isRefused ? .failed : .done)
     }
@@ -173,12 +179,13 @@ final class ConnectionPresenters {
             return connection.logOnce(
                 .strayAnswer, "it reported progress on a question that it was not asked")
         }
-        // A guest cannot extend its deadline.
+        // A guest's progress does not extend its deadline, because a guest must not delay other programs further.
         guard services.guest(connection.peer) == nil else { return }
         services.engine.progress(question.id)
     }
 
-    /// Notes at once whether a presenter has unsaved changes, so that the order with its answers stays.
+    /// Tells the engine whether a presenter has unsaved changes. This happens on the event loop, so that it stays in order with
+    /// the presenter's answers.
     func noteUnsaved(_ parameters: UnsavedParameters) {
         let presenter = PresenterID(parameters.presenter)
         guard presented[presenter] != nil else {
@@ -189,11 +196,11 @@ final class ConnectionPresenters {
         services.engine.noteUnsaved(parameters.isUnsaved, by: presenter)
     }
 
-    /// Ends all messages; ``ClientResources`` settles the unanswered questions.
+    /// Ends the sending of messages. ``ClientResources`` removes the presenters, which settles their unanswered questions.
     ///
-    /// Returns a closure that releases the slots of a guest, from any thread.
+    /// Returns a closure that lowers the guest's count of presenters. Any thread may call it.
     func close() -> @Sendable () -> Void {
-        // The mailbox refers to this object.
+        // The mailbox and this object refer to each other, so the reference is removed here.
         mailbox = nil
         presented = [:]
         (earlyMessages, nextChecks) = ([], [])
@@ -209,11 +216,12 @@ extension ConnectionPresenters {
     private func deliver() {
         for message in mailbox?.take() ?? [] { deliver(message) }
         checkNext()
-        // The engine has paused the mailbox because it was full.
+        // If the mailbox was full, the engine has paused it. The connection then pauses too.
         if pause == nil, mailbox?.isPaused ?? false { _ = beginPause() }
     }
 
-    /// Delivers early messages in their order, after the reply that tells the client the presenter's number.
+    /// Delivers the messages that came before the reply to their presenter's registration. The client now knows the presenter's
+    /// number.
     private func deliverEarly() {
         let messages = earlyMessages
         earlyMessages = []
@@ -233,7 +241,8 @@ extension ConnectionPresenters {
         queueCheck(at: message, about: known.document, for: guest)
     }
 
-    /// Handles a message to a presenter that is being registered, or that was removed and owes no answer.
+    /// Handles a message to a presenter that the client does not know. If the presenter is being registered, the message waits.
+    /// If it was removed, a question counts as answered with consent.
     private func deliverToUnknown(_ message: PresenterMessage) {
         if registering > 0, message.presenter > lastAdded { return earlyMessages.append(message) }
         if case .request(let question, _, _, _) = message.content {
@@ -241,7 +250,8 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Leaves out a notice during a pause, and returns whether it did.
+    /// Leaves out a notice during a pause, and begins a pause if too many messages wait. Returns whether the notice was left
+    /// out.
     private func replaceByGap(_ message: PresenterMessage, _ known: ClientPresenter) -> Bool {
         let isTooMuch = connection.isCrowded || pendingChecks >= ProtocolLimits.checksOfGuest
         guard let pause = pause ?? (isTooMuch ? beginPause() : nil) else { return false }
@@ -250,7 +260,8 @@ extension ConnectionPresenters {
             services.guest(connection.peer) == nil,
             case .notice(let notice, _) = message.content
         else { return true }
-        // The gap takes the place of the notice, before later notices. A guest's rights are checked after the pause.
+        // The gap is queued in place of the first notice that is left out, so that it is sent before later notices. For a
+        // guest, the gap is sent after the pause, when its rights are checked.
         let gap = {
             try self.encoder.encode(
                 notice, presenter: message.presenter.rawValue, at: known.document.path, movedTo: nil,
@@ -262,13 +273,14 @@ extension ConnectionPresenters {
         return true
     }
 
-    /// Begins a pause; the engine then notes no changes in directories for this client.
+    /// Begins a pause. During the pause, the engine records no changes in presented directories for this client.
     private func beginPause() -> NoticePause? {
         guard let mailbox else { return nil }
         let pause = NoticePause()
         self.pause = pause
         services.engine.pause(mailbox)
-        // Gaps follow this callback; later changes are reported again.
+        // The pause ends when the messages that wait now are written. The gaps that are still queued follow, and later changes
+        // are reported again.
         connection.whenWritten { [weak self] in self?.endPause() }
         return pause
     }
@@ -285,7 +297,7 @@ extension ConnectionPresenters {
 
     private func resume() {
         guard let pause, let mailbox else { return }
-        // Messages from before the pause are outdated.
+        // The messages in the mailbox are from before the pause, so gaps replace those about names.
         for message in mailbox.take() { deliver(message) }
         checkNext()
         self.pause = nil
@@ -295,9 +307,9 @@ extension ConnectionPresenters {
             told: pause.isLong ? [] : pause.presentersWithGap)
     }
 
-    /// Queues a message to a guest for a check.
+    /// Queues a message to a guest until the guest's rights are checked.
     ///
-    /// Without room, a notice becomes a gap, and a question is answered with consent.
+    /// If too many messages wait, a notice becomes a gap, and a question counts as answered with consent.
     private func queueCheck(
         at message: PresenterMessage, about document: any TrackedDocument, for guest: Guest
     ) {
@@ -308,7 +320,7 @@ extension ConnectionPresenters {
             guard !isCrowded else { return services.engine.consent(question, of: message.presenter) }
             check(message, about: document, for: guest)
         case .notice(.reacquire, _):
-            // The notice ends an access session, so it follows the notices of that session.
+            // This notice ends an access session, so it is sent after the notices of that session.
             checkCoalesced(of: message.presenter, for: guest)
             check(message, about: document, for: guest)
         case .notice(let notice, _) where isCrowded:
@@ -317,9 +329,10 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Checks a message to a guest on the work queue, which keeps the order.
+    /// Checks on the work queue whether a guest may be sent a message. The work queue does not change the order of the
+    /// messages.
     ///
-    /// Rights change, so each message is checked.
+    /// Each message is checked, because the rights of the guest may have changed since the registration.
     private func check(_ message: PresenterMessage, about document: any TrackedDocument, for guest: Guest) {
         pendingChecks += 1
         nextChecks.append((message, document))
@@ -355,7 +368,7 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Checks the gaps of a presenter, behind all earlier messages.
+    /// Queues checks for the notices of a presenter that became gaps, after all earlier messages.
     private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
         guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
         else {
@@ -364,7 +377,7 @@ extension ConnectionPresenters {
         for notice in Self.order { gaps[notice].map { check($0, about: known.document, for: guest) } }
     }
 
-    /// The order in which an access session reports its changes.
+    /// The order in which the notices of an access session are sent.
     private static let order: [PresenterNotice] = [
         .didMove, .didChange, .subitemDidAppear, .subitemDidMove, .subitemDidChange,
     ]
@@ -378,12 +391,13 @@ extension ConnectionPresenters {
                 id: question, presenter: message.presenter, deadline: deadline)
             ask(request, asked, message, path, names.now)
         case .notice(.didMove, _):
-            // The move is undone, or was reported before.
+            // If the client was already sent this path, the move was undone or was reported before.
             guard path != known.path else { return }
             presented[message.presenter]?.path = path
             tell(.didMove, message, known.path, movedTo: path)
         case .notice(let notice, let subitem?): tell(notice, of: subitem, names, message, path)
-        // A guest may not be allowed to know the current path.
+        // The document may have moved to a path that a guest may not know. So the notice has the path that the guest was sent
+        // last.
         case .notice(.reacquire, _) where services.guest(connection.peer) != nil:
             tell(.reacquire, message, known.path)
         case .notice(let notice, nil): tell(notice, message, path)
@@ -396,7 +410,7 @@ extension ConnectionPresenters {
     ) {
         let now = Engine.now
         guard let id = questions.ask(question, at: now) else {
-            // No answer means no consent here: the question times out, and unsaved contents are preserved.
+            // The question is not sent, and this is not consent: the question times out, and unsaved contents are preserved.
             return connection.logOnce(
                 .manyQuestions, "it owes answers to \(ProtocolLimits.questions) requests, and is sent no more"
             )
@@ -408,7 +422,7 @@ extension ConnectionPresenters {
         connection.push(.question(.number(id), PresenterQuestion(request, parameters)))
     }
 
-    /// Sends a notice about an item in a presented directory.
+    /// Sends a notice about an item in a presented directory. If the item moved, the notice has its former and its new name.
     private func tell(
         _ notice: PresenterNotice, of subitem: Notice.Subitem, _ names: MessagePaths,
         _ message: PresenterMessage,
@@ -433,13 +447,13 @@ extension ConnectionPresenters {
 }
 
 extension PresenterMessage {
-    /// Whether the message is about a name below the presented item.
+    /// Whether the message is a notice about an item in a presented directory.
     fileprivate var concernsSubitem: Bool {
         if case .notice(_, .some) = content { true } else { false }
     }
 }
 
-/// The paths below a presented directory, as they were when a message about it was checked.
+/// The present and the former path of an item in a presented directory, as they were when a message about the item was checked.
 struct MessagePaths: Sendable {
     var now: [UInt8]?
     var before: [UInt8]?

@@ -2,10 +2,10 @@
 import ControlProtocol
 import Coordination
 
-/// Encodes notices as JSON, as ``ServerMessage`` does.
+/// Encodes notices as JSON, with the same result as ``ServerMessage``.
 ///
-/// An event may be sent to a thousand presenters of a client, and these messages differ by a few numbers. So their common parts
-/// are encoded once.
+/// An event may cause notices to a thousand presenters of one client. These notices differ only in a few numbers, so their
+/// equal parts are encoded only once.
 struct NoticeEncoder {
     private var cause: (of: Cause, bytes: [UInt8])?
     private var path: (of: [UInt8], bytes: [UInt8])?
@@ -15,7 +15,7 @@ struct NoticeEncoder {
         _ notice: PresenterNotice, presenter: UInt64, at path: [UInt8], movedTo newPath: [UInt8]?,
         turn: UInt64, sequence: UInt64, _ cause: Cause, subitem: [UInt8]?, newSubitem: [UInt8]?
     ) throws -> [UInt8] {
-        // The members are sorted by name, as in all messages.
+        // The members are in alphabetical order, as in all messages of the daemon.
         let method = "presenter/\(notice.rawValue)"
         var json = Array("{\"jsonrpc\":\"2.0\",\"method\":\"\(method)\",\"params\":{\"cause\":".utf8)
         json += try bytes(of: cause)
@@ -44,7 +44,7 @@ struct NoticeEncoder {
         return bytes
     }
 
-    /// `"path":…`, and `"pathBytes":…` if the path is not UTF-8.
+    /// Returns the member `path` as JSON, and also the member `pathBytes` if the path is not UTF-8.
     private mutating func members(of path: [UInt8]) throws -> [UInt8] {
         if let known = self.path, known.of == path { return known.bytes }
         let bytes = Array(try JSONCodec.encode(PathForm(path)).dropFirst().dropLast())
@@ -60,9 +60,9 @@ struct NoticeEncoder {
     }
 }
 
-/// Encodes events as JSON, as ``ServerMessage`` does.
+/// Encodes events as JSON, with the same result as ``ServerMessage``.
 ///
-/// The same event for several subscriptions is encoded once, except for the subscription's number.
+/// An event for several subscriptions is encoded only once. Only the number of the subscription is added to each message.
 struct EventEncoder {
     private struct Subject: Equatable {
         let sequence: UInt64
@@ -71,7 +71,7 @@ struct EventEncoder {
     }
 
     private var known: (subject: Subject, beginning: [UInt8])?
-    /// The length of `0}}`: the subscription's number is the last member.
+    /// The length of `0}}` at the end of an encoded event. The number of the subscription, here 0, is its last member.
     private static let end = 3
 
     mutating func encode(

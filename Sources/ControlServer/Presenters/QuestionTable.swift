@@ -2,7 +2,7 @@
 import ControlProtocol
 import Coordination
 
-/// Maps the requests sent on one connection to the engine's questions.
+/// Finds the engine's question that belongs to a request id. The daemon sends questions as requests on one connection.
 struct QuestionTable {
     struct SentQuestion: Hashable {
         let id: QuestionID
@@ -12,14 +12,15 @@ struct QuestionTable {
 
     private var asked: [Int64: SentQuestion] = [:]
     private var next: Int64 = 1
-    /// How long after its deadline an answer is accepted; it shows that the presenter works again.
+    /// How long after its deadline a question may still be answered. A late answer shows that the presenter works again.
     private let lateAnswerGrace: TimeSpan
 
     init(lateAnswerGrace: TimeSpan) { self.lateAnswerGrace = lateAnswerGrace }
 
     var count: Int { asked.count }
 
-    /// Returns the id of the request to send; nil if the client owes too many answers.
+    /// Adds a question and returns the id of the request to send. Returns nil if the client has too many questions without an
+    /// answer.
     mutating func ask(_ question: SentQuestion, at now: Instant) -> Int64? {
         if asked.count >= ProtocolLimits.questions {
             asked = asked.filter { now < $0.value.deadline + lateAnswerGrace }
@@ -30,19 +31,19 @@ struct QuestionTable {
         return next
     }
 
-    /// Nil if it was never sent, is answered, or was forgotten.
+    /// The question that was sent with this id. Nil if there was none, or if it was answered or forgotten.
     func question(_ id: MessageID) -> SentQuestion? {
         guard case .number(let number) = id else { return nil }
         return asked[number]
     }
 
-    /// Whether a request with this id was ever sent.
+    /// Whether a question was ever sent with this id.
     func wasAsked(_ id: MessageID) -> Bool {
         guard case .number(let number) = id else { return false }
         return (1..<next).contains(number)
     }
 
-    /// Takes the question that an answer is for; a second answer finds none.
+    /// Removes and returns the question that an answer is for. A second answer to the same question gets nil.
     mutating func takeAnswered(_ id: MessageID) -> SentQuestion? {
         guard case .number(let number) = id else { return nil }
         return asked.removeValue(forKey: number)

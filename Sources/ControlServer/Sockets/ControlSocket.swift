@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 package import LinuxSystem
 
-/// The reason why no socket could be made.
+/// The error if no directory could be used for a control socket.
 package struct ControlSocketError: Error, Sendable {
     package let message: String
 }
 
-/// The listening sockets of one mount, made before the mount so that their paths never lead through it.
+/// The listening sockets of one mount. They are made before the mount, so that their paths never lead through the mount.
 ///
-/// The kernel queues all connections to a socket together. So a shared mount has two sockets: one for all users, and one for
-/// its owner and root, which need not wait behind others.
+/// The kernel puts all new connections to a socket into one queue. So a shared mount has two sockets, one for all users and one
+/// for the owner and root. The owner and root then need not wait behind other users.
 ///
-/// The directory of the sockets stays open, so that the daemon later uses no absolute path.
+/// The directory of the sockets stays open, so that the daemon can remove the sockets without an absolute path.
 package struct ControlSocket: ~Copyable, Sendable {
-    /// The path in the attribute `user.truce.socket.owner` of the mount's root: the socket of the owner and root.
+    /// The path of the socket for the owner and root. It is also the value of the attribute `user.truce.socket.owner` of the
+    /// mount's root.
     package let path: String
-    /// The path in the attribute `user.truce.socket`, if the mount serves other users too.
+    /// The path of the socket for all users, in the attribute `user.truce.socket`. Nil if the mount serves only the owner and
+    /// root.
     package let sharedPath: String?
     private let directory: OwnedDescriptor
     private let own: BoundListener
     private let shared: BoundListener?
 
-    /// A listening socket and its name.
+    /// A listening socket, with its name and inode in the directory.
     private final class BoundListener: Sendable {
         let name: String
         let inode: UInt64
@@ -44,7 +46,7 @@ package struct ControlSocket: ~Copyable, Sendable {
             }
         }
 
-        /// Removes the name, unless another socket has it now.
+        /// Removes the name of this socket from the directory, unless another socket has the name now.
         func remove(from directory: borrowing OwnedDescriptor) throws(Errno) {
             do throws(Errno) {
                 guard try Self.inode(of: name, in: directory) == inode else { return }
@@ -52,16 +54,16 @@ package struct ControlSocket: ~Copyable, Sendable {
                     try directory.remove(name, isDirectory: false)
                 }
             } catch .noEntry {
-                // The name was removed before.
+                // The name was already removed.
                 return
             }
         }
     }
 
-    /// Makes the sockets in the first place that works.
+    /// Makes the sockets in the first directory of `places` in which this succeeds.
     ///
-    /// The places are those of ``SocketDirectory/candidates(user:runtimeDirectory:)``, except in tests. `isShared` says that
-    /// other users are served.
+    /// Outside tests, `places` is ``SocketDirectory/candidates(user:runtimeDirectory:)``. `isShared` says whether a socket for
+    /// all users is made too.
     package static func make(
         mountpoint: String, user: UInt32, places: [SocketDirectory.Candidate], isShared: Bool = false
     ) throws(ControlSocketError) -> ControlSocket {
@@ -92,9 +94,11 @@ package struct ControlSocket: ~Copyable, Sendable {
         self.directory = directory
     }
 
-    /// Finds a name that follows from the mountpoint, so that the next daemon replaces the socket of a dead daemon.
+    /// Returns a name for the socket that is computed from the mountpoint. So the next daemon of the same mountpoint replaces
+    /// the socket of a dead daemon.
     ///
-    /// A live socket of this name serves the same path in another mount namespace, and keeps its name.
+    /// If a live daemon already has a socket with this name, it serves the same path in another mount namespace. Its socket
+    /// stays, and another name is tried.
     private static func freeStem(
         for mountpoint: String, in directory: borrowing OwnedDescriptor
     ) throws(Errno) -> String {
@@ -110,23 +114,24 @@ package struct ControlSocket: ~Copyable, Sendable {
         throw .exists
     }
 
-    /// FNV-1a, because Swift's own hashes differ between processes.
+    /// Computes a hash by the algorithm FNV-1a. Swift's own hashes are not used, because they differ from process to process.
     private static func fingerprint(_ bytes: [UInt8]) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// A second descriptor of the owner's listener, for the code that accepts connections.
+    /// Returns a second descriptor of the socket for the owner and root. The code that accepts connections owns this
+    /// descriptor.
     package borrowing func duplicateListener() throws(Errno) -> OwnedDescriptor {
         try OwnedDescriptor.duplicating(own.listener.rawValue)
     }
 
-    /// A second descriptor of the listener for all users, if there is such a listener.
+    /// Returns a second descriptor of the socket for all users; nil if there is no such socket.
     package borrowing func duplicateSharedListener() throws(Errno) -> OwnedDescriptor? {
         guard let shared else { return nil }
         return try OwnedDescriptor.duplicating(shared.listener.rawValue)
     }
 
-    /// Removes the names, unless other sockets have them now.
+    /// Removes the names of the sockets, unless other sockets have these names now.
     package consuming func remove() throws(Errno) {
         try own.remove(from: directory)
         try shared?.remove(from: directory)

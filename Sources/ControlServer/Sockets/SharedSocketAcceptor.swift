@@ -7,20 +7,20 @@ import Synchronization
 
 /// Accepts the connections of all users, on a thread of its own.
 ///
-/// The kernel queues all connections together, so the queue has to be short. This thread refuses a guest that connects too
-/// often. That takes microseconds, and the event loop, which serves all clients, has no work with it.
+/// The kernel puts all these connections into one queue, so the queue must stay short. This thread refuses guests that connect
+/// too often. A refusal takes microseconds, and takes no time of the event loop, which serves all clients.
 final class SharedSocketAcceptor: Sendable {
     private let listener: OwnedDescriptor
     private let isClosed = Atomic<Bool>(false)
-    /// Held by the thread while it may admit connections.
+    /// The thread holds this lock while it runs. So `close()` can wait until the thread admits no more connections.
     private let running = Mutex<Void>(())
     private let isGuest: @Sendable (UInt32) -> Bool
     private let admit: @Sendable (CInt) -> Void
     private let log: @Sendable (String) -> Void
-    /// How long accepting pauses when there are no descriptors left.
+    /// How long the thread pauses after an error, for example when the process has no free descriptors.
     private static let pause = TimeSpan.milliseconds(200)
 
-    /// `admit` owns the descriptor that it is given; it runs on the acceptor's thread.
+    /// `admit` receives the descriptor of each admitted connection and owns it. It is called on the thread of this object.
     init(
         _ listener: consuming OwnedDescriptor, isGuest: @escaping @Sendable (UInt32) -> Bool,
         log: @escaping @Sendable (String) -> Void, admit: @escaping @Sendable (CInt) -> Void
@@ -37,14 +37,14 @@ final class SharedSocketAcceptor: Sendable {
 
     /// Refuses further connections.
     ///
-    /// When it returns, all earlier connections have been admitted or refused.
+    /// When this returns, each earlier connection is admitted or refused.
     func close() {
         isClosed.store(true, ordering: .sequentiallyConsistent)
         UnixSocket.refuseAll(on: listener)
         running.withLock { _ in }
     }
 
-    /// The state of the thread.
+    /// The values that only the thread uses: the rate of connections, and the limits of log lines.
     private struct AcceptState {
         var rate: ConnectionRate
         var refusals = LogRateLimiter(lines: 1)
@@ -84,7 +84,7 @@ final class SharedSocketAcceptor: Sendable {
         do {
             try socket.sendNow(Framing.lines.frame(ReplyMessage(to: nil, .failure(refusal)).encoded()))
         } catch {
-            // The client has gone already, so nothing is sent.
+            // The client has already closed the connection, so it needs no message.
             return
         }
     }

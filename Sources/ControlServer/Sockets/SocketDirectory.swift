@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import LinuxSystem
 
-/// The directories for sockets, in the order in which they are tried.
+/// The directories in which the daemon tries to make its control sockets, in this order.
 package enum SocketDirectory {
     package struct Candidate: Hashable, Sendable {
         package var path: String
-        /// Whether the parent directory must belong to the user; otherwise it is the system's.
+        /// Whether the directory above must belong to the user. If false, the directory above belongs to the system, for
+        /// example `/run`.
         package var needsOwnedParent: Bool
         package var mode: UInt32
         package var socketMode: UInt32
@@ -18,9 +19,9 @@ package enum SocketDirectory {
         }
     }
 
-    /// The directories to try; pure, so that tests can check the order.
+    /// Returns the directories to try. It only computes paths, so that tests can check the order.
     ///
-    /// Root without rights in `/run`, as in a user namespace, uses a user's directories.
+    /// Root may lack the right to write in `/run`, for example in a user namespace. Then a directory for users is tried next.
     package static func candidates(user: UInt32, runtimeDirectory: String?) -> [Candidate] {
         var candidates: [Candidate] = []
         if user == 0 {
@@ -39,9 +40,9 @@ package enum SocketDirectory {
         return candidates
     }
 
-    /// Opens the directory, and creates it if needed.
+    /// Opens a directory for sockets, and creates it if it is missing.
     ///
-    /// Throws if another user can change what is in it.
+    /// Throws if another user can change the contents of the directory.
     static func open(_ candidate: Candidate, user: UInt32) throws(Errno) -> OwnedDescriptor {
         if candidate.needsOwnedParent {
             let parent = String(candidate.path.dropLast("/truce".count))
