@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-// With these names, code for Apple's Foundation compiles with one more import.
+// With these names, code that was written for Apple's Foundation needs only one more import to compile.
 
 public typealias NSFileCoordinator = FileCoordinator
 public typealias NSFilePresenter = FilePresenter
 public typealias NSFileAccessIntent = FileAccessIntent
 
-/// `&error` of a `var error: NSError?`, or nil.
+/// The type of the parameter `error`: `&error` of a `var error: NSError?`, or nil.
 ///
-/// Foundation on Linux has no such name.
+/// Foundation on Linux does not have this type.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?

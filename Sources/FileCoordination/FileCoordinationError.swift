@@ -3,50 +3,52 @@ import ControlClient
 import ControlProtocol
 public import Foundation
 
-/// Why a coordinated access did not take place; its accessor was not called.
+/// The reason why a coordinated access failed. The accessor was not called.
 ///
-/// Two errors have other types:
+/// Two errors have another type:
 ///
-/// - A presenter's own error, if it could not save or accommodate a deletion, has its domain and code.
-/// - ``FileCoordinator/cancel()`` causes `CocoaError.userCancelled`.
+/// - If a presenter could not save or could not accommodate a deletion, the error has the domain and code of the presenter's
+///   own error.
+/// - After ``FileCoordinator/cancel()``, the error is `CocoaError.userCancelled`.
 public struct FileCoordinationError: Error, Hashable, Sendable {
     public enum Code: Int, Hashable, Sendable {
-        /// The URL is in no coordinated directory.
+        /// The item is in no directory that is mounted by Truce.
         case notMounted = 1
-        /// The URL is no file URL.
+        /// The URL is not a file URL.
         case notAFile = 2
-        /// The parameters are invalid; the message says why.
+        /// The parameters of the call are invalid; the message gives the reason.
         case invalid = 3
-        /// The directory of the item does not exist.
+        /// The directory that would contain the item does not exist.
         case notFound = 4
-        /// The user has no permission, or a symbolic link leads out of the mount.
+        /// The user has no right to access the item, or a symbolic link leads out of the mount.
         case denied = 5
-        /// The programs in `holders` blocked the access until the time limit.
+        /// The access waited for the programs in `holders` until its time limit.
         case timedOut = 6
-        /// The access and the programs in `holders` waited for each other.
+        /// The access waited for the programs in `holders`, and they waited for the access.
         case deadlock = 7
-        /// There are too many presenters or accesses.
+        /// The process has too many presenters or too many accesses.
         case limit = 8
-        /// The daemon of the mount is gone, or ended while the access waited or before the accessor was called.
+        /// The daemon of the mount does not run, or it ended before the accessor was called.
         case disconnected = 9
         case failed = 10
     }
 
-    /// A program that blocked the access.
+    /// A program for which the access waited.
     public struct Holder: Hashable, Sendable {
-        /// 0 if the process cannot be named.
+        /// The process id of the program; 0 if it is unknown.
         public let processIdentifier: Int32
         public let userIdentifier: UInt32?
         public let program: String
     }
 
     public let code: Code
-    /// One sentence for people; after a wait it names the holders and says since when they hold the item.
+    /// The error in one sentence for people. If the access waited, the sentence names the programs that hold the item, and says
+    /// since when.
     public let message: String
-    /// What to do next, or nil.
+    /// What the user can do next; nil if there is no suggestion.
     public let suggestion: String?
     public let holders: [Holder]
-    /// How long the access waited.
+    /// How long the access waited before it failed.
     public let waited: Duration
 
     init(
@@ -75,7 +77,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
 
     private static var underlyingKey: String { "FileCoordinationError" }
 
-    /// Restores the error of a coordinator from its `NSError`; nil for other errors.
+    /// Returns the ``FileCoordinationError`` inside the `NSError` that a coordinator returned; nil for any other `NSError`.
     public init?(_ error: NSError) {
         guard let found = error.userInfo[Self.underlyingKey] as? FileCoordinationError else { return nil }
         self = found
@@ -90,7 +92,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
     }
 }
 
-/// Converts errors of the daemon and the client.
+/// Converts the errors that the daemon sends and those of the connection to it.
 extension FileCoordinationError {
     init(_ failure: ClientFailure) {
         let code: Code =

@@ -4,18 +4,17 @@ import Coordination
 public import Foundation
 import Synchronization
 
-/// Coordinates accesses to files and directories with all other programs that use them.
+/// Coordinates the accesses of this program to files and directories with all other programs that use them.
 ///
-/// It corresponds to Apple's `NSFileCoordinator`, which is an alias here. While an accessor runs, conflicting accesses
-/// wait. Programs without file coordination wait, too. Before the accessor runs, presenters of the item have saved it,
-/// relinquished it, or closed it. Use one coordinator for one operation of the user.
+/// It corresponds to Apple's `NSFileCoordinator`, and has that name as an alias. While an accessor runs, conflicting accesses
+/// of other programs wait, even if those programs do not use file coordination. Before the accessor runs, presenters of the
+/// item are asked to save, relinquish or close it. Use one coordinator for one operation of the user.
 ///
-/// **Errors.** The accessor is not called for an item outside a coordinated directory, and the error says so. See
-/// ``FileCoordinationError``. An item that does not exist is no error: the accessor finds out.
+/// **Errors.** If an item is outside a coordinated directory, the accessor is not called, and the error gives the reason. See
+/// ``FileCoordinationError``. If an item does not exist, this is no error: the accessor is called.
 ///
-/// **Threads.** Use a coordinator on one thread at a time. ``cancel()`` and ``FileAccessIntent/url`` may be used on any
-/// thread. The blocking methods return after their accessor has returned. Do not call them from a task: use the `async`
-/// methods.
+/// **Threads.** Use a coordinator on one thread at a time. ``cancel()`` and ``FileAccessIntent/url`` may be used on any thread.
+/// The blocking methods return after their accessor has returned. In a task, use the `async` methods instead.
 ///
 /// **Limits.** A process has at most 1024 accesses and 1024 presenters in one mount. A call has at most 64 items.
 open class FileCoordinator: NSObject, @unchecked Sendable {
@@ -25,15 +24,15 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         var purpose: String
         var isPurposeOwn = false
         var waiting: [AccessGroup] = []
-        /// Accesses with a running accessor, for the moves that it announces.
+        /// Granted accesses of accessors that are running. An accessor may announce moves of its items.
         var running: [HeldAccess] = []
     }
 
     private let presenter: (any FilePresenter)?
     private let state: Mutex<State>
 
-    /// - Parameter filePresenter: The presenter for which the access is made. Its coordinators do not ask or notify it,
-    ///   and they do not wait for each other.
+    /// - Parameter filePresenter: The presenter for which the access is made. It is not asked or notified because of this
+    ///   coordinator's accesses. Coordinators of the same presenter do not wait for each other.
     public init(filePresenter: (any FilePresenter)?) {
         presenter = filePresenter
         state = Mutex(
@@ -45,7 +44,8 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
 
     public convenience override init() { self.init(filePresenter: nil) }
 
-    /// Coordinators with equal identifiers, in all programs of a user, never wait for each other.
+    /// The name of the purpose of this coordinator. Coordinators of one user with equal names never wait for each other, also
+    /// if they are in different programs.
     ///
     /// - Precondition: It is set at most once, is not empty, and the coordinator is linked to no presenter.
     open var purposeIdentifier: String {
@@ -67,10 +67,10 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Stops waiting, and prevents this coordinator from starting other accesses.
+    /// Stops waiting, and prevents this coordinator from beginning further accesses.
     ///
-    /// Waiting accesses fail with `CocoaError.userCancelled`. A running accessor continues. May be called on any
-    /// thread.
+    /// Accesses that wait fail with `CocoaError.userCancelled`. An accessor that is running continues. This may be called on
+    /// any thread.
     open func cancel() {
         let waiting = state.withLock { state in
             state.isCancelled = true
@@ -80,12 +80,13 @@ open class FileCoordinator: NSObject, @unchecked Sendable {
     }
 }
 
-// Presenters.
+// Adding and removing presenters.
 extension FileCoordinator {
-    /// Registers a presenter, which is then asked before other programs use its item, and notified of their changes.
+    /// Registers a presenter. The presenter is then asked before other programs use its item, and is notified of changes by
+    /// other programs.
     ///
-    /// To miss no event, add it inside the accessor of the read that loads the item. If the item is in no coordinated
-    /// directory, the log says so in one line. To receive the error, use ``register(_:)``.
+    /// To miss no event, call this inside the accessor of the read that loads the item. If the item is in no coordinated
+    /// directory, one line is logged. To receive the error instead, use ``register(_:)``.
     public static func addFilePresenter(_ filePresenter: any FilePresenter) {
         do throws(FileCoordinationError) {
             try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: true)
@@ -94,43 +95,43 @@ extension FileCoordinator {
         }
     }
 
-    /// Registers a presenter like ``addFilePresenter(_:)``, and throws if the registration fails.
+    /// Registers a presenter like ``addFilePresenter(_:)``, but throws if the registration fails.
     public static func register(_ filePresenter: any FilePresenter) throws(FileCoordinationError) {
         try LocalPresenterRegistry.shared.add(filePresenter, staysAfterFailure: false)
     }
 
-    /// Removes a presenter.
+    /// Removes a presenter that was added.
     ///
-    /// Its unanswered questions count as consent. Messages that are on its queue already still arrive. Does nothing if
-    /// the presenter was not added.
+    /// Questions that the presenter has not answered count as answered with consent. Messages that are already on the
+    /// presenter's queue are still delivered. If the presenter was not added, this does nothing.
     public static func removeFilePresenter(_ filePresenter: any FilePresenter) {
         LocalPresenterRegistry.shared.remove(filePresenter)
     }
 
     /// Reports whether a presenter has changes that are not on the disk.
     ///
-    /// A program may read the size of a file, and then read that many bytes. A presenter with unsaved changes is asked
-    /// to save them before such a program receives the size. Report new changes before you present them. Report their
-    /// end before saving is completed. Apple's systems have no such call. Does nothing if the presenter was not added.
+    /// A program may read the size of a file, and then read that many bytes. Before the program gets the size, a presenter with
+    /// unsaved changes is asked to save them. So report new changes before you show them to the user. Report that there are
+    /// none before you complete a save. Apple's systems have no such call. If the presenter was not added, this does nothing.
     public static func noteUnsavedChanges(_ hasUnsavedChanges: Bool, of filePresenter: any FilePresenter) {
         LocalPresenterRegistry.shared.registration(of: filePresenter)?.noteUnsaved(hasUnsavedChanges)
     }
 
-    /// The presenters of this process, in the order in which they were added.
+    /// The presenters that this process has added, in the order in which it added them.
     public static var filePresenters: [any FilePresenter] { LocalPresenterRegistry.shared.presenters }
 
     /// Restarts the time limit of the question that the calling code is answering.
     ///
-    /// The limit is 60 s in all. Does nothing outside a message that requires an answer.
+    /// A question may take at most 60 s in all. If the calling code is not answering a question, this does nothing.
     public static func reportProgress() {
         guard let question = AccessContext.current.question, question.isOpen else { return }
         question.connection.tell(.progress(question.id))
     }
 }
 
-// Performing accesses.
+// Beginning, running and ending accesses.
 extension FileCoordinator {
-    /// Creates a waiting access that ``cancel()`` can end.
+    /// Creates the accesses of one call, which then wait until they are begun and granted. ``cancel()`` ends them.
     func begin(
         _ items: [(url: URL, access: Access)], isBatch: Bool = false
     ) throws -> AccessGroup {
@@ -147,18 +148,18 @@ extension FileCoordinator {
         return group
     }
 
-    /// Removes an access that no longer waits.
+    /// Removes accesses that no longer wait from the list that ``cancel()`` uses.
     func removeWaiting(_ group: AccessGroup) {
         state.withLock { state in state.waiting.removeAll { $0 === group } }
     }
 
-    /// Returns the present URL of an item that was moved while the presenter's notice of the move is still on its
-    /// queue.
+    /// Returns the present URL of an item. If the item was moved, the notice of the move may still be on the presenter's queue.
+    /// The program then still uses the former URL.
     private func current(_ url: URL) -> URL {
         presenter.flatMap { LocalPresenterRegistry.shared.registration(of: $0) }?.current(url) ?? url
     }
 
-    /// Runs an accessor with granted accesses, and ends them.
+    /// Runs an accessor while its granted accesses are held, and then ends the accesses.
     func run<Value>(_ granted: AccessGroup.GrantedAccesses, _ body: () throws -> Value) throws -> Value {
         try noteRunning(granted)
         defer { end(granted) }
@@ -174,7 +175,8 @@ extension FileCoordinator {
 
     /// Ends granted accesses.
     ///
-    /// A presenter without a URL may have one now. It is registered before other programs can use the item.
+    /// If the coordinator's presenter had no URL before, the accessor may have created its item. The presenter is then
+    /// registered here, before other programs can use the item.
     func end(_ granted: AccessGroup.GrantedAccesses) {
         if let presenter, let registration = LocalPresenterRegistry.shared.registration(of: presenter),
             registration.isNew
@@ -191,7 +193,7 @@ extension FileCoordinator {
         granted.end()
     }
 
-    /// Waits for the accesses and runs the accessor.
+    /// Waits until the accesses are granted, and runs the accessor with the present URLs of the items.
     func perform<Value>(
         _ items: [(url: URL, access: Access)], _ body: ([URL]) throws -> Value
     ) throws -> Value {
@@ -204,7 +206,7 @@ extension FileCoordinator {
         defer { uploadCopies.remove() }
         try granted.check()
         guard uploadCopies.coversAll else { return try run(granted) { try body(uploadCopies.urls) } }
-        // Other programs need not wait while the accessor uses a copy.
+        // The accessor uses only copies of the items, so other programs need not wait for it.
         granted.end()
         return try body(uploadCopies.urls)
     }
@@ -212,15 +214,15 @@ extension FileCoordinator {
 
 // Announcing moves.
 extension FileCoordinator {
-    /// Announces that an item is about to be moved, within a coordinated write of it.
+    /// Announces that an item is about to be moved. Call it within a coordinated write of the item.
     ///
-    /// Truce does not need this call. On Apple's platforms a sandbox does.
+    /// Truce does not need this call. A sandbox on Apple's platforms needs it.
     public func item(at oldURL: URL, willMoveTo newURL: URL) { announce(oldURL, newURL) { .willMove($0) } }
 
-    /// Announces that an item was moved, within a coordinated write of it, so that its presenters follow.
+    /// Announces that an item was moved, so that its presenters follow it. Call it within a coordinated write of the item.
     ///
-    /// Truce detects renames in a coordinated directory without it. It cannot detect other moves, such as writing a
-    /// document under a new name and deleting the former file.
+    /// Truce notices a rename in a coordinated directory without this call. It cannot notice other moves, for example if a
+    /// program writes a document under a new name and deletes the former file.
     public func item(at oldURL: URL, didMoveTo newURL: URL) { announce(oldURL, newURL) { .didMove($0) } }
 
     private func announce(
@@ -236,7 +238,8 @@ extension FileCoordinator {
             let move = MoveParameters(access: access.number, from: old.pathInMount, to: new.pathInMount)
             let _: EmptyResult = try old.connection.call(request(move))
         } catch {
-            // Only the notices of presenters are lost: this call does not move the item.
+            // The move itself is not affected, because this call does not move the item. Only the presenters of the item are
+            // not notified.
             NSLog("%@", "the move of \(oldURL.path) is not announced: \(error.message)")
         }
     }

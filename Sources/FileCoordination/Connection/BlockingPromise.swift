@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// A value that another thread provides once.
+/// A value that one thread sets once, and for which another thread waits.
 final class BlockingPromise<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     private let fulfilled = DispatchSemaphore(value: 0)
@@ -12,12 +12,12 @@ final class BlockingPromise<Value: Sendable>: Sendable {
         fulfilled.signal()
     }
 
-    /// Blocks until the value is there; returns nil after the time limit.
+    /// Waits until the value is set. Returns nil if it is not set within this number of seconds.
     func wait(seconds: Int) -> Value? {
         fulfilled.wait(timeout: .now() + .seconds(seconds)) == .success ? value.withLock { $0 } : nil
     }
 
-    /// Blocks until the value is there. Use it for one waiter only.
+    /// Waits until the value is set. Only one thread may call this, and only once.
     func wait() -> Value {
         fulfilled.wait()
         guard let value = value.withLock({ $0 }) else {

@@ -7,35 +7,37 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// This process's connection to the daemon of one mount; it is opened when needed, and again after its loss.
+/// The connection of this process to the daemon of one mount. It is opened when it is needed, and opened again after it was
+/// lost.
 ///
-/// Replies and messages arrive on NIO's thread, which must not block.
+/// Replies and messages of the daemon are handled on NIO's thread, which must not block.
 final class MountConnection: Sendable {
     typealias ReplyHandler = @Sendable (Result<[UInt8], FileCoordinationError>) -> Void
 
     private struct State {
         var channel: (any Channel)?
-        /// Counts connections, since numbers from an earlier connection are unknown to the daemon or mean another
-        /// object.
+        /// The number of connections so far. The number of an access or presenter is valid only on the connection on which the
+        /// daemon has sent it.
         var generation: UInt64 = 0
-        /// The daemon's reason for closing the connection, if it sent one.
+        /// The reason why the daemon closes the connection, if the daemon has sent a reason.
         var refusal: ProtocolFailure?
         var lastRequest: Int64 = 0
         var requests: [Int64: ReplyHandler] = [:]
         var registrations: [UInt64: Registration] = [:]
         var isReconnecting = false
-        /// Failed attempts in a row to register presenters again.
+        /// The number of failed attempts in a row to connect again and register the presenters.
         var failures = 0
     }
 
     private static let all = Mutex<[[UInt8]: MountConnection]>([:])
-    /// In seconds. The interval doubles after each failed attempt to connect again, up to the longest.
+    /// The seconds before the first attempt to connect again. After each failed attempt the time doubles, up to
+    /// `longestRetryInterval`.
     private static let firstRetryInterval = 0.25
     private static let longestRetryInterval = 4.0
 
     let mountpoint: [UInt8]
     private let state = Mutex(State())
-    /// Held while a connection is being made, which may take a moment; no other lock is held meanwhile.
+    /// Held while a connection is being opened, which may take a moment. No other lock is held during that time.
     private let connecting = NSLock()
 
     private init(_ mountpoint: [UInt8]) { self.mountpoint = mountpoint }
@@ -51,7 +53,7 @@ final class MountConnection: Sendable {
 
     var printable: String { mountpoint.printable }
 
-    /// The URL of an item in the mount, as other programs see it.
+    /// The URL of an item in the mount. Other programs use the same URL.
     func url(_ pathInMount: [UInt8], isDirectory: Bool) -> URL {
         let path = mountpoint + (pathInMount.isEmpty ? [] : [UInt8(ascii: "/")]) + pathInMount
         return path.withPath {
@@ -60,9 +62,10 @@ final class MountConnection: Sendable {
     }
 }
 
-// Messages.
+// Sending messages.
 extension MountConnection {
-    /// Sends a request, and returns its id. `onReply` is called once, on NIO's thread or the caller's.
+    /// Sends a request and returns its id. `onReply` is called once, on NIO's thread, or on the calling thread if there is no
+    /// connection.
     @discardableResult
     func send(_ request: ClientRequest, onReply: @escaping ReplyHandler) -> Int64 {
         let (id, channel) = state.withLock { state in
@@ -78,7 +81,7 @@ extension MountConnection {
         return id
     }
 
-    /// The number of the present or last connection.
+    /// The number of the present connection, or of the last connection if there is none now.
     var generation: UInt64 { state.withLock { $0.generation } }
 
     func isCurrent(_ generation: UInt64) -> Bool {
@@ -90,7 +93,7 @@ extension MountConnection {
         write(NotificationMessage(notification), to: channel)
     }
 
-    /// Answers a question of the daemon, if it came over the present connection.
+    /// Answers a question of the daemon, if the question arrived on the present connection.
     func answer(_ id: MessageID, of generation: UInt64, _ error: (any Error)? = nil) {
         let channel = state.withLock { $0.generation == generation ? $0.channel : nil }
         guard let channel else { return }
@@ -100,20 +103,20 @@ extension MountConnection {
     private func write(_ message: some Encodable, to channel: any Channel) {
         do {
             let bytes = Framing.lines.frame(try JSONCodec.encode(message))
-            // All threads write through the event loop's queue. Otherwise messages from NIO's thread could overtake
-            // their request.
+            // Every thread hands its message to the event loop. If NIO's thread wrote its messages directly, they could
+            // overtake an earlier request of another thread.
             channel.eventLoop.execute {
                 channel.writeAndFlush(channel.allocator.buffer(bytes: bytes), promise: nil)
             }
         } catch {
-            // All messages of this client can be encoded as JSON.
+            // This cannot happen: every message of this client can be encoded as JSON.
             preconditionFailure("a message could not be written as JSON: \(error)")
         }
     }
 
     /// Sends a request, and waits for the reply.
     ///
-    /// Do not call it on NIO's thread.
+    /// Must not be called on NIO's thread.
     func call<Value: Decodable & Sendable>(_ request: ClientRequest) throws(FileCoordinationError) -> Value {
         try connect()
         let reply = BlockingPromise<Result<[UInt8], FileCoordinationError>>()
@@ -121,7 +124,7 @@ extension MountConnection {
         return try Self.value(of: reply.wait())
     }
 
-    /// Decodes a reply.
+    /// Decodes the reply to a request. Throws the error that the reply contains, if there is one.
     static func value<Value: Decodable>(
         of reply: Result<[UInt8], FileCoordinationError>, waited: Duration = .zero
     ) throws(FileCoordinationError) -> Value {
@@ -136,11 +139,11 @@ extension MountConnection {
     }
 }
 
-// Connecting.
+// Opening the connection.
 extension MountConnection {
-    /// Opens the connection if there is none.
+    /// Opens the connection to the daemon, if there is none.
     ///
-    /// Do not call it on NIO's thread.
+    /// Must not be called on NIO's thread.
     func connect() throws(FileCoordinationError) {
         connecting.lock()
         defer { connecting.unlock() }
@@ -157,7 +160,8 @@ extension MountConnection {
         }
         do {
             try open(socket)
-            // An access opened the connection before the next attempt to register presenters again.
+            // An access has opened the connection before the next attempt to register the presenters again. So they are
+            // registered now.
             if hasWaitingPresenters { DispatchQueue.global().async { self.reconnect() } }
         } catch let error as FileCoordinationError {
             throw error
@@ -180,7 +184,7 @@ extension MountConnection {
             state.generation += 1
             state.refusal = nil
         }
-        // The channel may have closed before it was stored in the state, so `closed` found no match.
+        // If the channel was closed before it was stored in the state, `closed` did not find it there. So it is called again.
         if !channel.isActive { closed(channel) }
         let reply = BlockingPromise<Result<[UInt8], FileCoordinationError>>()
         send(.initialize(InitializeParameters(client: ProcessInfo.processInfo.processName))) {
@@ -197,7 +201,8 @@ extension MountConnection {
         }
     }
 
-    /// Fails all waiting requests after the loss of the connection, and arranges to register its presenters again.
+    /// Handles the loss of the connection: all requests without a reply fail. If the connection had presenters, they are
+    /// registered again later.
     fileprivate func closed(_ channel: any Channel) {
         let ended: (requests: [ReplyHandler], registrations: [Registration], refusal: ProtocolFailure?)? =
             state.withLock {
@@ -214,7 +219,7 @@ extension MountConnection {
         if !left.isEmpty { reconnectLater() }
     }
 
-    /// Schedules an attempt to reach the next daemon.
+    /// Schedules an attempt to connect to the next daemon of the mount.
     func reconnectLater() {
         let interval: Double? = state.withLock { state in
             guard !state.isReconnecting else { return nil }
@@ -230,7 +235,8 @@ extension MountConnection {
         }
     }
 
-    /// Whether presenters wait to be registered. Presenters that were below no mount may be below this one.
+    /// Whether presenters wait to be registered: those of this mount's lost connection, and those that were never registered.
+    /// The item of the latter may be in this mount.
     private var hasWaitingPresenters: Bool {
         LocalPresenterRegistry.shared.hasLost(on: self) || LocalPresenterRegistry.shared.hasNew
     }
@@ -240,27 +246,28 @@ extension MountConnection {
         do throws(FileCoordinationError) {
             try connect()
         } catch {
-            // Presenters that were never registered wait until an access needs this mount.
+            // Presenters that were never registered wait until an access opens a connection to this mount.
             if LocalPresenterRegistry.shared.hasLost(on: self) { reconnectLater() }
             return
         }
         LocalPresenterRegistry.shared.registerAgain(on: self)
-        // The daemon may have ended again, or the items may not exist.
+        // Some presenters may still not be registered: the daemon may have ended again, or their items may not exist.
         if LocalPresenterRegistry.shared.hasLost(on: self) { return reconnectLater() }
         state.withLock { $0.failures = 0 }
     }
 }
 
-// Presenters.
+// Presenters on this connection.
 extension MountConnection {
-    /// Registers a presenter; its messages are delivered from the reply on.
+    /// Registers a presenter at the daemon. Messages to the presenter are delivered as soon as the reply has arrived.
     func register(_ registration: Registration, _ parameters: RegisterParameters)
         throws(FileCoordinationError)
     {
         try connect()
         let reply = BlockingPromise<Result<Void, FileCoordinationError>>()
         send(.register(parameters)) { [self] answer in
-            // This runs on NIO's thread, before messages after the reply are read.
+            // NIO's thread calls this before it reads further messages. So no message to the presenter is handled before the
+            // presenter is known.
             do throws(FileCoordinationError) {
                 let result: RegisterResult = try Self.value(of: answer)
                 state.withLock { $0.registrations[result.presenter] = registration }
@@ -283,7 +290,7 @@ extension MountConnection {
         do {
             incoming = try IncomingMessage(decoding: message)
         } catch {
-            // Close the connection, since the daemon does not speak the protocol.
+            // A message that cannot be decoded shows that the daemon does not use the protocol. So the connection is closed.
             return channel.close(promise: nil)
         }
         switch incoming {
@@ -303,7 +310,7 @@ extension MountConnection {
         case .unknown(let method, let id?):
             write(AnswerMessage(to: id, failure: .unknownMethod(method)), to: channel)
         case .response(nil):
-            // The daemon gives its reason before it closes the connection.
+            // The daemon sends such a reply without an id before it closes the connection. It contains the reason.
             do {
                 let refused = try ResponseMessage<EmptyResult>(decoding: message).outcome
                 if case .failure(let failure) = refused { state.withLock { $0.refusal = failure } }
@@ -316,7 +323,7 @@ extension MountConnection {
 }
 
 extension ProtocolFailure {
-    /// Converts a presenter's error, with its own domain and code.
+    /// Converts the error of a presenter. The failure contains the domain and code of that error.
     fileprivate init(presenter error: any Error) {
         let own = error as NSError
         self.init(
@@ -327,12 +334,12 @@ extension ProtocolFailure {
     }
 }
 
-/// Splits received bytes into messages.
+/// Finds the messages in the bytes that the connection receives.
 private final class MountConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let connection: MountConnection
-    /// The limit is large, since a list of paths is longer than a client's largest message.
+    /// The limit is larger than that for messages of clients, because the daemon may send long lists of paths.
     private var reader = FrameReader(limit: 16 << 20)
 
     init(_ connection: MountConnection) { self.connection = connection }

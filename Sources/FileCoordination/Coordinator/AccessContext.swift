@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 
-/// The accesses that are held while the code runs, and the question that this code answers.
+/// The accesses that are held while the present code runs, and the question that this code is answering.
 ///
-/// It follows the thread through an accessor, and a task to its child tasks.
+/// The context is passed to all functions that an accessor calls, and from a task to its child tasks.
 struct AccessContext: Sendable {
     @TaskLocal static var current = AccessContext()
 
@@ -22,7 +22,7 @@ struct AccessContext: Sendable {
         return inner
     }
 
-    /// The accesses of one connection, by number.
+    /// The numbers of the held accesses that belong to one connection.
     func accesses(on connection: MountConnection) -> [UInt64] {
         held.suffix(ProtocolLimits.intents).filter { $0.connection === connection && $0.isHeld }.map(\.number)
     }

@@ -4,24 +4,24 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// The accesses of one call of a coordinator, usually in one mount.
+/// The accesses of one call of a coordinator, one for each mount. Usually all items are in one mount.
 ///
-/// Accesses in several mounts are requested one after the other. The order is the same in every program, so that no two
-/// programs wait for each other.
+/// If there are several mounts, their accesses are requested one after the other. All programs use the same order of mounts. So
+/// two programs never wait for each other's accesses.
 final class AccessGroup: Sendable {
     typealias GroupCompletion = @Sendable (Result<GrantedAccesses, any Error>) -> Void
 
-    /// The granted accesses.
+    /// The accesses that are granted so far.
     struct GrantedAccesses: Sendable {
         var accesses: [HeldAccess] = []
-        /// The present URLs of the items, in the order of the request.
+        /// The present URLs of the items, in the order of the call.
         var urls: [URL]
 
         func end() {
             for access in accesses { access.end() }
         }
 
-        /// Throws if the daemon ended meanwhile: the accessor must not begin without its access.
+        /// Throws if an access was lost, because its daemon has ended. The accessor must not run without its accesses.
         func check() throws(FileCoordinationError) {
             guard let lost = accesses.first(where: { !$0.isHeld }) else { return }
             end()
@@ -32,7 +32,7 @@ final class AccessGroup: Sendable {
     private struct State {
         var isCancelled = false
         var currentAccess: PendingAccess?
-        /// Questions that cannot be answered before all of the accesses have ended.
+        /// Questions that cannot be answered before all these accesses have ended.
         var deferredQuestions: [IncomingQuestion] = []
         var granted: GrantedAccesses
     }
@@ -42,7 +42,7 @@ final class AccessGroup: Sendable {
     private let accessContext: AccessContext
     private let state: Mutex<State>
 
-    /// Locates the items; it sends no request yet.
+    /// Finds the mounts of the items, but sends no request yet.
     init(
         _ items: [(url: URL, access: Access)], purpose: String, isBatch: Bool = false,
         within accessContext: AccessContext
@@ -66,7 +66,8 @@ final class AccessGroup: Sendable {
         state = Mutex(State(granted: GrantedAccesses(urls: locations.map(\.url))))
     }
 
-    /// Connects, which may take a moment, and begins.
+    /// Connects to the daemons, which may take a moment, and then requests the accesses. `outcome` is called when all are
+    /// granted or one is refused.
     func begin(_ outcome: @escaping GroupCompletion) {
         do throws(FileCoordinationError) {
             for (accessRequest, _) in accessRequests { try accessRequest.connection.connect() }
@@ -76,7 +77,7 @@ final class AccessGroup: Sendable {
         begin(0, outcome)
     }
 
-    /// Stops waiting, unless all accesses are granted.
+    /// Stops waiting, unless all accesses are already granted.
     func cancel() {
         let currentAccess = state.withLock { state in
             state.isCancelled = true
@@ -113,7 +114,8 @@ final class AccessGroup: Sendable {
         access.begin()
     }
 
-    /// Returns the granted accesses; earlier ones may be lost before the last is granted.
+    /// Returns the granted accesses. An access may have been lost while the accesses after it still waited; then this returns a
+    /// failure.
     private func result() -> Result<GrantedAccesses, any Error> {
         let granted = state.withLock { $0.granted }
         do throws(FileCoordinationError) {
@@ -124,7 +126,8 @@ final class AccessGroup: Sendable {
         }
     }
 
-    /// Blocks until all is granted or refused; questions that wait on the caller's queue meanwhile are resolved.
+    /// Blocks until all accesses are granted or one is refused. Questions that wait on the queue of the caller meanwhile are
+    /// handled by ``BlockedQueueTable``.
     func wait() throws -> GrantedAccesses {
         let promise = BlockingPromise<Result<GrantedAccesses, any Error>>()
         return try BlockedQueueTable.shared.blocking(OperationQueue.current, by: self) {

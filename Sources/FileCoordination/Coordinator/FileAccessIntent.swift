@@ -3,9 +3,9 @@ import Coordination
 public import Foundation
 import Synchronization
 
-/// One item of an access to several items, with the kind of access.
+/// One item of an access to several items, and how the program will read or write that item.
 ///
-/// It corresponds to Apple's `NSFileAccessIntent`, which is an alias here.
+/// It corresponds to Apple's `NSFileAccessIntent`, and has that name as an alias.
 public final class FileAccessIntent: NSObject, Sendable {
     let access: Access
     private let location: Mutex<URL>
@@ -28,29 +28,29 @@ public final class FileAccessIntent: NSObject, Sendable {
         FileAccessIntent(url, .write(options.coordinationOption))
     }
 
-    /// The present URL of the item. Use it inside the accessor, since the item may have been moved while the access
-    /// waited.
+    /// The present URL of the item. Use it inside the accessor, because the item may have been moved while the access waited.
     public var url: URL { location.withLock { $0 } }
 
     func move(to url: URL) { location.withLock { $0 = url } }
 }
 
 extension FileCoordinator {
-    /// Options of a read; raw values are Apple's.
+    /// The options of a read. Their raw values are the same as Apple's.
     public struct ReadingOptions: OptionSet, Hashable, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
-        /// Presenters are not asked to save.
+        /// The presenters of the item are not asked to save it before the read.
         public static let withoutChanges = Self(rawValue: 1)
-        /// If the item is a symbolic link, its target is read, and the accessor receives the target's URL.
+        /// If the item is a symbolic link, the target of the link is read, and the accessor receives the target's URL.
         public static let resolvesSymbolicLink = Self(rawValue: 2)
-        /// Nothing is downloaded for the read; on a local file system there is never anything to download.
+        /// Nothing is downloaded for the read. On a local file system this option has no effect, because nothing needs to be
+        /// downloaded.
         public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
-        /// The accessor receives a copy of the item; the copy of a directory is a zip archive.
+        /// The accessor receives a copy of the item. The copy of a directory is a zip archive.
         ///
-        /// Other programs need not wait after the copy is made. The copy is removed when the accessor returns: open or
-        /// move it.
+        /// Other programs wait only until the copy is made. The copy is removed when the accessor returns, so the accessor must
+        /// open or move it.
         public static let forUploading = Self(rawValue: 8)
 
         var coordinationOptions: Coordination.ReadingOptions {
@@ -58,22 +58,23 @@ extension FileCoordinator {
         }
     }
 
-    /// The purpose of a write, at most one option at a time; raw values are Apple's.
+    /// The options of a write. A write has at most one option. Their raw values are the same as Apple's.
     ///
-    /// Without an option the item is updated, which includes saving it by replacing the file.
+    /// Without an option the item is updated. A save that replaces the file is an update, too.
     public struct WritingOptions: OptionSet, Hashable, Sendable {
         public let rawValue: UInt
         public init(rawValue: UInt) { self.rawValue = rawValue }
 
-        /// Presenters accommodate the deletion first.
+        /// The item will be deleted. Its presenters are asked to accommodate the deletion first.
         public static let forDeleting = Self(rawValue: 1)
-        /// For a directory, the write concerns everything in it.
+        /// The item will be moved. If it is a directory, the write concerns all items in it.
         public static let forMoving = Self(rawValue: 2)
-        /// Presenters save first.
+        /// The contents of the item will be merged with other contents. Its presenters are asked to save first.
         public static let forMerging = Self(rawValue: 4)
-        /// The item at the URL, if any, is replaced. An item that is moved away while the access waits is not replaced.
+        /// The item at the URL will be replaced, if there is one. If it is moved away while the access waits, it is not
+        /// replaced.
         public static let forReplacing = Self(rawValue: 8)
-        /// Treated as an update.
+        /// Only attributes that do not depend on the contents will be written. The write is treated as an update.
         public static let contentIndependentMetadataOnly = Self(rawValue: 16)
 
         var coordinationOption: WritingOption {

@@ -2,25 +2,28 @@
 import Coordination
 public import Foundation
 
-/// Accesses without blocking a thread. A cancelled task stops waiting, with a `CancellationError`.
+/// Methods for accesses that do not block a thread. If the task is cancelled while an access waits, they throw a
+/// `CancellationError`.
 ///
-/// Errors of an accessor are rethrown. Accesses begun within the same task count as nested in the access.
+/// They rethrow an error of the accessor. An access that the accessor begins in the same task counts as nested: it does not
+/// wait for the outer access.
 extension FileCoordinator {
-    /// Reads one item; the accessor receives its present URL.
+    /// Reads one item. The accessor receives the present URL of the item.
     public func read<Value: Sendable>(
         _ url: URL, options: ReadingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
         try await perform([(url, .read(options.coordinationOptions))]) { try await accessor($0[0]) }
     }
 
-    /// Writes one item, which includes reading it.
+    /// Writes one item. The accessor may also read the item.
     public func write<Value: Sendable>(
         _ url: URL, options: WritingOptions = [], by accessor: (URL) async throws -> Value
     ) async throws -> Value {
         try await perform([(url, .write(options.coordinationOption))]) { try await accessor($0[0]) }
     }
 
-    /// Accesses several items, all granted at once; use the URLs of the intents inside the accessor.
+    /// Accesses several items, which are granted together if they are in one mount. Inside the accessor, use the URLs of the
+    /// intents.
     public func access<Value: Sendable>(
         _ intents: [FileAccessIntent], by accessor: () async throws -> Value
     ) async throws -> Value {
@@ -30,9 +33,9 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks presenters about many items at once.
+    /// Asks the presenters of many items, before the program accesses each item.
     ///
-    /// No claim is held. The presenters are not asked again until the accessor returns.
+    /// No claim is held. Presenters that have answered are not asked again until the accessor returns.
     public func prepare<Value: Sendable>(
         reading readingURLs: [URL], options readingOptions: ReadingOptions = [], writing writingURLs: [URL],
         options writingOptions: WritingOptions = [], by accessor: () async throws -> Value
@@ -64,7 +67,7 @@ extension FileCoordinator {
         }
         defer { uploadCopies?.remove() }
         let urls = uploadCopies?.urls ?? granted.urls
-        // Other programs need not wait while the accessor uses copies.
+        // The accessor uses only copies of the items, so other programs need not wait for it.
         if uploadCopies?.coversAll ?? false {
             try granted.check()
             granted.end()
@@ -92,7 +95,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs slow work on a dispatch queue, so that it does not occupy a thread of the tasks.
+    /// Runs slow work on a dispatch queue, so that it does not occupy a thread on which tasks run.
     private static func offThread<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -2,11 +2,13 @@
 import Coordination
 public import Foundation
 
-/// Apple's methods. They block until their accessor has returned or the access has failed, unless noted otherwise.
+/// Apple's methods for accesses. Unless a method says otherwise, it blocks until its accessor has returned or the access has
+/// failed.
 extension FileCoordinator {
     /// Reads one item.
     ///
-    /// The accessor is called on this thread, with the item's present URL. If it was not called, the error says why.
+    /// The accessor is called on the calling thread, with the present URL of the item. If it is not called, the error gives the
+    /// reason.
     public func coordinate(
         readingItemAt url: URL, options: ReadingOptions = [], error outError: NSErrorPointer,
         byAccessor reader: (URL) -> Void
@@ -14,7 +16,7 @@ extension FileCoordinator {
         attempt(outError) { try perform([(url, .read(options.coordinationOptions))]) { reader($0[0]) } }
     }
 
-    /// Writes one item, which includes reading it.
+    /// Writes one item. The accessor may also read the item.
     public func coordinate(
         writingItemAt url: URL, options: WritingOptions = [], error outError: NSErrorPointer,
         byAccessor writer: (URL) -> Void
@@ -22,7 +24,8 @@ extension FileCoordinator {
         attempt(outError) { try perform([(url, .write(options.coordinationOption))]) { writer($0[0]) } }
     }
 
-    /// Reads one item and writes another, for example to copy it; both are granted at once.
+    /// Reads one item and writes another item, for example to copy the first. If both are in one mount, they are granted
+    /// together.
     public func coordinate(
         readingItemAt readingURL: URL, options readingOptions: ReadingOptions = [],
         writingItemAt writingURL: URL, options writingOptions: WritingOptions = [],
@@ -36,7 +39,8 @@ extension FileCoordinator {
         }
     }
 
-    /// Writes two items, for example to move one to the place of the other: `.forMoving` and `.forReplacing`.
+    /// Writes two items, for example to move the first to the place of the second. For this, use `.forMoving` and
+    /// `.forReplacing`.
     public func coordinate(
         writingItemAt url1: URL, options options1: WritingOptions = [], writingItemAt url2: URL,
         options options2: WritingOptions = [], error outError: NSErrorPointer,
@@ -51,11 +55,11 @@ extension FileCoordinator {
         }
     }
 
-    /// Asks the presenters of many items, and of all items in them, before each is accessed.
+    /// Asks the presenters of many items, and of all items in them, before the program accesses each item.
     ///
-    /// Pass the items that the user has selected. No claim is held. The batch accessor coordinates each access as
-    /// usual, with this coordinator. Presenters that have answered are not asked again until the completion handler is
-    /// called. The batch accessor is called on this thread, and may call its completion handler on any thread.
+    /// Pass the items that the user has selected. No claim is held. The batch accessor coordinates each access as usual, with
+    /// this coordinator. Presenters that have answered are not asked again until the completion handler is called. The batch
+    /// accessor is called on the calling thread, and may call its completion handler on any thread.
     ///
     /// - Precondition: Neither `.resolvesSymbolicLink` nor `.forReplacing`.
     public func prepare(
@@ -75,15 +79,16 @@ extension FileCoordinator {
         }
     }
 
-    /// Accesses several items with an accessor that runs later, on a queue.
+    /// Accesses several items. The accessor runs later, on a queue.
     ///
-    /// This method does not block. The accessor is called on the queue, with an error if there is no access. The access
-    /// ends when the accessor returns.
+    /// This method does not block. If the access fails, the accessor is called with an error. The access ends when the accessor
+    /// returns.
     public func coordinate(
         with intents: [FileAccessIntent], queue: OperationQueue,
         byAccessor accessor: @escaping @Sendable ((any Error)?) -> Void
     ) {
-        // The queue's threads do not inherit this thread's task-local context.
+        // The threads of the queue do not inherit the task-local context of the calling thread, so the context is passed on
+        // here.
         let accessContext = AccessContext.current
         let enqueue: QueueExecutor = { body in
             queue.addOperation { AccessContext.$current.withValue(accessContext) { body() } }
@@ -94,7 +99,7 @@ extension FileCoordinator {
         } catch {
             return enqueue { accessor(error) }
         }
-        // Connecting may take a moment, and this method must not block.
+        // Connecting to the daemon may take a moment, and this method must not block. So it runs on another queue.
         DispatchQueue.global().async { [self] in
             group.begin { result in
                 self.removeWaiting(group)
@@ -103,7 +108,7 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs a body on a queue. If its operation is cancelled, the body is released without a call.
+    /// Runs a closure on a queue. If its operation on the queue is cancelled, the closure is released and never called.
     private typealias QueueExecutor = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     private func run(
@@ -119,7 +124,7 @@ extension FileCoordinator {
             for (intent, url) in zip(intents, granted.urls) { intent.move(to: url) }
             return enqueue { self.serve(granted, accessor) }
         }
-        // Copying is slow, so it runs outside the accessor's queue.
+        // Copying takes long, so it does not run on the queue of the accessor.
         DispatchQueue.global().async {
             do {
                 let uploadCopies = try UploadCopies(of: intents.map(\.access), endingOnFailure: granted)
@@ -137,7 +142,8 @@ extension FileCoordinator {
         }
     }
 
-    /// Runs the accessor after checking the access again, since it may have been lost while the queue was busy.
+    /// Runs the accessor if the accesses are still held. They may have been lost while the accessor waited on its queue. Then
+    /// the accessor is called with an error.
     private func serve(_ granted: AccessGroup.GrantedAccesses, _ accessor: ((any Error)?) -> Void) {
         do {
             try run(granted) { accessor(nil) }

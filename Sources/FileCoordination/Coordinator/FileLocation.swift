@@ -3,12 +3,12 @@ import ControlClient
 import Foundation
 import LinuxSystem
 
-/// The mount of a URL, and the path in it.
+/// The mount that contains the item of a URL, and the path of the item in that mount.
 struct FileLocation: Sendable {
     let connection: MountConnection
-    /// The path below the mount's root; empty for the root itself.
+    /// The path of the item relative to the root of the mount; empty for the root itself.
     let pathInMount: [UInt8]
-    /// Whether the caller's URL denotes a directory.
+    /// Whether the URL that the caller gave has the form of a directory's URL.
     let isDirectory: Bool
 
     init(_ url: URL) throws(FileCoordinationError) {

@@ -4,16 +4,16 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// The request for all items of a call in one mount.
+/// The request for all items of one call that are in the same mount.
 struct MountAccessRequest: Sendable {
     let connection: MountConnection
     let intents: [IntentForm]
     let purpose: String
-    /// True if presenters are only asked, and no claim is held.
+    /// Whether presenters are only asked, so that no claim is held.
     let isBatch: Bool
 }
 
-/// One access from its request until it is granted or refused.
+/// One access, from its request until it is granted or refused.
 ///
 ///     idle ──begin──▶ waiting ──granted──▶ settled
 ///                      │   ▲──refused──────────▲
@@ -23,16 +23,17 @@ final class PendingAccess: Sendable {
     typealias AccessCompletion = @Sendable (Result<GrantedAccess, any Error>) -> Void
 
     private struct State {
-        /// The id of the request that is not answered yet.
+        /// The id of the request for the access, if the daemon has not replied yet.
         var request: Int64?
-        /// Nil after it was called, since it retains the caller and its work.
+        /// Called with the result. It is nil after the call, because it retains the caller and the accessor.
         var outcome: AccessCompletion?
         var isSettled: Bool { outcome == nil }
-        /// Questions that cannot be answered before the access has ended, because they wait on the same queue.
+        /// Questions that cannot be answered before the access has ended, because they wait on the queue that the access
+        /// blocks.
         var deferredQuestions: [IncomingQuestion] = []
-        /// The request was cancelled, to be sent again with `deferredQuestions`.
+        /// Whether the request was cancelled in order to be sent again, this time with a question of `deferredQuestions`.
         var isRestarting = false
-        /// Presenters with a question that was ever in `deferredQuestions`.
+        /// The presenters of all questions that were in `deferredQuestions` so far.
         var deferredPresenters: Set<UInt64> = []
     }
 
@@ -41,7 +42,8 @@ final class PendingAccess: Sendable {
     private let began = ContinuousClock.now
     private let state: Mutex<State>
 
-    /// Creates an access. `outcome` is called once, on any thread, and must not block.
+    /// Creates an access, which ``begin()`` then requests. `outcome` is called once with the result, on any thread. It must not
+    /// block.
     init(
         _ accessRequest: MountAccessRequest, within accessContext: AccessContext,
         outcome: @escaping AccessCompletion
@@ -51,7 +53,7 @@ final class PendingAccess: Sendable {
         state = Mutex(State(outcome: outcome))
     }
 
-    /// Sends the request; the connection must exist.
+    /// Sends the request for the access. The connection must be open.
     func begin() {
         let (isSettled, deferredQuestions) = state.withLock { ($0.isSettled, $0.deferredQuestions) }
         if isSettled { return }
@@ -64,10 +66,12 @@ final class PendingAccess: Sendable {
         let request: ControlProtocol.ClientRequest =
             accessRequest.isBatch ? .prepareAccess(parameters) : .beginAccess(parameters)
         let id = accessRequest.connection.send(request) { self.receive($0) }
-        // Meanwhile the access may have been settled, or a further question deferred.
+        // Meanwhile the access may have been cancelled, or one more question may have been deferred. Then this request is
+        // cancelled.
         let isUnwanted = state.withLock { state in
             guard !state.isSettled else { return true }
-            // The reply may have come already, and the request been sent again with a higher id.
+            // The reply may have arrived already. The request may then have been sent again, with a higher id, which must not
+            // be overwritten.
             if id > state.request ?? 0 { state.request = id }
             if state.deferredQuestions.count > deferredQuestions.count { state.isRestarting = true }
             return state.isRestarting
@@ -75,7 +79,7 @@ final class PendingAccess: Sendable {
         if isUnwanted { accessRequest.connection.tell(.cancel(.number(id))) }
     }
 
-    /// Stops waiting, at once; a granted access is not changed.
+    /// Stops waiting at once. An access that is already granted is not affected.
     func cancel() {
         guard complete(.failure(CocoaError(.userCancelled))) else { return }
         if let request = state.withLock({ $0.request }) {
@@ -83,10 +87,10 @@ final class PendingAccess: Sendable {
         }
     }
 
-    /// Records that a question cannot be answered before this access ends.
+    /// Records that a question cannot be answered before this access has ended, and sends the request again with this question.
     ///
-    /// The request is sent again once for each presenter. Without this limit, two accesses that restart because of each
-    /// other would never end. Later questions of that presenter are declined.
+    /// The request is sent again only once for each presenter, and later questions to that presenter are declined. Without this
+    /// limit, two accesses could make each other begin again for ever.
     func deferUntilEnd(_ question: IncomingQuestion) {
         guard question.connection === accessRequest.connection else { return }
         let (isTooLate, request): (Bool, Int64?) = state.withLock { state in
@@ -115,7 +119,7 @@ final class PendingAccess: Sendable {
     private func granted(_ result: AccessBeginResult) {
         let access = HeldAccess(result.access, on: accessRequest.connection)
         let paths = zip(result.intents, accessRequest.intents).map { $0.path.bytes ?? $1.path.bytes ?? [] }
-        // The access may have been cancelled meanwhile.
+        // The access was cancelled before it was granted, so it is ended at once.
         if !complete(.success((access, paths))) { access.end() }
     }
 
@@ -127,7 +131,8 @@ final class PendingAccess: Sendable {
                 state.request = nil
                 return (true, [])
             }
-            // The daemon reports a deadlock: the access and the deferred questions wait for each other.
+            // A deadlock means that the access waits for the answers to the deferred questions, and these wait for the access.
+            // So the questions are declined, and the access is requested again.
             guard !state.deferredQuestions.isEmpty,
                 failure.code == ProtocolFailure.deadlock("", among: []).code
             else {
@@ -141,7 +146,7 @@ final class PendingAccess: Sendable {
         complete(.failure(Self.error(failure, waited: ContinuousClock.now - began)))
     }
 
-    /// Calls the outcome; returns false if it was called before.
+    /// Calls `outcome` with the result. Returns false if it was already called.
     @discardableResult
     private func complete(_ result: Result<GrantedAccess, any Error>) -> Bool {
         let outcome = state.withLock { state in
@@ -152,7 +157,8 @@ final class PendingAccess: Sendable {
         return outcome != nil
     }
 
-    /// Converts a failure for the caller, with the domain and code of a presenter's own error.
+    /// Converts a failure of the daemon to the error that the caller gets. If a presenter's own error is the reason, its domain
+    /// and code are used.
     private static func error(_ failure: ProtocolFailure, waited: Duration) -> any Error {
         if failure.code == ProtocolFailure.cancelled.code { return CocoaError(.userCancelled) }
         guard failure.code == ProtocolFailure.refused("", by: []).code, let origin = failure.data?.origin
@@ -165,7 +171,7 @@ final class PendingAccess: Sendable {
     }
 }
 
-/// An access from its grant to its end.
+/// An access from the time when it is granted until its end.
 final class HeldAccess: Sendable {
     let number: UInt64
     let connection: MountConnection
@@ -178,13 +184,13 @@ final class HeldAccess: Sendable {
         generation = connection.generation
     }
 
-    /// Ends the access if the operation with the accessor was cancelled, since no other code can end it.
+    /// Ends the access if no other code does, for example because the operation with the accessor was cancelled.
     deinit { end() }
 
-    /// False after the end of the access or of its connection.
+    /// Whether the access is still held. It is not after its end, or after the loss of its connection.
     var isHeld: Bool { held.withLock { $0 } && connection.isCurrent(generation) }
 
-    /// Ends the access. Later requests on this connection arrive after its end.
+    /// Ends the access. Requests that are sent later on this connection reach the daemon after this end.
     func end() {
         let isFirst = held.withLock { held in
             defer { held = false }

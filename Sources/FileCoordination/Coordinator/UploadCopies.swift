@@ -4,16 +4,17 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// Copies for `.forUploading` in a temporary directory of their own; a directory becomes one zip archive.
+/// Copies of items that are read with `.forUploading`, in a temporary directory of their own. The copy of a directory is one
+/// zip archive.
 final class UploadCopies: Sendable {
-    /// The URLs of the copies, and of the items that are not copied.
+    /// The URLs for the accessor: of the copies, and of the items that are not read with `.forUploading`.
     let urls: [URL]
-    /// Whether the accessor uses copies only.
+    /// Whether all items of the access are copied, so that the accessor uses only copies.
     let coversAll: Bool
     private let directory: URL
     private let isThere = Mutex(true)
 
-    /// Returns nil if there is nothing to copy. If copying fails, the granted accesses end.
+    /// Copies the items. Returns nil if no item is read with `.forUploading`. If copying fails, the granted accesses are ended.
     init?(of accesses: [Access], endingOnFailure granted: AccessGroup.GrantedAccesses) throws {
         guard accesses.contains(where: \.isForUploading) else { return nil }
         let directory = FileManager.default.temporaryDirectory
@@ -35,7 +36,8 @@ final class UploadCopies: Sendable {
         coversAll = accesses.allSatisfy(\.isForUploading)
     }
 
-    /// Removes the copies; the accessor has opened or moved those that it needs.
+    /// Removes the copies after the accessor has returned. The accessor has opened or moved each copy that the program still
+    /// needs.
     func remove() {
         let isFirst = isThere.withLock { isThere in
             defer { isThere = false }
@@ -44,7 +46,7 @@ final class UploadCopies: Sendable {
         if isFirst { Self.remove(directory) }
     }
 
-    /// Removes the copies if the operation with the accessor was cancelled.
+    /// Removes the copies if the accessor was never called, because its operation on the queue was cancelled.
     deinit { remove() }
 
     private static func remove(_ directory: URL) {

@@ -2,76 +2,78 @@
 import Coordination
 public import Foundation
 
-/// A program that shows a file or directory; it is asked before other programs use it, and notified of their changes.
+/// An object that shows a file or directory to the user. It is asked before other programs use the item, and notified of their
+/// changes.
 ///
-/// The names and their meaning are those of Apple's `NSFilePresenter`, which is an alias here. All members except the
-/// first two properties are optional. The first call of a default implementation reports that the message is not
-/// implemented. From then on the message counts as consent, and the presenter is not called. Optional methods are
-/// looked up in the class that declares the conformance. A subclass receives a message only if that class implements
-/// it. Unlike on Apple's systems, the compiler does not warn about this.
+/// The names and their meaning are those of Apple's `NSFilePresenter`, and the protocol has that name as an alias. All members
+/// except the first two properties are optional. If a message is not implemented, the library learns this at its first
+/// delivery. From then on, the library answers that message with consent and does not call the presenter. Optional methods are
+/// looked up in the class that declares the conformance. A subclass receives a message only if that class implements the
+/// method. Unlike on Apple's systems, the compiler does not warn about this.
 ///
 /// **Threads.** `presentedItemURL` is read on any thread, at any time. All other members are called on
 /// `presentedItemOperationQueue`.
 ///
-/// **Limits.** A presenter has to answer within 5 s, or 10 s for a save. ``FileCoordinator/reportProgress()`` extends
-/// these limits. After the limit, the waiting program continues without the answer, and errors of other programs name
-/// the presenter.
+/// **Limits.** A presenter has to answer within 5 s, or 10 s for a save. ``FileCoordinator/reportProgress()`` extends these
+/// limits. After the limit, the waiting program continues without the answer, and errors of other programs name the presenter.
 ///
-/// **Blocked queues.** While a coordinated access that was begun on a serial queue waits, nothing else can run on that
-/// queue. The library answers the questions to its presenters for them where that is safe. So two presenters that read
-/// in ``presentedItemDidChange()`` do not wait for each other.
+/// **Blocked queues.** If a coordinated access was begun on a serial queue, nothing else can run on that queue while the access
+/// waits. The presenters of that queue cannot answer questions then. The library answers for them where that is safe. So two
+/// presenters that read in ``presentedItemDidChange()`` do not wait for each other.
 @preconcurrency
 public protocol FilePresenter: NSObjectProtocol {
-    /// Nil for an item that does not exist yet. It is read again when an access by a coordinator linked to the
-    /// presenter ends.
+    /// The URL of the item; nil for an item that does not exist yet. The library reads it again when an access of a coordinator
+    /// that is linked to this presenter ends.
     var presentedItemURL: URL? { get }
-    /// The queue of the messages; serial unless the presenter supports several messages at once.
+    /// The queue on which the library calls the presenter. Use a serial queue, unless the presenter can handle several messages
+    /// at once.
     var presentedItemOperationQueue: OperationQueue { get }
-    /// For compatibility; it is never read.
+    /// A property for compatibility with Apple's protocol. The library never reads it.
     var primaryPresentedItemURL: URL? { get }
 
-    /// A process of the same user that saves for this one, such as an editor's server; nil for none.
+    /// The process id of a process of the same user that writes the item for this presenter, such as an editor's server. Nil if
+    /// there is none.
     ///
-    /// Its changes of the item count as the presenter's own. It is read when the presenter is registered. The
-    /// registration fails if that process has ended or belongs to another user.
+    /// Changes of the item by that process are treated as changes by the presenter. The property is read when the presenter is
+    /// registered. If that process has ended or belongs to another user, the registration fails.
     var presentedItemServerProcess: Int32? { get }
 
-    /// Another program wants to read. Call `reader` when it may read. Pass a block that is called after the read, or
-    /// nil.
+    /// Another program wants to read the item. Call `reader` when that program may read. Pass `reader` a block that is called
+    /// after the read, or nil.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
-    /// Another program wants to write, move or delete. Call `writer` when it may. Pass a block that is called
-    /// afterwards, or nil.
+    /// Another program wants to write, move or delete the item. Call `writer` when that program may do so. Pass `writer` a
+    /// block that is called afterwards, or nil.
     func relinquishPresentedItem(toWriter writer: @escaping @Sendable ((@Sendable () -> Void)?) -> Void)
-    /// Another program wants to read the item. The file must be up to date when the handler is called.
+    /// Another program wants to read the item. Write all unsaved changes to the file before you call the handler.
     func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func savePresentedItemChanges() async throws
-    /// Another program wants to delete or replace the item.
+    /// Another program wants to delete or replace the item. Call the handler when that program may do so.
     func accommodatePresentedItemDeletion(completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedItemDeletion() async throws
 
-    /// The item, or a directory above it, has another name.
+    /// The item was renamed or moved, or a directory above it was.
     func presentedItemDidMove(to newURL: URL)
-    /// Contents or attributes of a file or package were written.
+    /// The contents or attributes of the presented file or package were written.
     ///
-    /// Compare modification dates, since the notice may come without a change. One such case is a restart of the
+    /// Compare modification dates, because this may be called although nothing has changed, for example after a restart of the
     /// daemon.
     func presentedItemDidChange()
 
-    /// Another program wants to delete an item in the directory.
+    /// Another program wants to delete an item in the presented directory. Call the handler when that program may do so.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void)
     func accommodatePresentedSubitemDeletion(at url: URL) async throws
-    /// A new item is in the directory, at any depth.
+    /// A new item is in the presented directory or in a directory below it.
     func presentedSubitemDidAppear(at url: URL)
-    /// An item in the directory has another name, which may be outside the directory.
+    /// An item in the presented directory was renamed or moved. Its new URL may be outside the directory.
     func presentedSubitem(at oldURL: URL, didMoveTo newURL: URL)
-    /// An item in the directory was written, or is gone.
+    /// An item in the presented directory was written, or was removed.
     ///
-    /// The directory's own URL means that events were left out: read the whole directory again.
+    /// If the URL is that of the directory itself, events were left out. Read the whole directory again then.
     func presentedSubitemDidChange(at url: URL)
 }
 
-/// Default implementations. The form of a request with a handler calls the `async` form.
+/// Default implementations of the optional members. A method with a handler calls the `async` method of the same name.
 extension FilePresenter {
     public var primaryPresentedItemURL: URL? { nil }
     public var presentedItemServerProcess: Int32? { nil }
@@ -134,7 +136,7 @@ extension FilePresenter {
     }
 }
 
-/// The error of an `async` request that is not implemented.
+/// The error of an optional `async` method that the presenter does not implement.
 struct NotImplemented: Error {
     let message: PresenterMessages
     let presenter: ObjectIdentifier
@@ -145,17 +147,18 @@ struct NotImplemented: Error {
     }
 }
 
-/// Sends a presenter to its own queue, where its documentation says that it is used.
+/// Passes a presenter to another thread. Its documentation says on which queue it is then used.
 struct UncheckedSendableBox<Value>: @unchecked Sendable {
     // @unchecked: the caller that made the value promised that it may be used where it is sent.
     let value: Value
     init(_ value: Value) { self.value = value }
 }
 
-/// The delivery of one message, so that default implementations can report that the message is not implemented.
+/// The delivery of one message to a presenter. If a default implementation is called during the delivery, the presenter does
+/// not implement the message.
 ///
-/// A presenter may forward a message to another presenter, or call another of its own methods. Default implementations
-/// called there do not mean that the delivered message is not implemented.
+/// A presenter may forward a message to another presenter, or call other methods of its own. If that calls a default
+/// implementation of another presenter or message, the delivered message still counts as implemented.
 final class Delivery: Sendable {
     @TaskLocal static var current: Delivery?
 
@@ -180,7 +183,8 @@ final class Delivery: Sendable {
         if missing.presenter == presenter, missing.message == message { whenNotImplemented() }
     }
 
-    /// Runs the `async` form of a request. If that is not implemented either, the request is answered at once.
+    /// Runs the `async` method of a request, and calls the handler with the result. If the `async` method is not implemented
+    /// either, the handler is called without an error.
     static func run(
         _ completionHandler: @escaping @Sendable ((any Error)?) -> Void,
         _ body: @escaping @Sendable () async throws -> Void

@@ -4,14 +4,16 @@ import Coordination
 import Foundation
 import Synchronization
 
-/// One question to a presenter. It is delivered once and answered once, possibly by the library before its delivery.
+/// One question of the daemon to a presenter. It is delivered once and answered once. The library may answer it before the
+/// delivery.
 final class IncomingQuestion: Sendable {
     let request: PresenterRequest
     let id: MessageID
     let connection: MountConnection
-    /// The number that the daemon gave it.
+    /// The number that the daemon gave the presenter.
     let presenter: UInt64
-    /// True if a reader may continue without the save; the presenter saves later.
+    /// Whether the question is one to save for a reader. The reader may continue without the save, and the presenter then saves
+    /// later.
     private let mayAnswerLate: Bool
     private let generation: UInt64
     private let body: @Sendable (IncomingQuestion) -> Void
@@ -31,18 +33,20 @@ final class IncomingQuestion: Sendable {
         self.body = body
     }
 
-    /// Whether the daemon still waits for the answer.
+    /// Whether the daemon still waits for the answer to this question.
     var isOpen: Bool { !isAnswered.withLock { $0 } && connection.isCurrent(generation) }
 
-    /// Delivers the question on the presenter's queue.
+    /// Delivers the question to the presenter. This runs on the presenter's queue.
     ///
-    /// A question that was answered in the presenter's place is delivered, too: the presenter then relinquishes or
-    /// saves late. But an answered deletion is not delivered, since the item need not be closed.
+    /// If the library has already answered for the presenter, the question is still delivered, so that the presenter
+    /// relinquishes or saves late. A question about a deletion is not delivered then, because the presenter need not close the
+    /// item.
     func run() {
         if isOpen || !request.isDeletion { body(self) }
     }
 
-    /// True at the presenter's first report that it has relinquished.
+    /// Returns true when the presenter reports for the first time that it has relinquished the item, and false at later
+    /// reports.
     func markRelinquished() -> Bool {
         isRelinquished.withLock { isRelinquished in
             defer { isRelinquished = true }
@@ -52,7 +56,8 @@ final class IncomingQuestion: Sendable {
 
     /// Answers for a presenter that cannot answer in time, because its queue waits for an access itself.
     ///
-    /// A writer or deleter must not take that for consent, so it receives an error.
+    /// If a reader waits for a save, the answer is consent. A writer or deleter must not continue as if the presenter had
+    /// agreed, so the answer to its question is an error.
     func declineForBlockedQueue() {
         let why = "the presenter waits for access itself, and cannot answer before it has that"
         answer(mayAnswerLate ? nil : FileCoordinationError(.failed, why).asNSError)
@@ -61,7 +66,7 @@ final class IncomingQuestion: Sendable {
     /// Whether the connection on which the question arrived still exists.
     var isConnected: Bool { connection.isCurrent(generation) }
 
-    /// Answers the question; only the first answer counts.
+    /// Answers the question. Only the first answer is sent to the daemon.
     func answer(_ error: (any Error)?) {
         let isFirst = isAnswered.withLock { isAnswered in
             defer { isAnswered = true }
@@ -71,12 +76,14 @@ final class IncomingQuestion: Sendable {
     }
 }
 
-/// Serial queues that are blocked by a waiting coordinated access, with the questions that cannot run on them.
+/// The serial queues that are blocked by a coordinated access that waits, and the questions that cannot run on these queues.
 ///
-/// A presenter with a blocked queue does not use the item, since it waits for an access itself. So the library answers
-/// that it relinquishes. The presenter is notified when its queue continues. A save needs its queue, so the access is
-/// begun again and names the question that waits for it. Mostly the daemon then grants that access first. If the daemon
-/// reports a deadlock, the presenter saves later instead.
+/// A presenter with a blocked queue waits for an access itself, so it does not use its item. The library therefore answers for
+/// it that it relinquishes the item. The presenter gets that question when its queue continues.
+///
+/// A question to save cannot be answered for the presenter. So the library begins the access again, and names the question that
+/// cannot be answered before the access has ended. In most cases the daemon then grants that access first. If the daemon
+/// reports a deadlock, the presenter saves later.
 final class BlockedQueueTable: Sendable {
     static let shared = BlockedQueueTable()
 
@@ -87,7 +94,7 @@ final class BlockedQueueTable: Sendable {
 
     private let entries = Mutex<[ObjectIdentifier: QueueEntry]>([:])
 
-    /// Delivers a question on a presenter's queue.
+    /// Puts a question on a presenter's queue. If the queue is blocked, the question is also handled at once.
     func enqueue(_ question: IncomingQuestion, on queue: OperationQueue) {
         let key = ObjectIdentifier(queue)
         let blocker = entries.withLock { entries in
@@ -102,7 +109,7 @@ final class BlockedQueueTable: Sendable {
         if let blocker { Self.resolveBlocked(question, blocker) }
     }
 
-    /// Records that a serial queue is blocked while `body` waits for an access.
+    /// Runs `body`, which waits for an access. Meanwhile, the serial queue counts as blocked by that access.
     func blocking<Value>(_ queue: OperationQueue?, by access: AccessGroup, _ body: () -> Value) -> Value {
         guard let queue, queue.maxConcurrentOperationCount == 1 else { return body() }
         let key = ObjectIdentifier(queue)
@@ -120,7 +127,8 @@ final class BlockedQueueTable: Sendable {
         return body()
     }
 
-    /// Held by the operation on the queue, and released if that operation is cancelled.
+    /// Removes a question from the table when its operation on the queue runs. If the operation is cancelled, this object is
+    /// released, which removes the question too.
     private final class QueuedQuestionToken: Sendable {
         private let question: IncomingQuestion
         private let key: ObjectIdentifier

@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// The presenters of this process.
+/// The presenters that this process has added.
 final class LocalPresenterRegistry: Sendable {
     static let shared = LocalPresenterRegistry()
 
@@ -13,7 +13,7 @@ final class LocalPresenterRegistry: Sendable {
 
     private struct State {
         var registrations: [Registration] = []
-        /// Purposes that presenters share with the coordinators linked to them, registered or not.
+        /// The purpose of each presenter, which the coordinators linked to it also have. The presenter need not be registered.
         var purposes: [ObjectIdentifier: PresenterPurpose] = [:]
         var sweepThreshold = 64
     }
@@ -43,7 +43,8 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// Adds a presenter. If `staysAfterFailure`, it stays in the list even when its registration fails.
+    /// Adds a presenter to the list and registers it. If `staysAfterFailure` is true, it stays in the list even if its
+    /// registration fails.
     func add(_ presenter: any FilePresenter, staysAfterFailure: Bool) throws(FileCoordinationError) {
         let registration = Registration(of: presenter, purpose: purpose(of: presenter))
         state.withLock { $0.registrations.append(registration) }
@@ -51,7 +52,7 @@ final class LocalPresenterRegistry: Sendable {
             try registration.register()
         } catch {
             if staysAfterFailure {
-                // The caller logs this failure, so later attempts must not log it again.
+                // The caller logs this failure, so later attempts to register the presenter must not log it again.
                 _ = registration.takeFailureToLog()
             } else {
                 state.withLock { state in state.registrations.removeAll { $0 === registration } }
@@ -73,10 +74,11 @@ final class LocalPresenterRegistry: Sendable {
         state.withLock { state in state.registrations.contains { $0.isLost(on: connection) } }
     }
 
-    /// True if presenters have no URL yet, or had one below no mount.
+    /// Whether a presenter was never registered, because it has no URL yet or its URL is in no mount.
     var hasNew: Bool { state.withLock { state in state.registrations.contains { $0.isNew } } }
 
-    /// Registers presenters on a new connection. Presenters that were below no mount may be below this one.
+    /// Registers presenters on a new connection: those that the former connection to the mount had, and those that were never
+    /// registered. The item of the latter may be in this mount.
     func registerAgain(on connection: MountConnection) {
         let lost = state.withLock { state in
             state.registrations.filter { $0.isLost(on: connection) || $0.isNew }
@@ -85,7 +87,7 @@ final class LocalPresenterRegistry: Sendable {
             do throws(FileCoordinationError) {
                 if try registration.register() { registration.deliverGap() }
             } catch {
-                // A failed registration is repeated again and again, but logged once.
+                // If a registration fails, it is tried again and again. Only the first failure is logged.
                 if registration.takeFailureToLog() {
                     Self.logRegistrationFailure(error, about: registration.presenter.value)
                 }
@@ -93,7 +95,8 @@ final class LocalPresenterRegistry: Sendable {
         }
     }
 
-    /// Logs a failure, since Apple's method to add a presenter returns nothing.
+    /// Logs a failed registration. Apple's method that adds a presenter returns no error, so the program does not learn of the
+    /// failure otherwise.
     static func logRegistrationFailure(_ error: FileCoordinationError, about presenter: any FilePresenter) {
         let suggestion = error.suggestion.map { "; \($0)" } ?? ""
         NSLog("%@", "\(type(of: presenter)) is not a presenter of anything: \(error.message)\(suggestion)")

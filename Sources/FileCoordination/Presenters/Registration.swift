@@ -20,26 +20,29 @@ final class Registration: Sendable {
 
     struct State {
         var registrationState = RegistrationState.new
-        /// The item's last path that the daemon reported, below the mount's root.
+        /// The last path of the item that the daemon has sent, relative to the root of the mount.
         var path: [UInt8] = []
         var isDirectory = false
         var isPackage = false
-        /// A failed registration was logged since the last successful one.
+        /// Whether a failed registration was logged since the last registration that succeeded.
         var hasLoggedFailure = false
-        /// The presenter has changes that are not on the disk.
+        /// Whether the presenter has changes that are not on the disk.
         var isUnsaved = false
-        /// Messages that the presenter does not implement.
+        /// The messages that the presenter does not implement, as far as known.
         var missing: PresenterMessages = []
-        /// Moves that wait on the queue: the URL that the presenter still uses, and the present one.
+        /// Moves of which the notice is still on the presenter's queue: the URL that the presenter uses until then, and the
+        /// present URL.
         var moves: [(from: URL, to: URL)] = []
-        /// Blocks to call when an access session ends, by the session's number.
+        /// The blocks that the presenter gave when it relinquished the item, by the number of the access session. They are
+        /// called when that session ends.
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
-        /// Number of relinquish questions of each access session that the presenter has not answered yet.
+        /// For each access session, the number of questions to relinquish the item that the presenter has not answered yet.
         var relinquishing: [UInt64: Int] = [:]
-        /// Access sessions that ended before the presenter relinquished. It may reacquire the item as soon as it does.
+        /// Access sessions that ended before the presenter answered a question to relinquish the item. When it answers, its
+        /// block is called at once.
         var endedTurns: Set<UInt64> = []
 
-        /// Forgets the access sessions of a lost connection, and returns the blocks to call.
+        /// Removes all access sessions, because their connection was lost. Returns the blocks that the caller must call.
         mutating func forgetTurns() -> [@Sendable () -> Void] {
             defer { (reacquirers, relinquishing, endedTurns) = ([:], [:], []) }
             return Array(reacquirers.values.joined())
@@ -57,20 +60,21 @@ final class Registration: Sendable {
         queue = presenter.presentedItemOperationQueue
     }
 
-    /// Whether it must be registered again after the loss of this connection.
+    /// Whether the presenter was registered on this connection, and must be registered again because the connection was lost.
     func isLost(on connection: MountConnection) -> Bool {
         state.withLock {
             if case .lost(let former) = $0.registrationState { former === connection } else { false }
         }
     }
 
-    /// Whether it has not been registered yet, as without a URL.
+    /// Whether the presenter was never registered, for example because it has no URL yet.
     var isNew: Bool { state.withLock { if case .new = $0.registrationState { true } else { false } } }
 
-    /// Registers the presenter at the daemon, if it has a URL. Returns whether this call did it.
+    /// Registers the presenter at the daemon, if the presenter has a URL. Returns whether this call has registered it.
     @discardableResult
     func register() throws(FileCoordinationError) -> Bool {
-        // Read the moves before the URL. A move delivered in between then matches nothing, instead of being missed.
+        // The moves are read before the URL. If the presenter is notified of a move between the two reads, it returns the new
+        // URL. The move is then not applied again. In the other order, the move would be missed.
         let moves = state.withLock { $0.moves }
         guard let presented = presenter.value.presentedItemURL else { return false }
         let url = Self.followed(presented, moves)
@@ -89,7 +93,7 @@ final class Registration: Sendable {
             let found = try FileLocation(url)
             location = found
             state.withLock { $0.isDirectory = found.isDirectory }
-            // If there is no daemon now, register at the next one.
+            // If connecting fails because no daemon runs now, the presenter is registered when the next daemon starts.
             left = .lost(found.connection)
             try found.connection.connect()
             left = former
@@ -100,7 +104,7 @@ final class Registration: Sendable {
             )
             return true
         } catch {
-            // The daemon may have ended before it answered.
+            // If the daemon ended before it replied, the presenter is registered when the next daemon starts.
             if let location, error.code == .disconnected { left = .lost(location.connection) }
             state.withLock { if case .registering = $0.registrationState { $0.registrationState = left } }
             if case .lost(let connection) = left { connection.reconnectLater() }
@@ -108,7 +112,7 @@ final class Registration: Sendable {
         }
     }
 
-    /// Records the daemon's reply; returns false if the presenter was removed meanwhile.
+    /// Records the daemon's reply to the registration. Returns false if the program has removed the presenter meanwhile.
     func registered(_ result: RegisterResult, on connection: MountConnection) -> Bool {
         let (isThere, isUnsaved): (Bool, Bool) = state.withLock { state in
             if case .removed = state.registrationState { return (false, false) }
@@ -163,11 +167,13 @@ final class Registration: Sendable {
             }
             return state.forgetTurns()
         }
-        // The programs for which it relinquished have lost their accesses as well.
+        // The programs for which the presenter relinquished the item have lost their accesses too. So the presenter may use the
+        // item again.
         for reacquirer in reacquirers { queue.addOperation(reacquirer) }
     }
 
-    /// Reports a change after a new registration: events in between are unknown, so the presenter has to read again.
+    /// Tells the presenter after a new registration that its item has changed. The events between the two registrations are
+    /// unknown, so the presenter has to read the item again.
     func deliverGap() {
         let (connection, path, isDirectory, isPackage) = state.withLock {
             state -> (MountConnection?, [UInt8], Bool, Bool) in
@@ -183,7 +189,7 @@ final class Registration: Sendable {
         deliver(.subitemDidChange) { $0.presentedSubitemDidChange(at: url) }
     }
 
-    /// Returns the present URL for a URL that the presenter uses before it is notified of a move.
+    /// Returns the present URL for a URL that the program used before the presenter was notified of a move.
     func current(_ url: URL) -> URL {
         Self.followed(url, state.withLock { $0.moves })
     }
@@ -193,7 +199,7 @@ final class Registration: Sendable {
     }
 }
 
-// Notices.
+// Delivering notices.
 extension Registration {
     func receive(_ noticeMessage: PresenterNoticeMessage, on connection: MountConnection) {
         let parameters = noticeMessage.parameters
@@ -221,7 +227,7 @@ extension Registration {
                 presenter.value.presentedItemDidMove(to: url)
             }
             state.withLock { state in
-                // Remove the first match: after moves to and fro the same move may wait twice.
+                // If the item was moved to and fro, the same move may wait twice. So only the first equal move is removed.
                 let told = state.moves.firstIndex { $0.from == former && $0.to == url }
                 if let told { state.moves.remove(at: told) }
             }
@@ -240,7 +246,7 @@ extension Registration {
         case .subitemDidAppear:
             deliver(.subitemDidAppear, orChange: true) { $0.presentedSubitemDidAppear(at: url) }
         case .subitemDidMove:
-            // The new name is unknown.
+            // If the new name is unknown, the presenter has to read the directory again.
             guard let newPath = newSubitem?.bytes else { return receiveGap(on: connection) }
             let newURL = connection.url(newPath, isDirectory: false)
             deliver(.subitemDidMove, orChange: true) { $0.presentedSubitem(at: url, didMoveTo: newURL) }
@@ -248,7 +254,7 @@ extension Registration {
         }
     }
 
-    /// Reports that events were left out, so that the presenter reads the directory again.
+    /// Tells the presenter that events were left out, so that it reads the directory again.
     private func receiveGap(on connection: MountConnection) {
         let url = state.withLock { connection.url($0.path, isDirectory: true) }
         deliver(.subitemDidChange, orChange: true) { $0.presentedSubitemDidChange(at: url) }
@@ -256,8 +262,8 @@ extension Registration {
 
     /// Calls the presenter on its queue, unless it does not implement the message.
     ///
-    /// If `orChange` and the item is a package, ``FilePresenter/presentedItemDidChange()`` replaces a message that is
-    /// not implemented.
+    /// If `orChange` is true and the item is a package, a presenter without this message gets
+    /// ``FilePresenter/presentedItemDidChange()`` instead.
     private func deliver(
         _ message: PresenterMessages, orChange: Bool = false,
         _ body: @escaping @Sendable (any FilePresenter) -> Void
@@ -272,7 +278,7 @@ extension Registration {
         let presenter = presenter
         queue.addOperation { [self] in
             Delivery.$current.withValue(delivery(of: message)) { body(presenter.value) }
-            // This delivery may have shown that the message is not implemented.
+            // Only this delivery may have shown that the presenter does not implement the message.
             guard fallsBack, state.withLock({ $0.missing.contains(message) }) else { return }
             Delivery.$current.withValue(delivery(of: .didChange)) { presenter.value.presentedItemDidChange() }
         }
@@ -285,7 +291,7 @@ extension Registration {
     }
 }
 
-// Questions.
+// Delivering questions.
 extension Registration {
     func receive(_ question: PresenterQuestion, _ id: MessageID, on connection: MountConnection) {
         let message = PresenterMessages(question.request)
@@ -327,13 +333,14 @@ extension Registration {
         }
     }
 
-    /// Stores the reacquire block before it sends the answer, so that the end of the session finds it.
+    /// Stores the presenter's block and then answers the question. If the session ends right after the answer, the block is
+    /// already stored and is called.
     private func relinquish(
         _ asked: IncomingQuestion, _ turn: UInt64, _ reacquirer: (@Sendable () -> Void)?
     ) {
         guard asked.markRelinquished() else { return }
         let isOver = state.withLock { state in
-            // The loss of the connection ended the session.
+            // If the connection was lost meanwhile, the session has ended with it.
             guard asked.isConnected, let count = state.relinquishing[turn] else { return true }
             state.relinquishing[turn] = count > 1 ? count - 1 : nil
             if state.endedTurns.contains(turn) {
@@ -347,10 +354,12 @@ extension Registration {
         if isOver, let reacquirer { queue.addOperation(reacquirer) }
     }
 
-    /// Ends an access session. It ends once, even if the presenter relinquished several times in it.
+    /// Ends an access session: calls the blocks that the presenter gave in this session. A session has one end, even if the
+    /// presenter relinquished the item several times in it.
     private func reacquire(_ turn: UInt64) {
         let reacquirers = state.withLock { state in
-            // Without an open question here, the presenter has nothing left to relinquish in this session.
+            // If a question of this session is still without an answer, the presenter may still relinquish the item. Then its
+            // block is called at once.
             if state.relinquishing[turn] != nil { state.endedTurns.insert(turn) }
             return state.reacquirers.removeValue(forKey: turn) ?? []
         }
