@@ -32,7 +32,7 @@ package enum MountFinder {
     }
 
     /// Throws if the caller's user may not connect to the mount. A mount by root with `allow_other` also answers other users,
-    /// but only about files that they may read.
+    /// within their rights to files.
     static func checkMayConnect(_ mount: MountEntry) throws(ClientFailure) {
         let isShared = mount.user == 0 && mount.fileSystemOptions.contains("allow_other")
         if !isShared { try checkOwner(of: mount) }

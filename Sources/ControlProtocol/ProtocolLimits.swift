@@ -61,7 +61,8 @@ package enum ProtocolLimits {
     ///
     /// Each waiting item may cause questions to presenters of other users, so this limits those questions.
     package static let intentsOfGuest = 64
-    /// The most events that all subscriptions of a guest are sent in `eventsOfGuestSeconds`. Gaps replace further events.
+    /// The most events that all subscriptions of a guest are sent in `eventsOfGuestSeconds`. An event of the kind `gap` then
+    /// stands for all further events.
     package static let eventsOfGuest = 4096
     package static let eventsOfGuestSeconds = Int64(4)
     /// The most messages to one connection of a guest that wait until the guest's rights are checked.

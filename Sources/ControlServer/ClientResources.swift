@@ -72,7 +72,7 @@ final class ClientResources: Sendable {
         var messages = parameters.messages
         let share = services.guest(peer).map { _ in peer.user }
         if let guest = services.guest(peer) {
-            // The engine adds up for each user how long guests delay other users, so it needs the user of this party.
+            // The engine adds up how long each guest delays other users, so it needs the guest's user.
             party.user = peer.user
             messages = guest.permitted(messages, with: try guest.checkedToLook(at: parameters.path))
         }

@@ -92,7 +92,7 @@ extension FileCoordinationError: LocalizedError, CustomNSError {
     }
 }
 
-/// Converts the errors that the daemon sends and those of the connection to it.
+/// Converts the errors that the daemon sends, and the errors of the connection to the daemon.
 extension FileCoordinationError {
     init(_ failure: ClientFailure) {
         let code: Code =

@@ -11,7 +11,7 @@ import Synchronization
 /// item are asked to save, relinquish or close it. Use one coordinator for one operation of the user.
 ///
 /// **Errors.** If an item is outside a coordinated directory, the accessor is not called, and the error gives the reason. See
-/// ``FileCoordinationError``. If an item does not exist, this is no error: the accessor is called.
+/// ``FileCoordinationError``. An item that does not exist causes no error: the accessor is called.
 ///
 /// **Threads.** Use a coordinator on one thread at a time. ``cancel()`` and ``FileAccessIntent/url`` may be used on any thread.
 /// The blocking methods return after their accessor has returned. In a task, use the `async` methods instead.

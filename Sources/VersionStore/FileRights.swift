@@ -38,7 +38,7 @@ package struct FileRights: Hashable, Sendable {
 /// The user and groups of a process.
 package struct Credentials: Hashable, Sendable {
     package let user: UInt32
-    /// The primary group and all others.
+    /// The numbers of the process's primary group and of its other groups.
     package let groups: [UInt32]
 
     package init(user: UInt32, groups: [UInt32]) {
@@ -81,9 +81,9 @@ extension VersionRecord {
     /// Whether a user may read a version.
     ///
     /// The user needs the rights that the document and the directories above it had when the version was preserved. The user
-    /// also needs the document's present right to read, which `now` has; `now` is nil if the document is gone. So a document
-    /// that was closed to a user does not show its earlier contents to that user. Neither does a document that was opened to
-    /// the user later.
+    /// also needs the right to read the document now. `now` has the document's present rights; it is nil if the document is
+    /// gone. So a document that was closed to a user does not show its earlier contents to that user. A document that was
+    /// opened to the user later does not show its earlier contents either.
     package func mayBeRead(by reader: Credentials, now: FileRights?) -> Bool {
         rights.mayRead(reader) && closed.allSatisfy { $0.maySearch(reader) } && (now?.mayRead(reader) ?? true)
     }

@@ -117,7 +117,7 @@ extension VersionFiles {
             do throws(StoreError) {
                 return try open(holder)
             } catch .noSuchEntry {
-                // Each loop step goes to a later ID, so the loop ends.
+                // Each pass of the loop uses a later ID than the pass before, so the loop ends.
                 guard let found = try find(id), found.holder > holder else { throw .noSuchEntry }
                 (holder, end) = (found.holder, found.end)
             }

@@ -96,8 +96,8 @@ package struct StoreLayout: ~Copyable {
         return try furnished(home, store, place, log, isReadOnly: isReadOnly, isNew: isNew, report)
     }
 
-    /// Completes a layout. `place` is the directory that contains `kept`. It is `store`, unless a store of an earlier release
-    /// is not moved yet.
+    /// Opens the directory `kept`, creates the files for users in `.truce`, and returns the layout. `place` is the directory
+    /// that contains `kept`. It is `store`, unless a store of an earlier release is not moved yet.
     private static func furnished(
         _ home: borrowing StoreDirectory, _ store: consuming StoreDirectory,
         _ place: consuming StoreDirectory, _ log: consuming OwnedDescriptor, isReadOnly: Bool, isNew: Bool,
@@ -263,8 +263,8 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Checks a `.truce` without a marker. A daemon may have been killed while it created the store. Then `.truce` has only the
-    /// notices and `store`.
+    /// Checks a `.truce` without a marker. A daemon may have been killed while it created the store. Then `.truce` contains
+    /// only `store` and the files for users, such as `README`.
     private static func checkBeginning(
         of home: borrowing StoreDirectory, _ names: [String]
     ) throws(StoreError) {
@@ -281,8 +281,8 @@ package struct StoreLayout: ~Copyable {
         }
     }
 
-    /// Creates the notices in `.truce`, and lets all users enter `.truce`. If this fails, the store still works, but programs
-    /// of other users such as git report errors.
+    /// Creates the files for users in `.truce`, such as `README`, and lets all users enter `.truce`. If this fails, the store
+    /// still works, but programs of other users such as git report errors.
     private static func furnish(_ home: borrowing StoreDirectory, _ report: (String) -> Void) {
         do throws(Errno) {
             let names = try home.names()

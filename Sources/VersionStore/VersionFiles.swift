@@ -8,8 +8,8 @@ import Synchronization
 /// and then the log line. Dropping writes the line first and then removes the file. So if a file has no line, its preservation
 /// was interrupted. If a file has a `dropped` line, its removal was interrupted. `recover` finishes both.
 ///
-/// A file is also preserved by a link if the disk has no room for its line. The line is then *pending*: it counts as written,
-/// and is written after the next line that can be written.
+/// A link gives a file a second name in the store, and preserves the file even if the disk has no room for the line. The line
+/// is then *pending*: it counts as written, and is written after the next line that can be written.
 final class VersionFiles: Sendable {
     struct State: ~Copyable, Sendable {
         var log: VersionLog
@@ -213,8 +213,8 @@ final class VersionFiles: Sendable {
 
     /// Records a copy as a version when the program's step that destroys the contents is taken.
     ///
-    /// The copy stays even if its log line cannot be written. Other steps then do not use it as their version. If room for the
-    /// copy was reserved for a user other than the owner, the version stays charged to that user's part.
+    /// The copy stays even if its log line cannot be written. Other steps then do not use it as their version. If a user other
+    /// than the owner or root caused the copy, the version stays charged to the part of the room for such users.
     func record(_ copy: consuming UnfinishedCopy, _ request: PreservationRequest) -> VersionID {
         var reliance = QuotaLedger.Reliance.one
         do throws(Errno) {

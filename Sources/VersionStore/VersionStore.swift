@@ -237,7 +237,7 @@ package final class VersionStore: Sendable {
             } catch {
                 guard error == .noSuchEntry else { throw error }
                 let found = try find(contents.entry.id)
-                // Each loop step goes to a holder with a later ID, so the loop ends.
+                // Each pass of the loop uses a later ID than the pass before, so the loop ends.
                 guard found.holder > contents.holder else { throw error }
                 contents = found
             }

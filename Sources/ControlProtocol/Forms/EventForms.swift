@@ -93,7 +93,7 @@ package struct EventForm: Hashable, Sendable, Codable {
     package var pathBytes: String?
     package var newPath: String?
     package var newPathBytes: String?
-    /// The program that caused the event; nil for a gap.
+    /// The program that caused the event; nil if the kind is `gap`.
     package var cause: CauseForm?
 
     package init(

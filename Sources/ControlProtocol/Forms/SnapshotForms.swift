@@ -8,7 +8,7 @@ package struct CoordinationSnapshotForm: Hashable, Sendable, Codable {
     /// Whether entries are missing, because there are more than ``ProtocolLimits/listEntries`` or they are too long. The oldest
     /// entries are listed.
     package var isTruncated: Bool
-    /// How long guests with claims in this reply have delayed other users in it.
+    /// How long guests have delayed other users. Only guests and users with claims or presenters in this reply are listed.
     ///
     /// It is nil for the whole mount, and if no guest is involved.
     package var delays: [DelayForm]?

@@ -5,7 +5,7 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// The accesses of one connection, from their beginning to their end. On the event loop only.
+/// The accesses of one connection, from their beginning to their end. Used only on the event loop.
 final class ConnectionAccesses {
     private enum ClientAccessState {
         /// The access waits. The request with this id is answered when the access is granted or refused.

@@ -5,7 +5,7 @@ import CoordinationEngine
 import LinuxSystem
 import NIOCore
 
-/// The open connections, and the limits of their number. On the event loop only.
+/// The open connections, and the limits of their number. Used only on the event loop.
 final class ConnectionRegistry {
     private let services: SharedServices
     private var connections: [ClientConnection] = []

@@ -2,7 +2,7 @@
 import ControlProtocol
 import NIOCore
 
-/// The messages that wait to be sent to a client, in order. On the event loop only.
+/// The messages that wait to be sent to a client, in order. Used only on the event loop.
 ///
 /// Each message is written by a `write(2)` of its own. Some clients cannot read two messages in one piece: if a request and a
 /// reply arrive together, Emacs' `jsonrpc.el` loses the second.
@@ -10,11 +10,12 @@ final class Outbox {
     private struct OutgoingMessage {
         let bytes: [UInt8]
         var isPushed = false
-        /// The subscription that the message is sent to, if it is an event. A gap may replace such messages.
+        /// The subscription that the message is sent to, if it is an event. If too many events wait, one event of the kind
+        /// `gap` replaces them.
         var subscription: UInt64?
         /// Called when all earlier messages are written. If it returns false, this message is not written.
         var isWanted: (() -> Bool)?
-        /// Encodes a gap. It is called if this message is the first of several that the gap replaces.
+        /// Encodes an event of the kind `gap`. It is called if this message is the first of the events that the gap replaces.
         var gap: (() throws -> [UInt8])?
         var isGap = false
     }
@@ -33,7 +34,8 @@ final class Outbox {
     // The waiting bytes and messages that are not replies, such as questions, notices and events.
     private var pushedBytes = 0
     private var pushedMessages = 0
-    /// The subscriptions for which the queue contains a gap.
+    /// The subscriptions for which the queue contains an event of the kind `gap`, which stands for all events that were left
+    /// out.
     private var gaps: Set<UInt64> = []
 
     init(to channel: any Channel, hasRoom: @escaping () -> Void) {

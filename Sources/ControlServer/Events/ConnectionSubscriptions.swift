@@ -5,14 +5,14 @@ import CoordinationEngine
 import LinuxSystem
 import NIOCore
 
-/// The subscriptions of one connection to events. On the event loop only.
+/// The subscriptions of one connection to events. Used only on the event loop.
 final class ConnectionSubscriptions {
     private struct Subscription {
         /// The client is sent events of items at or below this path; empty for the root of the mount.
         let path: [UInt8]
         /// The last event that came while too many checks were waiting or the guest's quota was used up; nil if there was none.
         ///
-        /// A gap is sent in place of these events, after the events that are being checked.
+        /// An event of the kind `gap` is sent in place of these events, after the events that are being checked.
         var coalescedEvent: EventFeed.FeedEvent?
 
         func covers(_ path: [UInt8]) -> Bool { self.path.isEmpty || path.isPath(atOrBelow: self.path) }
@@ -24,7 +24,8 @@ final class ConnectionSubscriptions {
     private var subscribing = 0
     private var isClosed = false
     private var pendingChecks = 0
-    /// Whether the guest's quota of events is used up. When the quota is renewed, a gap is sent.
+    /// Whether the guest's quota of events is used up. When the quota is renewed, the client is told by an event of the kind
+    /// `gap` that events were left out.
     private var isOverQuota = false
 
     init(of connection: ClientConnection, in services: SharedServices) {
@@ -115,7 +116,8 @@ final class ConnectionSubscriptions {
         check(event, matching, for: guest)
     }
 
-    /// Leaves out an event for a guest with a used-up quota. A gap is sent when the quota is renewed.
+    /// Leaves out an event, because the guest's quota is used up. When the quota is renewed, an event of the kind `gap` is
+    /// sent.
     private func deferUntilQuotaRenewed(_ matching: [UInt64], _ event: EventFeed.FeedEvent) {
         for number in matching { subscriptions[number]?.coalescedEvent = event }
         guard !isOverQuota else { return }

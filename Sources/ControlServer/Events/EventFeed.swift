@@ -5,8 +5,8 @@ import CoordinationEngine
 import NIOCore
 import NIOPosix
 
-/// Receives the events of the mount from the engine, numbers them, and passes them to the subscriptions. On the event loop
-/// only.
+/// Receives the events of the mount from the engine, numbers them, and passes them to the subscriptions. Used only on the event
+/// loop.
 ///
 /// The feed remembers the last events for clients that subscribe again. At the first subscription, the feed registers a
 /// presenter of the root. Some time after the last subscription has ended, the feed removes that presenter. So a mount without
@@ -164,7 +164,8 @@ final class EventFeed {
     private func collect() {
         for message in mailbox?.take() ?? [] { receive(message) }
         guard let mailbox, mailbox.isPaused else { return }
-        // The mailbox was full, so some events are missing. After the mailbox is resumed, its next message is a gap.
+        // The mailbox was full, so some events are missing. After the mailbox is resumed, its next message becomes an event of
+        // the kind `gap`.
         workQueue.submit(in: workQueue.serverLane) { [engine] in engine.resume(mailbox) }
     }
 
@@ -194,7 +195,8 @@ final class EventFeed {
             case .subitemDidMove where now != nil && before != nil: .moved
             default: nil
             }
-        // The name of the item is unknown. So clients get a gap, and must search for the change themselves.
+        // The name of the item is unknown. So clients are sent an event of the kind `gap`, and must search for the change
+        // themselves.
         guard let kind else { return gap }
         let isMove = kind == .moved
         return FeedEvent(
@@ -216,7 +218,8 @@ extension EventFeed {
 
     /// Adds events to the number that a guest was sent.
     ///
-    /// Returns false if the guest's quota is used up. The caller then sends a gap when the quota is renewed.
+    /// Returns false if the guest's quota is used up. The caller then sends an event of the kind `gap` when the quota is
+    /// renewed.
     func chargeQuota(of user: UInt32, _ count: Int) -> Bool {
         if quotas[user] == nil {
             let period = TimeAmount.seconds(ProtocolLimits.eventsOfGuestSeconds)

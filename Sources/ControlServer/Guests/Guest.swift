@@ -10,7 +10,7 @@ struct Guest: Sendable {
     let user: FileUser
     var source: any SourceInspector
 
-    /// Returns the user's rights to the item at a path. Throws if they are not enough for the access. May block.
+    /// Returns the user's rights to the item at a path. Throws if they are not enough for the access. This may block.
     func checked(_ access: Access, at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         let (needed, what): (Rights, String) =
@@ -28,7 +28,7 @@ struct Guest: Sendable {
         return rights
     }
 
-    /// Returns the user's rights to the item at a path. Throws if the user may not read the item. May block.
+    /// Returns the user's rights to the item at a path. Throws if the user may not read the item. This may block.
     func checkedToLook(at path: PathForm) throws(ProtocolFailure) -> Rights {
         let rights = try rights(at: path)
         guard rights.contains(.read) else { throw .denied("you may not read '\(path.path.excerpt)'") }
@@ -69,14 +69,15 @@ extension Guest {
     enum MessageVerdict: Sendable {
         /// The message is sent, with the paths that the user may see.
         case deliver(at: [UInt8], MessagePaths)
-        /// A gap is sent without the name. It is no longer known whether the user had the right to see the change.
+        /// The client is told only that something has changed, without the name. It is no longer known whether the user had the
+        /// right to see the change.
         case deliverGap(at: [UInt8])
         /// The question is not sent, and counts as answered with consent, so that no claim waits for it.
         case consent(QuestionID)
         case drop
     }
 
-    /// Decides whether the user may still be sent a message. May block.
+    /// Decides whether the user may still be sent a message. This may block.
     func verdict(
         on message: PresenterMessage, about document: any TrackedDocument, in services: SharedServices
     ) -> MessageVerdict {
@@ -133,7 +134,7 @@ extension Guest {
         case unknown
     }
 
-    /// Returns whether a name is in a directory that the user may list. May block.
+    /// Returns whether a name is in a directory that the user may list. This may block.
     ///
     /// The path may be outdated, and a user could put another directory at the path. So the directory at the path must be the
     /// directory in which the change happened.
@@ -176,7 +177,7 @@ extension SharedServices {
             source: source)
     }
 
-    /// Returns the path that a symbolic link leads to; nil if the item at the path is not a link. May block.
+    /// Returns the path that a symbolic link leads to; nil if the item at the path is not a link. This may block.
     func target(
         of path: PathForm, for guest: Guest?, within lookups: inout Int
     ) throws(ProtocolFailure) -> PathForm? {

@@ -71,7 +71,7 @@ package final class SourceTree: SourceInspector {
         }
     }
 
-    /// Returns the rights that the calling thread has to the item, while it runs with the user's rights.
+    /// Returns the rights of the calling thread to the item. The thread must have taken over the user's rights.
     private func rights(of user: UInt32, at names: [NameBytes]) throws(Errno) -> Rights {
         guard let last = names.last else { return try contentRights(to: root) }
         let directory = try directory(names.dropLast())
@@ -100,8 +100,8 @@ package final class SourceTree: SourceInspector {
         return rights
     }
 
-    /// Whether the sticky bit of the directory forbids the user to remove the name. It allows this only to the owners of the
-    /// directory and of the item.
+    /// Whether the sticky bit of the directory forbids the user to remove the name. The bit allows this only to the owners of
+    /// the directory and of the item.
     private static func isStuck(
         _ item: borrowing OwnedDescriptor, in directory: borrowing OwnedDescriptor, for user: UInt32
     ) throws(Errno) -> Bool {

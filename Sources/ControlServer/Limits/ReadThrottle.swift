@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import NIOCore
 
-/// The connections that pause because they sent much input, and how long each occupied the event loop before its pause. On the
-/// event loop only.
+/// The connections that pause because they sent much input, and how long each occupied the event loop before its pause. Used
+/// only on the event loop.
 ///
 /// The pause gives time to the other connections that pause. For the same user, all of them count. For each other user, only
 /// the connection that needs the most time counts. So a user with many connections does not lengthen the pauses of other users.

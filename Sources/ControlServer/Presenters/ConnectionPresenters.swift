@@ -4,7 +4,7 @@ import Coordination
 import CoordinationEngine
 import NIOCore
 
-/// The presenters of one connection, the messages to them and their answers. On the event loop only.
+/// The presenters of one connection, the messages to them and their answers. Used only on the event loop.
 final class ConnectionPresenters {
     private struct ClientPresenter {
         let document: any TrackedDocument
@@ -250,7 +250,8 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Leaves out a notice during a pause, and begins a pause if too many messages wait. Returns whether the notice was left
+    /// Leaves out a notice about a name during a pause, and begins a pause if too many messages wait. A gap then replaces the
+    /// notice: a notice without the name, after which the client reads the directory again. Returns whether the notice was left
     /// out.
     private func replaceByGap(_ message: PresenterMessage, _ known: ClientPresenter) -> Bool {
         let isTooMuch = connection.isCrowded || pendingChecks >= ProtocolLimits.checksOfGuest

@@ -21,7 +21,7 @@ public final class FileAccessIntent: NSObject, Sendable {
         FileAccessIntent(url, .read(options.coordinationOptions))
     }
 
-    /// - Precondition: at most one option.
+    /// - Precondition: `options` contains at most one option.
     public static func writingIntent(
         with url: URL, options: FileCoordinator.WritingOptions = []
     ) -> FileAccessIntent {

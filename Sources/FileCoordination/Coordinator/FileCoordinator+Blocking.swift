@@ -61,7 +61,7 @@ extension FileCoordinator {
     /// this coordinator. Presenters that have answered are not asked again until the completion handler is called. The batch
     /// accessor is called on the calling thread, and may call its completion handler on any thread.
     ///
-    /// - Precondition: Neither `.resolvesSymbolicLink` nor `.forReplacing`.
+    /// - Precondition: The options contain neither `.resolvesSymbolicLink` nor `.forReplacing`.
     public func prepare(
         forReadingItemsAt readingURLs: [URL], options readingOptions: ReadingOptions = [],
         writingItemsAt writingURLs: [URL], options writingOptions: WritingOptions = [],

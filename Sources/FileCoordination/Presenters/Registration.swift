@@ -38,8 +38,8 @@ final class Registration: Sendable {
         var reacquirers: [UInt64: [@Sendable () -> Void]] = [:]
         /// For each access session, the number of questions to relinquish the item that the presenter has not answered yet.
         var relinquishing: [UInt64: Int] = [:]
-        /// Access sessions that ended before the presenter answered a question to relinquish the item. When it answers, its
-        /// block is called at once.
+        /// Access sessions that ended before the presenter answered a question to relinquish the item. When the presenter
+        /// answers, its block is called at once.
         var endedTurns: Set<UInt64> = []
 
         /// Removes all access sessions, because their connection was lost. Returns the blocks that the caller must call.

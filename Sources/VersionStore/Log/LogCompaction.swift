@@ -2,8 +2,8 @@
 import LinuxSystem
 import Synchronization
 
-/// The rewriting of the log without lines about versions that are gone. Without it the log would grow for ever, though the
-/// number of versions is limited (D193).
+/// The rewriting of the log without lines about versions that are gone. Without it the log would grow for ever, though D193
+/// limits the number of versions.
 extension VersionFiles {
     /// The versions for which the log has a `kept` line or a `dropped` line.
     private struct Survey {
@@ -15,7 +15,7 @@ extension VersionFiles {
         func isReadable(_ id: VersionID) -> Bool {
             var id = id
             while let drop = drops[id] {
-                // Each loop step goes to a later ID, so the loop ends.
+                // Each pass of the loop uses a later ID than the pass before, so the loop ends.
                 guard let holder = drop, holder > id else { return false }
                 id = holder
             }

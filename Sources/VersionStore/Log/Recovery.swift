@@ -24,7 +24,7 @@ extension VersionFiles {
     }
 
     /// The time that passed between the lines of the log. It is computed from the times of day in the lines, although the clock
-    /// may have been set between two lines (D211).
+    /// may have been set between two lines (D211: versions age by a clock that does not jump).
     private struct ElapsedTime {
         /// The longest time between two lines that is added. If two lines are further apart, the clock was set between them.
         let longest: Int64
@@ -102,8 +102,7 @@ extension VersionFiles {
         return Ages(elapsed: elapsed.sum, steadyNow: steadyClock())
     }
 
-    /// The time for which the file system may be unmounted before its absence is not added to the ages: 30 days, in
-    /// nanoseconds.
+    /// 30 days, in nanoseconds. The age limit plus this time is the longest time between two lines that is added to the ages.
     private static let longestAbsence: Int64 = 30 * 24 * 60 * 60 * 1_000_000_000
 
     /// The longest time between two lines that is added to the ages, in nanoseconds.
@@ -234,7 +233,7 @@ extension VersionFiles {
         guard let entry else { return nil }
         guard let drop = drops[id] else { return VersionLocation(entry: entry, holder: id, end: nil) }
         guard var holder = drop.holder else { return nil }
-        // Each loop step goes to a holder with a later ID, so the loop ends.
+        // Each pass of the loop uses a later ID than the pass before, so the loop ends.
         while let next = drops[holder]?.holder, next > holder { holder = next }
         return VersionLocation(entry: entry, holder: holder, end: drop.size)
     }

@@ -80,7 +80,8 @@ extension VersionFiles {
         return QuotaOwner(user: isRoots ? user ?? 0 : rights.user, group: rights.group)
     }
 
-    /// Whether the owner of the versions or a stranger causes a version. Root and the daemon itself count as the owner.
+    /// Whether the owner of the versions or another user (a stranger) causes a version. Root and the daemon itself count as the
+    /// owner.
     func initiator(_ user: UInt32?, _ owner: UInt32) -> QuotaLedger.Initiator {
         guard let user, user != owner, user != 0 else { return .owner }
         return .stranger
@@ -96,9 +97,9 @@ extension VersionFiles {
 
     /// Reserves room for a version. If the limit is reached, the owner's oldest versions are evicted first.
     ///
-    /// Versions that strangers cause take at most half of the owner's room, and evict only versions of the same document.
-    /// `body` is a file that the new version shares with an existing version, if there is one. The new version is then charged
-    /// for its name and its line only.
+    /// Versions that users other than the owner and root cause take at most half of the owner's room. They evict only versions
+    /// of the same document. `body` is a file that the new version shares with an existing version, if there is one. The new
+    /// version is then charged for its name and its line only.
     func reserve(_ room: Int, for charge: QuotaCharge, sharing body: QuotaLedger.StoredFile? = nil)
         throws(StoreError)
         -> Reservation
@@ -177,7 +178,7 @@ extension VersionFiles {
         }
     }
 
-    /// Evicts the oldest versions of one owner, versions in conflict last. Returns whether enough room is free afterwards.
+    /// Evicts the oldest versions of one owner, versions from conflicts last. Returns whether enough room is free afterwards.
     ///
     /// If all versions that may be evicted do not free enough, none is evicted, and the result is false. `eviction` says how
     /// much room is needed; it returns nil if an eviction cannot help.

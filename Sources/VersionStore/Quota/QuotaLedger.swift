@@ -78,7 +78,8 @@ struct QuotaLedger: Sendable {
         var excess: Int { max(room - QuotaLedger.leastRoom, 0) }
     }
 
-    /// The versions of one owner or document in the order of their IDs. Versions in conflict are in a list of their own.
+    /// The versions of one owner or document in the order of their IDs. Versions that were preserved because of a conflict are
+    /// in a list of their own.
     private struct VersionQueue: Sendable {
         var plain: [VersionID] = []
         var conflicts: [VersionID] = []
@@ -115,7 +116,7 @@ struct QuotaLedger: Sendable {
 
     /// The bytes that an owner's versions are charged for, with the room that is reserved for copies in progress.
     func room(of owner: UInt32) -> Int { owners[owner]?.room ?? 0 }
-    /// The part of an owner's bytes that strangers caused, with the room that is reserved for them.
+    /// The part of an owner's bytes that users other than the owner and root caused, with the room reserved for their copies.
     func strangersRoom(of owner: UInt32) -> Int { owners[owner]?.strangers ?? 0 }
 
     mutating func insert(_ id: VersionID, _ version: ChargedVersion) {
@@ -244,13 +245,13 @@ extension QuotaLedger {
         let owner: UInt32
         let room: Int
         let measure: Measure
-        /// Only versions on which no step relied since this time may be evicted. Versions in conflict are evicted after all
+        /// Only versions on which no step relied since this time may be evicted. Versions from conflicts are evicted after all
         /// others, and `conflictsBefore` applies to them.
         let before: Int64
         let conflictsBefore: Int64
         /// If this is a path, only versions of that document are evicted.
         var path: [UInt8]?
-        /// Whether only versions that strangers caused are evicted.
+        /// Whether only versions are evicted that users other than the owner and root have caused.
         var onlyStrangers = false
         /// Versions of this file are not evicted, because the new version shares the file.
         var excludedFile: StoredFile?
@@ -262,8 +263,8 @@ extension QuotaLedger {
         case tooLittle(Int)
     }
 
-    /// Returns the oldest versions that together free enough room, versions in conflict last. The search examines each version
-    /// once.
+    /// Returns the oldest versions that together free enough room, versions from conflicts last. The search examines each
+    /// version once.
     ///
     /// A version is not chosen if its removal frees nothing. If several versions share a file, removing one of them frees only
     /// the room of a name. Such versions are chosen only if the removal of whole files does not free enough. `names` has the
@@ -374,7 +375,7 @@ extension QuotaLedger {
         versions.filter { $1.isDated && $1.since < moment && !isExcluded($0) }.keys.sorted()
     }
 
-    /// Returns the oldest versions of a document that exceed the number `most`, versions in conflict last.
+    /// Returns the oldest versions of a document that exceed the number `most`, versions from conflicts last.
     func oldest(
         of path: [UInt8], beyond most: Int, before moment: Int64, excluding isExcluded: Choice
     ) -> [VersionID] {
