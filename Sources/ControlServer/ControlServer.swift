@@ -144,7 +144,7 @@ package final class ControlServer: Sendable {
         services.log("the control socket is closed while a client's request still waits for a file system")
     }
 
-    /// Ends the threads of the server. Only for a process that continues after ``stop()``.
+    /// Ends the threads of the server. Only a process that continues after ``stop()`` calls this.
     package func endThreads() throws {
         try services.workQueue.end()
         try services.readQueue.end()

@@ -298,7 +298,8 @@ extension ConnectionPresenters {
 
     private func resume() {
         guard let pause, let mailbox else { return }
-        // The messages in the mailbox are from before the pause, so gaps replace those about names.
+        // The messages in the mailbox are from before the end of the pause. Those about names in directories are left out,
+        // because the presenter is told that it must read the directory again.
         for message in mailbox.take() { deliver(message) }
         checkNext()
         self.pause = nil
@@ -369,7 +370,8 @@ extension ConnectionPresenters {
         }
     }
 
-    /// Queues checks for the notices of a presenter that became gaps, after all earlier messages.
+    /// Queues checks for the notices of a presenter that lost their names because too many checks were waiting. These checks
+    /// follow those of all earlier messages.
     private func checkCoalesced(of presenter: PresenterID, for guest: Guest) {
         guard let gaps = coalescedNotices.removeValue(forKey: presenter), let known = presented[presenter]
         else {

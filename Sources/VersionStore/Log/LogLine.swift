@@ -125,7 +125,7 @@ struct LogLine: Codable, Sendable {
         do {
             return try JSONDecoder().decode(LogLine.self, from: Data(bytes))
         } catch {
-            // The caller counts these lines and reports their number.
+            // The caller counts the lines that cannot be read, and reports their number.
             return nil
         }
     }
