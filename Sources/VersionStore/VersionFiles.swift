@@ -130,8 +130,8 @@ final class VersionFiles: Sendable {
     ) throws(StoreError) -> VersionID {
         if let id = recentVersion(file, request) { return id }
         let entry = try copied(file, request, limit: limit)
-        // Copies of files that programs only append to are not remembered here, because such a copy is dropped when a later
-        // copy begins with its bytes.
+        // Copies of files that programs only append to are not remembered here. Such a copy is dropped when a later copy begins
+        // with its bytes.
         state.withLock { $0.recent.insert(entry) }
         return entry.id
     }
