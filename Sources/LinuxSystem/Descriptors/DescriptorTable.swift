@@ -3,11 +3,12 @@ import Glibc
 
 /// The kernel's table of this process's descriptors.
 package enum DescriptorTable {
-    /// Makes the kernel enlarge the table for `count` descriptors, or for `RLIMIT_NOFILE` if that is lower.
+    /// Makes the kernel enlarge the table for `count` descriptors, or for `RLIMIT_NOFILE` if that limit is lower.
     ///
-    /// Callers use it before the first thread starts. A full table doubles. In a process of several threads, the thread that
-    /// needs the next descriptor then waits until no processor reads the former table. That took 4 to 20 ms (`expand_fdtable`
-    /// in the kernel's `fs/file.c`). The table never shrinks, and uses eight bytes for each descriptor.
+    /// Callers call this method before the process starts a second thread. Without it the kernel doubles the table each time
+    /// the table is full. In a process of several threads, the thread that needs the next descriptor then waits until no
+    /// processor reads the old table. That wait took 4 to 20 ms (`expand_fdtable` in the kernel's `fs/file.c`). The table never
+    /// shrinks, and uses eight bytes for each descriptor.
     package static func reserve(_ count: Int) throws(Errno) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw .last }

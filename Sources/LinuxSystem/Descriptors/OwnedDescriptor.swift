@@ -4,7 +4,8 @@ import Glibc
 
 /// The sole owner of an open file descriptor.
 ///
-/// Non-copyable: a descriptor cannot be closed twice, used after it was closed, or forgotten.
+/// The type is non-copyable, so that no caller can close a descriptor twice, use a closed descriptor, or forget to close a
+/// descriptor.
 package struct OwnedDescriptor: ~Copyable, Sendable {
     package let rawValue: CInt
 
@@ -16,32 +17,33 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     // An error of close(2) is ignored here, because `deinit` has no caller to receive it.
     deinit { _ = Glibc.close(rawValue) }
 
-    /// Gives up ownership, to a receiver that closes the descriptor itself.
+    /// Ends this value without closing the descriptor, which the caller must close itself from now on.
     package consuming func release() -> CInt {
         let rawValue = rawValue
         discard self
         return rawValue
     }
 
-    /// Creates a second descriptor of the same open file.
+    /// Creates a second descriptor of the open file that `descriptor` refers to.
     package static func duplicating(_ descriptor: CInt) throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(adopting: try retryingOnInterrupt { fcntl(descriptor, F_DUPFD_CLOEXEC, 0) })
     }
 
-    /// Names a directory without opening it: `open(2)` with `O_PATH`.
+    /// Returns a descriptor that refers to a directory without opening it for reading: `open(2)` with `O_PATH`.
     package static func openPath(_ path: UnsafePointer<CChar>) throws(Errno) -> OwnedDescriptor {
         let flags = CLINUX_O_PATH | O_DIRECTORY | O_CLOEXEC
         return OwnedDescriptor(adopting: try retryingOnInterrupt { open(path, flags) })
     }
 
-    /// Does the same for a resolved path; throws ELOOP if the path contains a symbolic link by now.
+    /// Returns an `O_PATH` descriptor for a path without symbolic links; throws ELOOP if the path contains a symbolic link by
+    /// now.
     package static func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         try path.withPath { (path) throws(Errno) in
             try openDirectory(path, in: AT_FDCWD)
         }
     }
 
-    /// Does the same for a path that begins at this directory.
+    /// Returns an `O_PATH` descriptor for a path that begins at this directory and contains no symbolic link.
     package borrowing func openResolved(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         try path.withPath { [rawValue] (path) throws(Errno) in
             try Self.openDirectory(path, in: rawValue)
@@ -65,7 +67,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
             })
     }
 
-    /// Opens the file that an `O_PATH` descriptor names, through its link in `/proc`.
+    /// Opens the file to which this `O_PATH` descriptor refers, through the descriptor's link in `/proc`.
     package borrowing func reopen(flags: CInt) throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue
         return OwnedDescriptor(
@@ -75,7 +77,7 @@ package struct OwnedDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// Lends `body` the path in `/proc` that leads to the file of an `O_PATH` descriptor.
+/// Calls `body` with the path in `/proc` that leads to the file of an `O_PATH` descriptor.
 @inline(__always)
 func withDescriptorPath<Value>(_ descriptor: CInt, _ body: (UnsafePointer<CChar>) -> Value) -> Value {
     var path: InlineArray<32, CChar> = InlineArray(repeating: 0)

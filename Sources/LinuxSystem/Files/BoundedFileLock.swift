@@ -2,12 +2,12 @@
 import CLinux
 import Glibc
 
-/// Waits for the lock of a file with a time limit; `flock(2)` itself has none.
+/// Waits for the lock of a file with a time limit; `flock(2)` itself has no time limit.
 ///
-/// A thread of its own waits in the kernel. After a refusal that thread waits until the lock is free, because callers then
-/// end the process.
+/// A separate thread waits in the kernel. If the time ends first, the separate thread goes on waiting until the lock is free.
+/// This does no harm, because callers then end the process.
 package enum BoundedFileLock {
-    /// Takes the exclusive lock within some time.
+    /// Takes the exclusive lock of a file, or stops waiting when the time is over.
     ///
     /// - Parameters:
     ///   - file: an open file, which owns the lock.
@@ -36,13 +36,15 @@ package enum BoundedFileLock {
         return false
     }
 
-    /// Returns nil after `end`; rounds up, so that the last wait is not followed by many waits of length zero.
+    /// Returns the time left until `end` in milliseconds; nil after `end`.
+    ///
+    /// The result is rounded up. Otherwise many waits of length zero would follow the last wait.
     private static func milliseconds(until end: UInt64) -> CInt? {
         let now = MonotonicClock.nanoseconds
         return now < end ? CInt((end - now) / 1_000_000) + 1 : nil
     }
 
-    /// The state that the thread and its caller share.
+    /// The lock and its result, which the waiting thread and its caller share.
     private final class Waiter: Sendable {
         private let file: OwnedDescriptor
         private let pipe: Pipe
@@ -52,7 +54,7 @@ package enum BoundedFileLock {
             self.pipe = pipe
         }
 
-        /// Becomes readable when `run` has ended.
+        /// A descriptor that becomes readable when `run` has ended.
         var completionDescriptor: CInt { pipe.readEnd.rawValue }
 
         func run() {
@@ -77,7 +79,7 @@ package enum BoundedFileLock {
 }
 
 extension OwnedDescriptor {
-    /// `/proc/self/mountinfo`, for which poll(2) reports POLLPRI after each change of the mount table.
+    /// Opens `/proc/self/mountinfo`, for which poll(2) reports POLLPRI after each change of the mount table.
     fileprivate static func watchingMounts() throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC) })

@@ -4,29 +4,29 @@ import Glibc
 
 /// Reports changes that any process makes in directories.
 ///
-/// It reports them for a whole file system, if root watches it and directories have handles, or for each directory that was
-/// added.
+/// The watch covers a whole file system if root creates it and the file system can identify its directories by file handles.
+/// Otherwise the watch covers each directory that a caller has added.
 package final class ChangeWatch: Sendable {
-    /// The kernel's interface that reports the changes.
+    /// The kernel's interface that reports the changes: fanotify for a whole file system, inotify for single directories.
     package enum Kind: String, Sendable { case fanotify, inotify }
 
     package struct ChangeMask: OptionSet, Hashable, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// A new file or directory has the name.
+        /// A new file or directory has appeared under the name.
         package static let appeared = Self(rawValue: 1)
-        /// The file or directory no longer has the name.
+        /// The file or directory has lost the name.
         package static let vanished = Self(rawValue: 2)
         package static let written = Self(rawValue: 4)
-        /// A process has closed a file that it could write to; it may have written by a mapping.
+        /// A process has closed a file that it could write to; the process may have written through a mapping.
         package static let closed = Self(rawValue: 8)
         package static let attributes = Self(rawValue: 16)
-        /// The change concerns a directory.
+        /// The change concerns a directory, not a file.
         package static let directory = Self(rawValue: 32)
     }
 
-    /// The kernel's identification of a directory.
+    /// The kernel's identification of a watched directory: a file handle from fanotify, the number of a watch from inotify.
     package enum Directory: Hashable, Sendable {
         case handle(PersistentFileHandle)
         case watch(Int32)
@@ -34,19 +34,19 @@ package final class ChangeWatch: Sendable {
 
     package struct Change: Sendable {
         package var mask: ChangeMask
-        /// The process that made the change, or 0.
+        /// The process that made the change, or 0 if the kernel does not report the process.
         package var process: Int32
         package var directory: Directory
-        /// The name in the directory; empty for the directory itself.
+        /// The name of the changed file in the directory; empty if the directory itself has changed.
         package var name: [UInt8]
     }
 
-    /// The result of one read.
+    /// The changes that one read from the kernel's queue returns.
     package struct Changes: Sendable {
         package var changes: [Change] = []
-        /// Watches of directories that were removed.
+        /// The watches that have ended because their directories were removed.
         package var ended: [Int32] = []
-        /// The kernel's queue was full, so anything may have changed.
+        /// Whether the kernel's queue was full. Changes are then missing from the report, so any file may have changed.
         package var hasOverflowed = false
     }
 
@@ -55,17 +55,17 @@ package final class ChangeWatch: Sendable {
     package let kind: Kind
     private let descriptor: OwnedDescriptor
 
-    /// Watches the whole file system of a directory.
+    /// Watches the whole file system that contains a directory.
     ///
-    /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP if the file system lacks the necessary handles of
+    /// Throws EPERM without CAP_SYS_ADMIN, and ENODEV, EXDEV or EOPNOTSUPP if the file system has no suitable file handles for
     /// directories.
     package convenience init(fileSystemOf directory: borrowing OwnedDescriptor) throws(Errno) {
         try self.init(directory, attributesOnly: false)
     }
 
-    /// Watches the whole file system for changes of attributes alone.
+    /// Watches the whole file system that contains a directory, for changes of attributes alone.
     ///
-    /// It does not report a file that loses a name by `unlink`.
+    /// The watch does not report that a file loses a name by `unlink`.
     package convenience init(attributesIn directory: borrowing OwnedDescriptor) throws(Errno) {
         try self.init(directory, attributesOnly: true)
     }
@@ -77,7 +77,7 @@ package final class ChangeWatch: Sendable {
         kind = .fanotify
     }
 
-    /// Watches nothing until directories are added.
+    /// Creates a watch that reports no changes until the caller adds directories.
     package init() throws(Errno) {
         let descriptor = clinux_inotify()
         guard descriptor >= 0 else { throw .last }
@@ -85,28 +85,29 @@ package final class ChangeWatch: Sendable {
         kind = .inotify
     }
 
-    /// Adds a directory, and returns the number of its watch, which is the same if it was added before.
+    /// Adds a directory, and returns the number of the directory's watch.
     ///
-    /// Throws ENOSPC at the user's limit of watches.
+    /// A second call for the same directory returns the same number. Throws ENOSPC if the user has reached the kernel's limit
+    /// of watches.
     package func add(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Int32 {
         let watch = clinux_inotify_add(descriptor.rawValue, directory.rawValue)
         guard watch >= 0 else { throw .last }
         return watch
     }
 
-    /// Removes a watch; fails without effect if the watch ended with its directory.
+    /// Removes the watch of a directory; does nothing if the kernel has already ended the watch with the directory.
     package func remove(_ watch: Int32) { _ = clinux_inotify_remove(descriptor.rawValue, watch) }
 
-    /// Sleeps until there are changes to read, or until a moment of the monotonic clock in nanoseconds.
+    /// Sleeps until changes can be read, or until a moment of the monotonic clock in nanoseconds.
     ///
-    /// Returns whether there are changes.
+    /// Returns whether changes can be read.
     package func wait(until moment: UInt64?) -> Bool {
         let now = MonotonicClock.nanoseconds
         let left = moment.map { $0 > now ? Int64(clamping: $0 - now) : 0 } ?? -1
         return clinux_poll_until(descriptor.rawValue, left) > 0
     }
 
-    /// Reads up to 64 KiB of changes without waiting; returns none if there are none.
+    /// Reads up to 64 KiB of changes without waiting; the result is empty if nothing has changed.
     package func read() throws(Errno) -> Changes {
         var buffer = [UInt64](repeating: 0, count: Self.bufferSize / 8)
         let file = descriptor.rawValue
@@ -140,7 +141,7 @@ package final class ChangeWatch: Sendable {
         let directory: Directory
         switch kind {
         case .fanotify:
-            // A file that no name leads to, or that is being removed, has no handle.
+            // The kernel sends no handle for a file that has no name any more or is being removed.
             guard let handle = change.handle else { return }
             directory = .handle(
                 PersistentFileHandle(UnsafeBufferPointer(start: handle, count: change.handle_size)))

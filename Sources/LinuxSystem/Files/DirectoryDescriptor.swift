@@ -2,25 +2,26 @@
 import CLinux
 import Glibc
 
-/// The `…at` system calls for a name in this directory.
+/// System calls with names that end in `at`: each acts on a name in this directory.
 extension OwnedDescriptor {
-    /// `openat2(2)` with `O_PATH | O_NOFOLLOW`: names any kind of file, a symbolic link included.
+    /// Returns an `O_PATH` descriptor for a file of any kind, even for a symbolic link itself: `openat2(2)`.
     ///
-    /// The kernel resolves the name beneath the directory only, and follows no link.
+    /// The kernel looks up the name in this directory only, and follows no link.
     package borrowing func path(of name: borrowing FileName) throws(Errno) -> OwnedDescriptor {
         let (directory, bytes) = (rawValue, name.bytes)
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
-        // RESOLVE_NO_SYMLINKS refuses a final link even with O_NOFOLLOW, except with O_PATH, as here.
+        // RESOLVE_NO_SYMLINKS would refuse a final link even with O_NOFOLLOW. The kernel accepts the link here because of
+        // O_PATH.
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt {
                 clinux_openat2(directory, bytes, flags, 0, CLINUX_RESOLVE_ONE_NAME)
             })
     }
 
-    /// Returns whether the kernel can resolve a path below the directory without a disk or a network.
+    /// Returns whether the kernel can resolve a path below the directory without waiting for a disk or a network.
     ///
-    /// The path must stay on the directory's file system, and only its last part may be a link. Returns false if the kernel
-    /// cannot tell.
+    /// The path must stay on the directory's file system, and only the last part of the path may be a link. Returns false if
+    /// the kernel cannot tell.
     package borrowing func isCached(_ path: UnsafePointer<CChar>) -> Bool {
         let flags = UInt64(CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC)
         let found = clinux_openat2(
@@ -56,7 +57,7 @@ extension OwnedDescriptor {
         guard symlinkat(target, rawValue, name.bytes) == 0 else { throw .last }
     }
 
-    /// `linkat(2)`: gives the file of another descriptor, which may be `O_PATH`, a name in this directory.
+    /// `linkat(2)`: gives the file of another descriptor a name in this directory; an `O_PATH` descriptor is enough.
     package borrowing func link(
         _ file: borrowing OwnedDescriptor, as name: borrowing FileName
     ) throws(Errno) {
@@ -77,9 +78,9 @@ extension OwnedDescriptor {
         guard result == 0 else { throw .last }
     }
 
-    /// `readlinkat(2)` of a symbolic link's own descriptor.
+    /// `readlinkat(2)`: returns the target of the symbolic link that this descriptor refers to.
     package borrowing func linkTarget() throws(Errno) -> [UInt8] {
-        // The kernel stores no longer target.
+        // The kernel stores no target that is longer than PATH_MAX.
         var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
         let descriptor = rawValue
         let count = target.withUnsafeMutableBytes { buffer in
@@ -90,15 +91,16 @@ extension OwnedDescriptor {
         return Array(target[..<count])
     }
 
-    /// Returns the kernel's present path of the file, from the root of this process: `/proc/self/fd`.
+    /// Returns the path by which the kernel knows the file now, from the root of this process: `/proc/self/fd`.
     ///
-    /// Returns `/` for a file without a known name; throws ENAMETOOLONG for a path that is longer than a page.
+    /// Returns `/` for a file without a name that the kernel knows. Throws ENAMETOOLONG for a path that is longer than a memory
+    /// page.
     package borrowing func currentPath() throws(Errno) -> [UInt8] {
         guard let path = readLink("/proc/self/fd/\(rawValue)") else { throw .last }
         return path
     }
 
-    /// Opens the directory itself for reading.
+    /// Opens this directory for reading, so that its names can be listed.
     package borrowing func openForListing() throws(Errno) -> OwnedDescriptor {
         let directory = rawValue
         do throws(Errno) {
@@ -107,7 +109,8 @@ extension OwnedDescriptor {
                     openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                 })
         } catch {
-            // A caller with read but no search permission is refused here. Through `/proc` it is not, but that takes longer.
+            // The open by `.` fails for a caller that may read but not search the directory. The open through `/proc` succeeds,
+            // but takes longer.
             guard error == .noAccess else { throw error }
             return try reopen(flags: O_RDONLY | O_DIRECTORY)
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// An open `readdir(3)` stream.
+/// An open directory as a `readdir(3)` stream, which returns the names in the directory.
 package struct DirectoryStream: ~Copyable, @unchecked Sendable {
     // @unchecked: any thread may use a DIR, one at a time; an owner that shares a stream uses a lock.
     private let stream: OpaquePointer
-    /// Whether the last entry did not fit into its page, and must come again.
+    /// Whether the caller refused the last entry, for example because its page was full. The next call passes that entry again.
     private var offersAgain = false
     private var last: UnsafeMutablePointer<dirent>?
     private var position = 0
@@ -18,10 +18,11 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
 
     deinit { closedir(stream) }
 
-    /// Passes the entries from `offset` on to `body`, until it refuses an entry or there are no more.
+    /// Calls `body` for each entry from `offset` on, until `body` returns false or no entry is left.
     ///
-    /// A refused entry is the first of the next call. The second argument of `body` is the inode number, the third is
-    /// `d_type`, and the last is the offset of the next entry. After an error there may be more entries.
+    /// If `body` returns false for an entry, the next call begins with that entry. The second argument of `body` is the inode
+    /// number, the third is `d_type`, and the last is the offset of the next entry. After an error a further call may still
+    /// find entries.
     package mutating func forEach(
         from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool
     ) throws(Errno) {
@@ -30,7 +31,7 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
             (position, offersAgain) = (offset, false)
         }
         while let entry = try offersAgain ? last : next() {
-            // Not `&entry.pointee.d_name`: a record is shorter than C's declaration of 256 bytes.
+            // A record is shorter than the 256 bytes that C declares for a name, so `&entry.pointee.d_name` would read too far.
             let name = UnsafeRawPointer(entry) + MemoryLayout<dirent>.offset(of: \.d_name)!
             let next = entry.pointee.d_off
             (last, offersAgain) = (entry, true)
@@ -42,7 +43,7 @@ package struct DirectoryStream: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Returns nil at the end; only `errno` distinguishes the end from a read error.
+    /// Returns the next entry, or nil after the last entry. Only `errno` distinguishes the end from a read error.
     private borrowing func next() throws(Errno) -> UnsafeMutablePointer<dirent>? {
         while true {
             errno = 0

@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A time to set: to a value, to now, or not at all.
+/// The new value of a file's time: a given time, the present time, or no change.
 package enum TimeChange: Sendable {
     case omit
     case now
@@ -44,14 +44,14 @@ extension OwnedDescriptor {
         guard result == 0 else { throw .last }
     }
 
-    /// `access(2)` with the daemon's own rights.
+    /// `access(2)`: throws if the daemon itself lacks the permissions in `mask`.
     package borrowing func checkAccess(_ mask: CInt) throws(Errno) {
         let descriptor = rawValue
         guard withDescriptorPath(descriptor, { access($0, mask) }) == 0 else { throw .last }
     }
 }
 
-/// Extended attributes, of files and of symbolic links themselves.
+/// System calls for extended attributes. They act on a symbolic link itself, not on its target.
 extension OwnedDescriptor {
     /// `getxattr(2)`; with an empty buffer it only returns the size.
     package borrowing func extendedAttribute(

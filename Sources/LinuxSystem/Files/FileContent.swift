@@ -2,16 +2,16 @@
 import CLinux
 import Glibc
 
-/// Contents of whole files: reflinked, copied, appended, made durable.
+/// System calls for the contents of whole files: to share blocks, copy, append, and write to the disk.
 extension OwnedDescriptor {
-    /// `open(2)` of this descriptor's file for reading, at position 0; an `O_PATH` descriptor is enough.
+    /// Opens this descriptor's file anew for reading, at position 0; an `O_PATH` descriptor is enough.
     package borrowing func reopenForReading() throws(Errno) -> OwnedDescriptor {
         let descriptor = rawValue
         return OwnedDescriptor(
             adopting: try retryingOnInterrupt { clinux_reopen_for_reading(descriptor) })
     }
 
-    /// `open(2)` of this descriptor's file with `O_APPEND`, for reading and appending.
+    /// Opens this descriptor's file anew with `O_APPEND`, for reading and appending.
     package borrowing func reopenForAppending() throws(Errno) -> OwnedDescriptor {
         try reopen(flags: O_RDWR | O_APPEND)
     }
@@ -24,15 +24,15 @@ extension OwnedDescriptor {
         return false
     }
 
-    /// `lseek(2)` to the beginning.
+    /// `lseek(2)`: moves the position of the open file to the beginning.
     package borrowing func rewind() throws(Errno) {
         guard lseek(rawValue, 0, SEEK_SET) == 0 else { throw .last }
     }
 
-    /// Copies up to `limit` bytes from this file's position, and returns their number.
+    /// Copies up to `limit` bytes from this file's position to the other file, and returns the number of copied bytes.
     ///
-    /// It uses `copy_file_range(2)`, which some file systems serve without moving bytes. It uses `sendfile(2)` if that is
-    /// refused or ends early.
+    /// The method uses `copy_file_range(2)`, with which some file systems copy without moving bytes. If that call is refused or
+    /// ends early, the method uses `sendfile(2)`.
     package borrowing func copyContents(
         to target: borrowing OwnedDescriptor, limit: Int
     ) throws(Errno) -> Int {
@@ -42,7 +42,7 @@ extension OwnedDescriptor {
         do throws(Errno) {
             copied = try Self.repeating(upTo: limit) { clinux_copy_file_range(from, to, $0) }
         } catch {
-            // If a call was refused, the position still tells how much was copied.
+            // A refused call has not moved the position, so the position still tells how many bytes were copied.
             guard cannot.contains(error.rawValue) else { throw error }
             copied = Int(lseek(from, 0, SEEK_CUR))
         }
@@ -117,16 +117,16 @@ extension OwnedDescriptor {
         return false
     }
 
-    /// `flock(2)` with `LOCK_UN`.
+    /// Releases the lock of the open file: `flock(2)` with `LOCK_UN`.
     ///
-    /// It may not be enough to close the descriptor: the lock belongs to the open file. A process that is being started
-    /// shares that file until it runs its program.
+    /// To close the descriptor may not release the lock, because the lock belongs to the open file. A child process shares the
+    /// open file from its start until it runs its program.
     package borrowing func unlock() {
-        // Fails only for a descriptor without an open file.
+        // The call fails only for a descriptor that refers to no open file.
         _ = clinux_unlock(rawValue)
     }
 
-    /// `getxattr(2)` of the POSIX access ACL in the kernel's form; returns nil if there is none besides the mode.
+    /// `getxattr(2)`: returns the POSIX access ACL in the kernel's form; nil if the file has only the permissions of its mode.
     package borrowing func accessControlList() throws(Errno) -> [UInt8]? {
         let name = "system.posix_acl_access"
         var value = [UInt8](repeating: 0, count: 1 << 16)

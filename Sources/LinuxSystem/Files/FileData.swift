@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 
-/// Reads and writes of an open file.
+/// System calls that read and write an open file.
 extension OwnedDescriptor {
-    /// `pread(2)` until the buffer is full or the file ends.
+    /// `pread(2)`: reads until the buffer is full or the file ends.
     package borrowing func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(Errno) -> Int {
@@ -20,7 +20,7 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Reads from the page cache without waiting for the disk; returns nil unless it fills the buffer.
+    /// Reads from the page cache without waiting for the disk; returns nil if the cache cannot fill the whole buffer.
     package borrowing func readFromCache(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) -> Int? {
@@ -28,9 +28,9 @@ extension OwnedDescriptor {
         return count == buffer.count ? count : nil
     }
 
-    /// Writes all bytes with `pwrite(2)`; returns fewer only if an error came after some bytes.
+    /// Writes all bytes with `pwrite(2)`. Returns a smaller number only if an error occurred after some bytes.
     ///
-    /// Without an offset it writes at the end of the file, wherever that is at the time.
+    /// Without an offset the method appends: each byte goes to the place that is the end of the file at the time of the write.
     package borrowing func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64?) throws(Errno) -> Int {
         let descriptor = rawValue
         var done = 0
@@ -62,22 +62,23 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
     }
 
-    /// `close(2)` of a duplicate, which returns errors of writes that a remote file system had delayed.
+    /// `close(2)` of a duplicate descriptor. This call returns the errors of earlier writes that a remote file system had
+    /// delayed.
     package borrowing func flush() throws(Errno) {
         let another = try OwnedDescriptor.duplicating(rawValue).release()
         guard Glibc.close(another) != 0 else { return }
         let error = Errno.last
-        // The descriptor is closed even so.
+        // After EINTR the kernel has closed the descriptor too, so this error is ignored.
         if error.rawValue != EINTR { throw error }
     }
 
-    /// `fallocate(2)`.
+    /// `fallocate(2)`: reserves or frees blocks of the open file.
     package borrowing func allocate(mode: CInt, offset: Int64, length: Int64) throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { clinux_fallocate(descriptor, mode, offset, length) }
     }
 
-    /// A single `copy_file_range(2)`.
+    /// `copy_file_range(2)`, called once; it may copy fewer bytes than the caller asked for.
     package borrowing func copyRange(
         at offset: Int64, to other: borrowing OwnedDescriptor, at otherOffset: Int64, length: Int
     ) throws(Errno) -> Int {
@@ -94,20 +95,20 @@ extension OwnedDescriptor {
         return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
     }
 
-    /// Returns whether no process has the file open for writing or mapped writable; false if it cannot tell.
+    /// Returns whether no process has the file open for writing or mapped writable; false if the kernel cannot tell.
     ///
-    /// It takes a lease for a moment, which the kernel grants only in that case. An open for writing waits meanwhile, and
-    /// fails with `O_NONBLOCK`. Conditions:
+    /// The method takes a lease for a moment, which the kernel grants only if no process may write. During this moment, another
+    /// process that opens the file for writing waits, or fails with `O_NONBLOCK`. Conditions for a correct answer:
     ///
     /// - The descriptor is open for reading only.
     /// - The file belongs to the process's user, unless the process has `CAP_LEASE`.
     /// - `SIGIO` does not end the process.
     package borrowing func hasNoWriter() -> Bool { clinux_has_no_writer(rawValue) }
 
-    /// Returns whether a process has the file open for writing or mapped writable; false if it cannot tell.
+    /// Returns whether a process has the file open for writing or mapped writable; false if the kernel cannot tell.
     package borrowing func hasWriter() -> Bool { clinux_has_writer(rawValue) }
 
-    /// `fcntl(2)` with `F_SETFL`.
+    /// `fcntl(2)` with `F_SETFL`: sets the status flags of the open file, such as `O_APPEND`.
     package borrowing func setStatusFlags(_ flags: CInt) throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { fcntl(descriptor, F_SETFL, flags) }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Locks of programs on their files, as the kernel reports them.
+/// Reads from `/proc` whether programs hold locks on their open files.
 package enum FileLocks {
     private static let label = Array("lock:".utf8)
-    /// The names of `flock(2)` locks and of both kinds of `fcntl(2)` locks; all others are leases, which are no locks of a
-    /// program.
+    /// The kernel's names for `flock(2)` locks and for both kinds of `fcntl(2)` locks. All other entries are leases, which are
+    /// no locks of a program.
     private static let kinds = ["FLOCK", "POSIX", "OFDLCK"].map { Array($0.utf8) }
 
-    /// Returns whether the text of `/proc/PID/fdinfo/FD` names a lock that was taken through the descriptor:
-    /// `lock:  1: FLOCK  ADVISORY  WRITE 4711 00:35:7 0 EOF`.
+    /// Returns whether the text of `/proc/PID/fdinfo/FD` lists a lock that was taken through this descriptor.
+    ///
+    /// Such a line is `lock:  1: FLOCK  ADVISORY  WRITE 4711 00:35:7 0 EOF`.
     package static func areHeld(by text: [UInt8]) -> Bool {
         text.split(separator: UInt8(ascii: "\n")).contains { line in
             guard line.starts(with: label) else { return false }

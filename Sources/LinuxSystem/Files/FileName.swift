@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-// Public, unlike the rest of the module: the compiler specialises and inlines public declarations in other modules, but not
-// `package` declarations.
+// This type is public, unlike the rest of the module. The compiler specialises and inlines public declarations in other
+// modules, but not `package` declarations.
 
-/// A name in a directory: bytes, never text.
+/// A name in a directory, as bytes and never as text.
 ///
-/// Linux names need not be UTF-8, and Swift's `String` treats different names as equal if Unicode does. The name borrows its
-/// bytes. It is non-copyable and only passed `borrowing`, so it cannot outlive them; ``NameBytes`` can.
+/// Linux names need not be UTF-8, and Swift's `String` treats two different names as equal if Unicode does. A `FileName` does
+/// not own its bytes. It is non-copyable and only passed `borrowing`, so it cannot outlive them. A ``NameBytes`` owns its
+/// bytes.
 public struct FileName: ~Copyable {
     public let bytes: UnsafePointer<CChar>
 
     @inlinable
     public init(borrowing bytes: UnsafePointer<CChar>) { self.bytes = bytes }
 
-    /// Whether the name is `.` or `..`: directories list these names, but only the kernel looks them up.
+    /// Whether the name is `.` or `..`. Directories list these two names, but only the kernel looks them up.
     public var isSelfOrParent: Bool {
         let dot = CChar(UInt8(ascii: "."))
         guard bytes[0] == dot else { return false }
@@ -38,14 +39,15 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
 
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Lends the name to a system call.
+    /// Calls `body` with the name as a C string, for use in a system call.
     ///
-    /// Inlined, because a generic function that is instantiated at run time is expensive beside the system call.
+    /// The method is inlined. As a generic function that is instantiated at run time, it would take long beside the system
+    /// call.
     @inlinable
     public func withName<Value: ~Copyable, Failure: Error>(
         _ body: (borrowing FileName) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        // A temporary allocation, because a longer array costs as much as the system call.
+        // The bytes are in a temporary allocation, because a new array takes as long as the system call.
         try withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count + 1) {
             (buffer) throws(Failure) in
             let end = buffer.initialize(fromContentsOf: bytes)
@@ -57,6 +59,6 @@ public struct NameBytes: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The name for people: replacement characters stand for invalid UTF-8.
+    /// The name as text for people. A replacement character stands for each byte that is not valid UTF-8.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }

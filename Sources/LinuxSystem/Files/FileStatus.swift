@@ -4,8 +4,8 @@ import Glibc
 
 /// The result of `statx(2)` for a file.
 ///
-/// C's structures never appear in a signature. clang attributes `struct stat` to the module with the header that included it
-/// first, so modules cannot exchange it.
+/// No signature contains a C structure such as `struct stat`. clang assigns a C structure to the module that included its
+/// header first, so two modules cannot exchange it.
 package struct FileStatus: Sendable, Equatable {
     package struct Time: Sendable, Hashable {
         package var seconds: Int64
@@ -17,7 +17,7 @@ package struct FileStatus: Sendable, Equatable {
         }
     }
 
-    /// Attributes that forbid operations which an `O_PATH` descriptor would otherwise allow.
+    /// File attributes, such as immutable, that forbid operations which an `O_PATH` descriptor would otherwise allow.
     package struct Attributes: OptionSet, Sendable {
         package let rawValue: UInt64
         package init(rawValue: UInt64) { self.rawValue = rawValue }
@@ -29,7 +29,7 @@ package struct FileStatus: Sendable, Equatable {
 
     package var device: UInt64
     package var inode: UInt64
-    /// Kind and permissions, in the kernel's encoding.
+    /// The kind of file and its permissions, in the kernel's encoding.
     package var mode: UInt32
     package var linkCount: UInt64
     package var user: UInt32
@@ -41,19 +41,19 @@ package struct FileStatus: Sendable, Equatable {
     package var accessed: Time
     package var modified: Time
     package var changed: Time
-    /// The time of birth; zero if the file system does not record it.
+    /// The time when the file was created; zero if the file system does not record this time.
     package var born: Time
     package var attributes: Attributes
-    /// The mount that the file was reached through.
+    /// The number of the mount through which the file was opened.
     package var mount: UInt64
 
     package var kind: UInt32 { mode & S_IFMT }
     package var isDirectory: Bool { kind == S_IFDIR }
     package var isRegularFile: Bool { kind == S_IFREG }
     package var isSymbolicLink: Bool { kind == S_IFLNK }
-    /// Whether an attribute forbids an operation that an `O_PATH` descriptor would otherwise allow.
+    /// Whether an attribute, such as immutable, forbids operations that an `O_PATH` descriptor would otherwise allow.
     package var isProtected: Bool { attributes.rawValue & Attributes.all.rawValue != 0 }
-    /// Whether only owners may remove names from the directory.
+    /// Whether the directory has the sticky bit. Only the owner of a file or of the directory may then remove a name in it.
     package var isSticky: Bool { mode & S_ISVTX != 0 }
 
     init(_ status: clinux_status) {
@@ -85,7 +85,7 @@ extension OwnedDescriptor {
         try FileStatus(of: rawValue, name.bytes)
     }
 
-    /// `statx(2)` of a name without a request to the server of a mounted file system; the answer may be outdated.
+    /// `statx(2)` of a name, without a request to the server of a remote file system; so the answer may be outdated.
     package borrowing func cachedStatus(of name: borrowing FileName) throws(Errno) -> FileStatus {
         try FileStatus(of: rawValue, name.bytes, fromCache: true)
     }
@@ -102,7 +102,7 @@ extension FileStatus {
 }
 
 package enum DeviceNumber {
-    /// A device number without a driver: 4095 is the highest major number, and drivers use numbers up to 511.
+    /// A device number that no driver uses: the highest major number is 4095, and drivers use numbers up to 511.
     package static let none = clinux_device(4095, 0)
 }
 
@@ -116,7 +116,7 @@ package struct FilesystemStatus: Sendable {
     package var files: UInt64
     package var freeFiles: UInt64
     package var longestName: UInt64
-    /// The kernel's number for the kind of file system.
+    /// The kernel's number for the type of the file system, such as ext4.
     package var magic: Int64
 
     /// Whether a repeated lookup in the file system never waits for a network or another process.

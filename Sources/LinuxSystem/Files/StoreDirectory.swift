@@ -4,15 +4,17 @@ import Glibc
 
 /// A directory of the daemon below the source, which the daemon reaches by its descriptor alone.
 ///
-/// The daemon resolves no path from the root, which the mount may cover, and none through a symbolic link. Otherwise a user
-/// with write access to the source could redirect the daemon. Names here are the daemon's own, hence text; names of users'
-/// files are `FileName`.
+/// The daemon resolves no path from the root, because the mount may cover it, and follows no symbolic link. Otherwise a user
+/// with write access to the source could redirect the daemon. The daemon itself chose the names in this directory, so they are
+/// text. Names of users' files are `FileName`.
 package struct StoreDirectory: ~Copyable, Sendable {
     private let descriptor: OwnedDescriptor
 
     private init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
 
-    /// `openat2(2)` with `O_DIRECTORY | O_NOFOLLOW`, beneath a directory.
+    /// `openat2(2)` with `O_DIRECTORY
+    ///
+    /// O_NOFOLLOW`: opens a directory below another directory.
     package static func open(
         _ name: String, in parent: borrowing OwnedDescriptor
     ) throws(Errno) -> StoreDirectory {
@@ -30,12 +32,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         return false
     }
 
-    /// `openat2(2)` of a directory in another store directory.
+    /// `openat2(2)`: opens the directory of this name in another store directory.
     package static func subdirectory(
         _ name: String, of parent: borrowing StoreDirectory
     ) throws(Errno) -> StoreDirectory { try open(name, in: parent.descriptor) }
 
-    /// Opens a directory in this one, and creates it with mode 0700 if it is missing.
+    /// Opens the directory of this name in this directory; creates it with mode 0700 if it is missing.
     package borrowing func subdirectory(_ name: String) throws(Errno) -> StoreDirectory {
         do throws(Errno) {
             return try Self.open(name, in: descriptor)
@@ -48,17 +50,20 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fstat(2)` of the directory itself.
     package borrowing func status() throws(Errno) -> FileStatus { try descriptor.status() }
 
-    /// `openat2(2)` for reading; never blocks on a special file.
+    /// `openat2(2)`: opens a file of this name for reading; does not wait if it is a FIFO or a device.
     package borrowing func open(_ name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, mode: 0)
     }
 
-    /// `openat2(2)` with `O_CREAT | O_EXCL`, mode 0600.
+    /// `openat2(2)` with `O_CREAT
+    ///
+    /// O_EXCL`: creates a new file with mode 0600.
     package borrowing func create(_ name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     }
 
-    /// `openat2(2)` with `O_APPEND` for reading and appending; with `mayMake` also `O_CREAT`, mode 0600.
+    /// `openat2(2)` with `O_APPEND`: opens a file for reading and appending. With `mayMake` it creates a missing file, mode
+    /// 0600.
     package borrowing func openAppending(
         _ name: String, mayMake: Bool = true
     ) throws(Errno) -> OwnedDescriptor {
@@ -66,19 +71,19 @@ package struct StoreDirectory: ~Copyable, Sendable {
         return try open(name, flags: mayMake ? flags | O_CREAT : flags, mode: mayMake ? 0o600 : 0)
     }
 
-    /// `openat2(2)` with `O_PATH`, which is enough for the status of an unreadable file.
+    /// `openat2(2)` with `O_PATH`: enough to get the status of a file that the daemon may not read.
     package borrowing func path(of name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: CLINUX_O_PATH | O_NOFOLLOW, mode: 0)
     }
 
-    /// `linkat(2)`: gives the descriptor's file a name here; an `O_PATH` descriptor is enough.
+    /// `linkat(2)`: gives the descriptor's file a name in this directory; an `O_PATH` descriptor is enough.
     package borrowing func link(
         _ source: borrowing OwnedDescriptor, as name: String
     ) throws(Errno) {
         guard clinux_link_descriptor(source.rawValue, descriptor.rawValue, name) == 0 else { throw .last }
     }
 
-    /// `renameat2(2)` with `RENAME_NOREPLACE`, within the directory.
+    /// `renameat2(2)` with `RENAME_NOREPLACE`: renames a file within the directory, and fails if the new name exists.
     package borrowing func rename(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue
         let result = clinux_renameat2(directory, name, directory, newName, CLINUX_RENAME_NOREPLACE)
@@ -87,12 +92,12 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try move(name, to: newName)
     }
 
-    /// `renameat(2)` within the directory: replaces the file `name` by the file `newName`.
+    /// `renameat(2)`: replaces the file `name` by the file `newName` of this directory.
     package borrowing func replace(_ name: String, by newName: String) throws(Errno) {
         guard renameat(descriptor.rawValue, newName, descriptor.rawValue, name) == 0 else { throw .last }
     }
 
-    /// `renameat(2)` of a name that does not exist in the other directory.
+    /// `renameat(2)`: moves a file to another directory, in which the name must not exist.
     package borrowing func move(
         _ name: String, to other: borrowing StoreDirectory
     ) throws(Errno) {
@@ -105,10 +110,10 @@ package struct StoreDirectory: ~Copyable, Sendable {
         }
     }
 
-    /// Renames like ``rename(_:to:)`` on a file system without the flag, such as NFS.
+    /// Renames like ``rename(_:to:)`` on a file system that does not know `RENAME_NOREPLACE`, such as NFS.
     ///
-    /// It makes a link, which replaces no file either. Where there are no links it checks the new name first, because no
-    /// other program works in the directory.
+    /// The method makes a second link, which cannot replace a file, and removes the first name. On a file system without links
+    /// it checks that the new name is missing, and renames. That is safe because no other program works in the directory.
     private borrowing func move(_ name: String, to newName: String) throws(Errno) {
         let directory = descriptor.rawValue
         if linkat(directory, name, directory, newName, 0) == 0 { return try remove(name) }
@@ -125,7 +130,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
     /// `fsync(2)` of the directory, so that its names survive a power failure.
     package borrowing func synchronize() throws(Errno) { try descriptor.synchronize() }
 
-    /// Makes the directory's names durable by the caller's `step`.
+    /// Makes the directory's names durable: calls `step`, which synchronizes the descriptor it receives.
     package borrowing func synchronize(
         by step: (borrowing OwnedDescriptor) throws(Errno) -> Void
     ) throws(Errno) { try step(descriptor) }
@@ -140,9 +145,10 @@ package struct StoreDirectory: ~Copyable, Sendable {
 
     /// Returns all names in the directory except `.` and `..`.
     ///
-    /// A name that is not UTF-8 is not the daemon's. It contains replacement characters here, so that it matches no name.
+    /// The daemon gives no file a name that is not UTF-8. The text of another program's name has replacement characters, so
+    /// that it equals no name of the daemon.
     package borrowing func names() throws(Errno) -> [String] {
-        // A descriptor of its own, because the position of a listing belongs to the open file.
+        // Opens the directory anew, because all descriptors of an open file share its position in the listing.
         var stream = try DirectoryStream(reading: open(".", flags: O_RDONLY | O_DIRECTORY, mode: 0))
         var names: [String] = []
         try stream.forEach(from: 0) { name, _, _, _ in

@@ -4,7 +4,7 @@ import Glibc
 
 /// A file that controls this process, such as a configuration file.
 package enum TrustedFile {
-    /// The reason why a file is not read.
+    /// The reason why this process does not use a file.
     package enum Refusal: Error, Hashable, Sendable {
         case symbolicLink
         case notRegular
@@ -14,17 +14,17 @@ package enum TrustedFile {
         case system(Errno)
     }
 
-    /// Returns the contents of a file; nil if there is none.
+    /// Returns the contents of a file; nil if the file does not exist.
     ///
-    /// It must be a regular file, belong to an owner in `owners`, and be writable by no other user. Only then is it opened:
-    /// to open a device may have an effect, and to open a FIFO may block.
+    /// The file must be a regular file, belong to an owner in `owners`, and be writable by no other user. This is checked
+    /// before the open: to open a device may have an effect, and to open a FIFO may block.
     package static func read(
         _ path: String, ownedBy owners: Set<UInt32>, atMost limit: Int
     ) throws(Refusal) -> [UInt8]? {
         guard let file = try find(path) else { return nil }
         try check(file, owners)
         do throws(Errno) {
-            // Reads one byte more than the limit, to detect a longer file.
+            // Reads up to `limit` and a further byte, to detect a file that is too long.
             let contents = try file.reopen(flags: O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let bytes = try contents.readToEnd(limit: limit + 1)
             if bytes.count <= limit { return bytes }
@@ -39,7 +39,7 @@ package enum TrustedFile {
             return OwnedDescriptor(
                 adopting: try retryingOnInterrupt { open(path, CLINUX_O_PATH | O_NOFOLLOW | O_CLOEXEC) })
         } catch {
-            // A parent directory that this process may not enter is another user's, as with `setpriv` and root's HOME.
+            // A parent directory that this process may not enter belongs to another user, such as root's HOME after `setpriv`.
             if [.noEntry, .notADirectory, .noAccess].contains(error) { return nil }
             throw .system(error)
         }
@@ -51,7 +51,7 @@ package enum TrustedFile {
         guard !status.isSymbolicLink else { throw .symbolicLink }
         guard status.isRegularFile else { throw .notRegular }
         guard owners.contains(status.user) else { throw .owner(status.user) }
-        // An ACL appears in the permission bits of the group.
+        // The permission bits of the group include the permissions that an ACL gives.
         guard status.mode & 0o022 == 0 else { throw .writableByOthers }
     }
 }

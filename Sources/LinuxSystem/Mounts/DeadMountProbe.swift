@@ -2,23 +2,24 @@
 import CLinux
 import Glibc
 
-/// FUSE mounts with a dead daemon: every call at their path fails with ENOTCONN.
+/// Finds dead FUSE mounts, after the end of their daemon: every call at the path of such a mount fails with ENOTCONN.
 ///
-/// Root replaces such a mount without exposing the directory below. It opens that directory although it is covered, mounts
-/// beneath the dead mount, and then removes the dead mount.
+/// Root replaces a dead mount without exposing the directory below. Root opens that directory although the dead mount covers
+/// it, makes a new mount beneath the dead mount, and then removes the dead mount.
 package enum DeadMountProbe {
     /// Returns whether a dead FUSE mount is at a path.
     ///
-    /// It does not use stat(2): the kernel may have cached the root's attributes. It never caches the result of statvfs(3).
+    /// The method calls statvfs(3), because the kernel never caches the result. stat(2) might return cached attributes.
     package static func isDead(_ path: [UInt8], in table: MountTable) -> Bool {
         guard let mount = table.top(at: path), mount.type.hasPrefix("fuse") else { return false }
         var status = statvfs()
         return path.withPath { statvfs($0, &status) } != 0 && Errno.last == .notConnected
     }
 
-    /// Opens the directory that the only mount at a path covers, with `O_PATH`.
+    /// Opens with `O_PATH` the directory that the only mount at a path covers.
     ///
-    /// Throws EPERM to users other than root, and EOPNOTSUPP if there are no file handles or mounts are stacked.
+    /// Throws EPERM to users other than root. Throws EOPNOTSUPP if the file system has no file handles, or if several mounts
+    /// are stacked at the path.
     package static func openCovered(_ path: [UInt8], in table: MountTable) throws(Errno) -> OwnedDescriptor {
         guard table.entries.count(where: { $0.mountpoint == path }) == 1,
             let dead = table.top(at: path)?.id,
@@ -33,12 +34,12 @@ package enum DeadMountProbe {
     }
 }
 
-/// The root of a dead mount, opened once, so that later renames of a parent directory do not matter.
+/// The open root of a dead mount. The open root still identifies the mount after a parent directory was renamed.
 package struct DeadMountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
     private let mount: Int
 
-    /// Returns nil if no dead mount is at the path, which must contain no symbolic links.
+    /// Opens the dead mount at a path without symbolic links; returns nil if no dead mount is at the path.
     package init?(at path: [UInt8], in table: MountTable) throws(Errno) {
         guard DeadMountProbe.isDead(path, in: table) else { return nil }
         let opened = try OwnedDescriptor.openResolved(path)
@@ -47,14 +48,14 @@ package struct DeadMountRoot: ~Copyable, Sendable {
         mount = id
     }
 
-    /// Returns whether the mount covers this directory, at the directory's present place and name.
+    /// Returns whether this dead mount covers `directory`, at the path that the directory has now.
     package borrowing func covers(_ directory: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         let slash = UInt8(ascii: "/")
         guard let name = try directory.currentPath().split(separator: slash).last else { return false }
         return try directory.parent().mount(at: NameBytes(Array(name))) == mount
     }
 
-    /// Mounts a FUSE file system beneath the dead mount, removes that, and returns the root of the new mount.
+    /// Makes a FUSE mount beneath the dead mount, removes the dead mount, and returns the root of the new mount.
     package borrowing func replace(
         with settings: MountSettings, on device: borrowing OwnedDescriptor
     ) throws(Errno) -> MountRoot {
@@ -62,8 +63,8 @@ package struct DeadMountRoot: ~Copyable, Sendable {
         do throws(Errno) {
             try made.attach(beneath: root)
         } catch {
-            // Another command may have replaced the dead mount meanwhile. Otherwise this is Linux before 6.5, which cannot
-            // mount beneath.
+            // Another command may have replaced the dead mount meanwhile. If not, the kernel is older than Linux 6.5, which
+            // cannot mount beneath another mount.
             guard try MountTable.current().entry(id: mount) != nil else { throw .stale }
             throw error
         }
@@ -77,15 +78,17 @@ package struct DeadMountRoot: ~Copyable, Sendable {
 }
 
 extension OwnedDescriptor {
-    /// Returns the mount with its root under a name in this directory, or the mount that contains the named directory.
+    /// Returns the mount with its root under the name in this directory. If there is none, returns the mount that contains
+    /// the file.
     borrowing func mount(at name: NameBytes) throws(Errno) -> Int? {
         try name.withName { (name) throws(Errno) in try path(of: name).mountID }
     }
 
-    /// Opens, with `O_PATH`, a directory that a mount may cover, in this directory, which is open for listing.
+    /// Opens with `O_PATH` a directory below this directory, even if another mount covers it.
     ///
-    /// A copy of the mount, made without its inner mounts, contains the directory. Its file handle then finds the directory
-    /// in the original mount, which has all inner mounts.
+    /// This directory must be open for listing. The method copies the mount without its inner mounts, so that nothing covers
+    /// the directory in the copy. The directory's file handle from the copy then finds the directory in the original mount,
+    /// with its inner mounts.
     borrowing func openBehindMounts(_ path: [UInt8]) throws(Errno) -> OwnedDescriptor {
         let copy = clinux_clone_mount(rawValue)
         guard copy >= 0 else { throw .last }

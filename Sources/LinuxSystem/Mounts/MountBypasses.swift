@@ -3,10 +3,10 @@ import Glibc
 
 /// The bypasses of an in-place mount: accesses to the directory below that do not go through the mount.
 ///
-/// Includes only bypasses that the caller may see. Sends no request to the mount, because it opens links in `/proc` with
-/// `O_PATH` only.
+/// The value contains only bypasses that the caller may see. The search sends no request to the mount, because it opens links
+/// in `/proc` with `O_PATH` only.
 package struct MountBypasses: Sendable {
-    /// A descriptor, directory or mapping that a process had before the mount, or received from such a process.
+    /// A bypass by a descriptor, directory or mapping that a process had before the mount or received from such a process.
     package struct EarlierUse: Sendable {
         package var pid: Int32
         package var program: [UInt8]
@@ -16,10 +16,10 @@ package struct MountBypasses: Sendable {
         package var mayWrite: Bool
     }
 
-    /// Another mount of the same directory, or of part of it.
+    /// A bypass by another mount of the same directory, or of a part of it.
     package struct OtherMount: Sendable {
         package var path: [UInt8]
-        /// A process in the mount's namespace; nil in the caller's own namespace.
+        /// A process in the mount namespace that has this mount; nil if it is the caller's own namespace.
         package var pid: Int32?
         package var program: [UInt8] = []
     }
@@ -28,13 +28,13 @@ package struct MountBypasses: Sendable {
     package private(set) var otherMounts: [OtherMount] = []
     /// The number of processes that the caller may not inspect.
     package private(set) var hidden = 0
-    /// Whether `/proc` does not even list those processes: `hidepid` in proc(5).
+    /// Whether `/proc` does not even list the processes that the caller may not inspect: `hidepid` in proc(5).
     package let hasUnlistedProcesses: Bool
     private let below: LowerDirectory
-    /// By their numbers, which are unique across all namespaces.
+    /// The mounts of all namespaces by their numbers, which are unique across namespaces.
     private var mounts: [Int: MountEntry] = [:]
 
-    /// Finds the bypasses; `served` are processes that may have the directory open: the daemon.
+    /// Finds the bypasses of a mount. `served` are processes to ignore because they may use the directory below: the daemon.
     package init(_ mount: MountEntry, in table: MountTable, servedBy served: Set<Int32>) throws(Errno) {
         guard let below = LowerDirectory(mount, in: table) else { throw .noEntry }
         self.below = below
@@ -42,7 +42,8 @@ package struct MountBypasses: Sendable {
             geteuid() != 0 && table.top(at: Array("/proc".utf8))?.listsOwnProcessesOnly ?? false
         otherMounts = below.otherMounts(in: table).map { OtherMount(path: $0) }
         note(table)
-        // Reads all mounts first: a process that left a namespace, or was sent a descriptor, has files of another namespace.
+        // Reads the mounts of all namespaces first. A process may use files of another namespace, which it left or from which
+        // it received a descriptor.
         let processes = try ProcessScan.processes().filter { $0 != getpid() && !served.contains($0) }
         for pid in scanNamespaces(of: processes) { scan(at: pid) }
     }
@@ -51,7 +52,7 @@ package struct MountBypasses: Sendable {
         for entry in table.entries { mounts[entry.id] = entry }
     }
 
-    /// Returns the processes that the caller may inspect.
+    /// Reads the mounts of each process's namespace, and returns the processes that the caller may inspect.
     private mutating func scanNamespaces(of processes: [Int32]) -> [Int32] {
         var known: Set<[UInt8]> = []
         if let namespace = readLink("/proc/self/ns/mnt") { known.insert(namespace) }
@@ -88,7 +89,8 @@ package struct MountBypasses: Sendable {
         var written: [[UInt8]: Bool] = [:]
         for name in names {
             let number = String(decoding: name, as: UTF8.self)
-            // Skips other descriptors than files: their status may wait for the process that serves them.
+            // Skips sockets and other descriptors that are no files: a call for their status may wait for the process that
+            // serves them.
             guard let path = readLink("/proc/\(seen)/fd/\(number)"), path.first == UInt8(ascii: "/") else {
                 continue
             }
@@ -100,14 +102,15 @@ package struct MountBypasses: Sendable {
             written[path] = mayWrite || written[path] ?? false
             note(pid, .open, path, mayWrite: mayWrite)
         }
-        // A mapping outlives its descriptor. A file that is also open was noted above.
+        // A mapping remains after its descriptor is closed. The loop above has noted the files that are still open.
         for (path, mayWrite) in mapped(by: seen) where mayWrite ? written[path] != true : written[path] == nil
         {
             note(pid, .mapped, path, mayWrite: mayWrite)
         }
     }
 
-    /// Returns the files below that the thread's process has mapped, sorted by name, and whether it may write to them.
+    /// Returns the files in the directory below that the thread's process has mapped, sorted by name, and whether the process
+    /// may change them.
     ///
     /// Stores to a private mapping do not change the file.
     private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
@@ -116,7 +119,7 @@ package struct MountBypasses: Sendable {
             guard files[mapping.path] != true else { continue }
             let mayWrite = mapping.isShared && mapping.isWritable
             guard mayWrite || files[mapping.path] == nil else { continue }
-            // Only root may read the mount of a mapping.
+            // Only root may read through which mount a file was mapped.
             let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
             let mount =
                 if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }
@@ -144,7 +147,7 @@ private struct LowerDirectory: Sendable {
     let device: UInt64
     private let path: [UInt8]
 
-    /// Returns nil if the mount that contains it cannot be seen.
+    /// Finds the directory below a mount; returns nil if the caller cannot see the mount that contains the directory.
     init?(_ mount: MountEntry, in table: MountTable) {
         guard let parent = table.entry(id: mount.parent), let path = parent.part(at: mount.mountpoint) else {
             return nil
@@ -152,24 +155,24 @@ private struct LowerDirectory: Sendable {
         (device, self.path) = (parent.device, path)
     }
 
-    /// Returns the other places of the directory, or of a part of it.
+    /// Returns the other paths at which the directory, or a part of it, is mounted.
     func otherMounts(in table: MountTable) -> [[UInt8]] {
         table.entries.filter { $0.device == device }.compactMap { entry in
             guard let place = entry.root.isPath(atOrBelow: path) ? entry.mountpoint : entry.place(of: path),
-                // A place that another mount covers cannot be reached.
+                // A path that another mount covers is left out, because no process can reach it.
                 table.containing(place) == entry
             else { return nil }
             return place
         }
     }
 
-    /// Returns whether the path, reached through `mount`, is in the directory; false if the mount cannot be seen.
+    /// Returns whether `path`, reached through `mount`, is in the directory; false if `mount` is nil.
     func holds(_ path: [UInt8], on mount: MountEntry?) -> Bool {
         guard let mount, mount.device == device, let part = mount.part(at: path) else { return false }
         return part.isPath(atOrBelow: self.path)
     }
 
-    /// Returns the mount of the same file system that the text of a path leads to.
+    /// Returns the mount of this file system with the longest mountpoint that the path begins with, by the text alone.
     func likelyMount(of path: [UInt8], in mounts: [Int: MountEntry]) -> MountEntry? {
         mounts.values.filter { $0.device == device && path.isPath(atOrBelow: $0.mountpoint) }
             .max { $0.mountpoint.count < $1.mountpoint.count }
@@ -177,19 +180,19 @@ private struct LowerDirectory: Sendable {
 }
 
 extension MountEntry {
-    /// Whether this mount of `/proc` hides other users' processes; an option can exempt a group, which is not considered.
+    /// Whether this mount of `/proc` hides the processes of other users. An option that exempts a group is not considered.
     fileprivate var listsOwnProcessesOnly: Bool {
         ["2", "4", "invisible", "ptraceable"].contains { fileSystemOptions.contains("hidepid=\($0)") }
     }
 
-    /// Returns the part of the file system that is at a path.
+    /// Returns the path within the mounted file system of the directory at an absolute path.
     fileprivate func part(at path: [UInt8]) -> [UInt8]? { path.replacing(mountpoint, by: root) }
-    /// Returns the path of a part of the file system.
+    /// Returns the absolute path at which a path of the file system appears in this mount.
     fileprivate func place(of part: [UInt8]) -> [UInt8]? { part.replacing(root, by: mountpoint) }
 }
 
 extension [UInt8] {
-    /// Replaces the beginning of an absolute path; returns nil if the path begins differently.
+    /// Replaces the beginning of an absolute path by `other`; returns nil if the path does not begin with `beginning`.
     fileprivate func replacing(_ beginning: [UInt8], by other: [UInt8]) -> [UInt8]? {
         guard isPath(atOrBelow: beginning) else { return nil }
         let rest = dropFirst(beginning.count).drop { $0 == UInt8(ascii: "/") }

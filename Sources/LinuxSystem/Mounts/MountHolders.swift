@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The holders of a file system that is no longer mounted here: other mount namespaces, and processes with files or
-/// directories in it.
+/// The holders of a file system that is no longer mounted here: other mount namespaces, and processes with files or directories
+/// in the file system.
 ///
-/// Sends no request to the file system, because the caller may be its daemon.
+/// The search sends no request to the file system, because the caller may be the daemon of that file system.
 package struct MountHolders: Sendable {
     package struct Holder: Sendable {
         package var pid: Int32
@@ -12,7 +12,7 @@ package struct MountHolders: Sendable {
     }
 
     package let inside: ProcessHolders
-    /// One holder for each mount namespace, except the caller's, in which the file system is mounted.
+    /// The mount namespaces, except the caller's, in which the file system is still mounted; each is named by a process in it.
     package private(set) var namespaces: [Holder] = []
 
     package init(of device: UInt64) throws(Errno) {
@@ -29,10 +29,10 @@ package struct MountHolders: Sendable {
         }
     }
 
-    /// The processes with their working or root directory in the file system, or with an open file, even by `O_PATH`.
+    /// The processes that have their working or root directory or an open file in the file system, even by `O_PATH`.
     package struct ProcessHolders: Sendable {
         package private(set) var holders: [Holder] = []
-        /// The number of other users' processes, which the caller may not inspect.
+        /// The number of processes of other users that the caller may not inspect.
         package private(set) var hidden = 0
 
         package init(_ device: UInt64) throws(Errno) {
@@ -50,7 +50,7 @@ package struct MountHolders: Sendable {
             do throws(Errno) {
                 return try ProcessScan.names(in: "/proc/\(thread)/fd")
             } catch {
-                // Any other error means that the process has ended.
+                // Any other error means that the process has ended, so it holds nothing.
                 if error == .noAccess || error == .notPermitted { hidden += 1 }
                 return nil
             }
@@ -73,7 +73,7 @@ package struct MountTableMonitor: ~Copyable, Sendable {
         _ = poll(&event, 1, -1)
     }
 
-    /// Whether the mount table has changed; each change is reported once.
+    /// Whether the mount table has changed since the last call or the creation of this value.
     package var hasChanged: Bool {
         var event = pollfd(fd: table.rawValue, events: Int16(POLLPRI), revents: 0)
         return poll(&event, 1, 0) > 0

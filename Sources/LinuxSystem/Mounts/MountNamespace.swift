@@ -4,9 +4,9 @@ import Glibc
 
 /// The mounts that a process sees.
 package enum MountNamespace {
-    /// `setns(2)`: the calling process, which must have a single thread, then sees the mounts of the namespace.
+    /// `setns(2)`: the calling process, which must have a single thread, then sees the mounts of another namespace.
     ///
-    /// Its root and its working directory then are the root of the namespace.
+    /// The process's root and working directory are then the root of that namespace.
     package static func enter(_ path: String) throws(Errno) {
         let namespace = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(path, O_RDONLY | O_CLOEXEC) })

@@ -2,11 +2,11 @@
 import CLinux
 import Glibc
 
-/// Removes a mount: by the system call as root, by `fusermount3` as another user.
+/// Removes a mount. Root uses the system call; any other user runs `fusermount3`.
 package enum MountRemoval {
     private static let programs = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/local/bin/fusermount3"]
 
-    /// Unmounts, and returns the error, if any.
+    /// Unmounts the file system at a path; returns nil on success, else the error.
     package static func unmount(_ mountpoint: [UInt8], lazily: Bool) -> Errno? {
         guard geteuid() != 0 else {
             return mountpoint.withPath { clinux_umount($0, lazily ? 1 : 0) } == 0 ? nil : .last
@@ -26,16 +26,17 @@ package enum MountRemoval {
 }
 
 extension MountEntry {
-    /// The maximum number of attempts, since a mount may move before it is removed.
+    /// The maximum number of attempts to remove a mount that another process moves in between.
     private static let mostMoves = 16
 
-    /// Removes this mount as root if it is unused, at its present place; its former place may belong to another user.
+    /// Removes this mount as root if no process uses it.
     ///
-    /// An open root would be a use. So this method opens the parent directory, and checks which mount is under the name
-    /// there. From then on the name is stable: in this mount namespace the kernel neither renames nor removes a mountpoint.
-    /// It calls `beforeUnmount` in between, for tests.
+    /// The mount may have moved, so the method finds the mount's present path; another user's mount may be at the former path.
+    /// An open descriptor of the root would count as a use. So the method opens the parent directory, and checks which mount
+    /// has the name in it. After that the name is stable: in this mount namespace the kernel neither renames nor removes a
+    /// mountpoint. Tests use `beforeUnmount`, which runs between the check and the removal.
     ///
-    /// Throws EBUSY if the mount is in use, and ESTALE if it no longer exists or keeps moving.
+    /// Throws EBUSY if the mount is in use. Throws ESTALE if the mount no longer exists or moves at every attempt.
     package func unmountUnused(beforeUnmount: () throws(Errno) -> Void = {}) throws(Errno) {
         for _ in 1...Self.mostMoves {
             guard let present = try MountTable.current().entry(id: id), isSame(as: present) else {
@@ -55,7 +56,7 @@ extension MountEntry {
         throw .stale
     }
 
-    /// Opens a directory that has the mount under a name; returns nil if the mount is no longer there.
+    /// Opens the directory in which the mount has the name; returns nil if the mount is no longer at that path.
     private static func directory(
         _ path: [UInt8], with name: NameBytes, of mount: Int
     ) throws(Errno) -> OwnedDescriptor? {
@@ -71,12 +72,13 @@ extension MountEntry {
         }
     }
 
-    /// Removes this mount lazily, at its present place; its former place may belong to another user.
+    /// Removes this mount lazily, together with the mounts inside it.
     ///
-    /// Returns whether the mount still existed in the caller's mount namespace. It also removes the mounts in it, which it
-    /// passes to `inside` first.
+    /// The mount may have moved, so the method finds the mount's present path; another user's mount may be at the former path.
+    /// The method calls `inside` with the inner mounts before it removes them. Returns whether the mount still existed in the
+    /// caller's mount namespace.
     ///
-    /// Throws EBUSY if another mount covers it and the caller may not look behind that mount.
+    /// Throws EBUSY if another mount covers this mount and the caller may not look behind that mount.
     package func detach(naming inside: ([MountEntry]) -> Void) throws(Errno) -> Bool {
         var isNamed = false
         for _ in 1..<Self.mostMoves {
@@ -86,7 +88,7 @@ extension MountEntry {
                     isNamed = true
                 }
             } catch {
-                // The path may have led elsewhere, because a parent directory was renamed between two lookups.
+                // A parent directory may have been renamed between two look-ups, so that the path led to another mount.
                 guard [.busy, .noEntry, .notADirectory, .linkLoop].contains(error) else { throw error }
             }
         }
@@ -98,7 +100,7 @@ extension MountEntry {
         guard let present = table.entry(id: id), isSame(as: present) else { return false }
         let others = table.mounts(in: id)
         var unnamed = others
-        // Mounts on its root cover it, and would be removed with it, so they are removed first.
+        // A mount on the root of this mount covers it, and would disappear with it. So the method removes such mounts first.
         while true {
             let root = try present.openTop(in: table, with: others)
             guard let seen = root.mountID, seen == id || others.contains(where: { $0.id == seen }) else {
@@ -111,18 +113,18 @@ extension MountEntry {
         }
     }
 
-    /// The kernel reuses the numbers of mounts and devices.
+    /// Compares more than the numbers, because the kernel gives the numbers of ended mounts and devices to new ones.
     private func isSame(as other: MountEntry) -> Bool {
         device == other.device && type == other.type && source == other.source
     }
 
-    /// Opens the root of the last mount at this mount's place: this mount, or a mount in it.
+    /// Opens the root of the topmost mount at this mount's path, which is this mount or a mount inside it.
     private func openTop(in table: MountTable, with others: [MountEntry]) throws(Errno) -> OwnedDescriptor {
         let top = table.top(at: mountpoint)?.id
         if top == id || others.contains(where: { $0.id == top }) {
             return try OwnedDescriptor.openResolved(mountpoint)
         }
-        // Another mount covers a parent directory.
+        // Here another mount covers a parent directory of this mount.
         guard geteuid() == 0, let around = table.entry(id: parent) else { throw .busy }
         let slash = UInt8(ascii: "/")
         var names = mountpoint.dropFirst(around.mountpoint.count).split(separator: slash).map { Array($0) }
@@ -134,8 +136,9 @@ extension MountEntry {
         return try NameBytes(name).withName { (name) throws(Errno) in try holding.path(of: name) }
     }
 
-    /// As root, the open root identifies the mount, so that renames of a parent directory no longer matter. `fusermount3`
-    /// only accepts a path.
+    /// Removes a mount lazily.
+    ///
+    /// Root removes the mount of the open root, even if a parent directory was renamed. `fusermount3` accepts only a path.
     private static func detach(_ root: borrowing OwnedDescriptor, at place: [UInt8]) throws(Errno) {
         if geteuid() != 0 {
             if let error = MountRemoval.unmount(place, lazily: true) { throw error }
@@ -146,10 +149,10 @@ extension MountEntry {
 }
 
 extension MountTable {
-    /// Returns all mounts in a mount, directly or indirectly.
+    /// Returns all mounts inside a mount, also those inside inner mounts.
     package func mounts(in id: Int) -> [MountEntry] {
         var (found, inside): ([MountEntry], Set<Int>) = ([], [id])
-        // A mount may precede its parent in the table.
+        // The loop repeats, because the table may list a mount before its parent.
         while true {
             let more = entries.filter { inside.contains($0.parent) && !inside.contains($0.id) }
             if more.isEmpty { return found }

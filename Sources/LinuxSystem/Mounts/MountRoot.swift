@@ -2,19 +2,20 @@
 import CLinux
 import Glibc
 
-/// The root of a FUSE mount that root makes by descriptors.
+/// The root of a FUSE mount that root creates with descriptors instead of paths.
 ///
-/// No path is resolved a second time, so the mount covers the directory that was checked.
+/// No path is resolved a second time, so the mount covers exactly the directory that was checked.
 package struct MountRoot: ~Copyable, Sendable {
     private let root: OwnedDescriptor
 
-    /// Whether this process may make such a mount; root without CAP_SYS_ADMIN may not.
+    /// Whether this process may create a mount with descriptors; root without CAP_SYS_ADMIN may not.
     package static var isPossible: Bool {
         let context = clinux_fsopen("fuse")
         return context >= 0 && close(context) == 0
     }
 
-    /// Creates a mount without a place; a later close removes it, unless it was attached.
+    /// Creates a mount that is not yet attached to a directory; the kernel removes it at the last close if it was never
+    /// attached.
     ///
     /// Throws EPERM without CAP_SYS_ADMIN.
     package init(of settings: MountSettings, on device: borrowing OwnedDescriptor) throws(Errno) {
@@ -32,23 +33,23 @@ package struct MountRoot: ~Copyable, Sendable {
     /// The mount's number in the mount table.
     package var id: Int? { root.mountID }
 
-    /// Mounts it over a directory, at the directory's present place.
+    /// Attaches the mount over a directory, at the path that the directory has now.
     package borrowing func attach(over directory: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_onto(root.rawValue, directory.rawValue) == 0 else { throw .last }
     }
 
-    /// Mounts it beneath a mount with an open root; throws EINVAL before Linux 6.5.
+    /// Attaches the mount beneath the mount with the root `other`; throws EINVAL before Linux 6.5.
     borrowing func attach(beneath other: borrowing OwnedDescriptor) throws(Errno) {
         guard clinux_move_beneath(root.rawValue, other.rawValue) == 0 else { throw .last }
     }
 
-    /// Removes the mount; if that fails, a dead mount remains, which the next mount replaces.
+    /// Removes the mount. If the removal fails, a dead mount remains, which the next mount replaces.
     package consuming func discard() { _ = clinux_detach(root.rawValue) }
 }
 
-/// The kernel's settings of a FUSE mount that root makes.
+/// The kernel's settings for a FUSE mount that root creates.
 package struct MountSettings: Sendable {
-    /// The limit of fsconfig(2); mount(2) accepts longer values.
+    /// The longest value that fsconfig(2) accepts; mount(2) accepts longer values.
     private static let longestValue = 255
 
     package var sourceName: String
@@ -60,7 +61,7 @@ package struct MountSettings: Sendable {
 
     package init(sourceName: String) { self.sourceName = sourceName }
 
-    /// Whether a mount with these settings can be made by descriptors.
+    /// Whether root can create a mount with these settings by descriptors.
     package var canMountByDescriptor: Bool { sourceName.utf8.count <= Self.longestValue }
 
     fileprivate func values(on device: CInt) -> [(key: String, value: String?)] {

@@ -3,17 +3,17 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// One line of `/proc/self/mountinfo`; paths are bytes, since they need not be UTF-8.
+/// One line of `/proc/self/mountinfo`. The paths are bytes, because they need not be UTF-8.
 package struct MountEntry: Hashable, Sendable {
     package var id: Int
     package var parent: Int
     package var device: UInt64
-    /// The directory of the file system that is mounted.
+    /// The directory of the file system that the mount shows as its root.
     package var root: [UInt8]
     package var mountpoint: [UInt8]
-    /// The options of this mount.
+    /// The options of this mount, which other mounts of the file system need not have.
     package var options: [String]
-    /// The type with its subtype: `fuse.truce`.
+    /// The type of the file system with its subtype, such as `fuse.truce`.
     package var type: String
     package var source: [UInt8]
     /// The options of the file system, which all its mounts share.
@@ -21,12 +21,12 @@ package struct MountEntry: Hashable, Sendable {
 
     package var isTruce: Bool { type == "fuse.truce" }
 
-    /// Whether the mount has an option, or the file system is read-only and the option is `ro`.
+    /// Whether the mount has the option. For `ro` it is enough that the file system is read-only.
     package func has(_ option: String) -> Bool {
         options.contains(option) || (option == "ro" && fileSystemOptions.contains("ro"))
     }
 
-    /// The user that mounted a FUSE file system.
+    /// The user that made this mount, if it is a FUSE mount.
     package var user: UInt32? {
         fileSystemOptions.lazy.filter { $0.hasPrefix("user_id=") }.first
             .flatMap { UInt32($0.dropFirst("user_id=".count)) }
@@ -35,7 +35,7 @@ package struct MountEntry: Hashable, Sendable {
 
 /// The mounts in the caller's mount namespace.
 package struct MountTable: Sendable {
-    /// In the kernel's order: a later mount at the same place covers an earlier mount.
+    /// The mounts in the kernel's order. If two mounts have the same path, the later mount covers the earlier.
     package let entries: [MountEntry]
 
     package init(_ entries: [MountEntry]) { self.entries = entries }
@@ -45,9 +45,9 @@ package struct MountTable: Sendable {
         entries = text.split(separator: UInt8(ascii: "\n")).compactMap { MountEntry(parsing: $0) }
     }
 
-    /// Reads the table; parses the text only if it differs from the last text.
+    /// Reads the mount table, and parses the text only if it differs from the last text.
     ///
-    /// Each access of a client needs the table, and it rarely changes.
+    /// Each access of a client needs the table, and the table rarely changes.
     package static func current() throws(Errno) -> MountTable {
         let text = try readAll("/proc/self/mountinfo")
         let known = last.withLock { $0?.text == text ? $0?.table : nil }
@@ -61,15 +61,15 @@ package struct MountTable: Sendable {
 
     package func entry(id: Int) -> MountEntry? { entries.last { $0.id == id } }
 
-    /// Returns the mount that `fusermount3` has just made for a user; `fusermount3` does not report it.
+    /// Returns the mount that `fusermount3` has just made for a user, because `fusermount3` does not report its number.
     ///
-    /// If `connection` is known, all mounts of that connection are this mount and its copies. With mount propagation, the
-    /// kernel copies the mount to other places, and lists the copies later. So the result is the top mount at the mountpoint,
-    /// or else the first mount elsewhere.
+    /// If `connection` is known, all mounts of that connection are the new mount and its copies. Mount propagation copies the
+    /// mount to other places, and the table lists the copies later. So the result is the top mount at the mountpoint, or else
+    /// the first mount elsewhere.
     ///
-    /// Otherwise the result is the top mount at the mountpoint, or else the last mount elsewhere, if `before` lacks it. Whole
-    /// entries are compared, because the kernel reuses numbers of mounts at once. Another user may give a mount the same
-    /// source.
+    /// If `connection` is nil, the result is the top mount at the mountpoint, or else the last mount elsewhere. It must have
+    /// the user and the source, and be missing in `before`. Whole entries are compared, because the kernel gives the number of
+    /// an ended mount to a new mount.
     package func newMount(
         at mountpoint: [UInt8], from source: [UInt8], by user: UInt32, connection: UInt32?,
         since before: MountTable
@@ -90,15 +90,15 @@ package struct MountTable: Sendable {
         containing(mountpoint).flatMap { $0.mountpoint == mountpoint ? $0 : nil }
     }
 
-    /// Returns the mount that a clean absolute path leads into, by the table alone, without a lookup.
+    /// Returns the mount that contains a clean absolute path, judged by the table alone, without a look-up.
     ///
-    /// It goes from mount to mount, each on the previous mount. A mount inside a directory is no longer visible if another
-    /// mount covers that directory, although the table still lists it.
+    /// The method starts at the root's mount and follows the inner mounts along the path. A mount inside a directory becomes
+    /// invisible when another mount covers that directory, although the table still lists the inner mount.
     package func containing(_ path: [UInt8]) -> MountEntry? {
         var above = entries.filter { path.isPath(atOrBelow: $0.mountpoint) }
         let ids = Set(above.map(\.id))
         var found = Self.first(of: above.filter { $0.parent == $0.id || !ids.contains($0.parent) })
-        // The caller's root is below any later mount over the root, so the caller does not see such a mount.
+        // The caller's root is below a later mount over `/`, so the caller does not see that mount.
         above.removeAll { $0.mountpoint == [UInt8(ascii: "/")] && $0.id != found?.id }
         while let mount = found {
             above.removeAll { $0.id == mount.id }
@@ -108,7 +108,7 @@ package struct MountTable: Sendable {
         return nil
     }
 
-    /// Returns the mount that comes first along their common path; the last of several mounts at one place.
+    /// Returns the mount with the shortest mountpoint; the last if several mounts have the same mountpoint.
     private static func first(of mounts: [MountEntry]) -> MountEntry? {
         mounts.reversed().min { $0.mountpoint.count < $1.mountpoint.count }
     }
@@ -118,7 +118,7 @@ extension MountEntry {
     /// Parses a line such as `36 35 98:0 /root /point rw,noatime master:1 shared:2 - ext4 /dev/sda rw,errors=continue`.
     init?(parsing line: ArraySlice<UInt8>) {
         let fields = line.split(separator: UInt8(ascii: " "))
-        // The number of optional fields before the lone dash varies.
+        // The lone dash comes after a varying number of optional fields.
         guard let dash = fields.dropFirst(6).firstIndex(where: { $0.elementsEqual("-".utf8) }),
             fields.count > dash + 3,
             let id = Int(fields[0].text), let parent = Int(fields[1].text),
@@ -141,12 +141,13 @@ extension MountEntry {
 extension ArraySlice<UInt8> {
     fileprivate var text: String { String(decoding: self, as: UTF8.self) }
 
-    /// Options are ASCII, separated by commas; a comma inside a value is escaped as `\054`.
+    /// The options in a comma-separated list of ASCII words. A comma inside a value is escaped as `\054`.
     fileprivate var words: [String] {
         split(separator: UInt8(ascii: ",")).map { String(decoding: $0.unescapingOctal(), as: UTF8.self) }
     }
 
-    /// The kernel writes space, tab, newline and backslash as three octal digits, as in `my\040folder`.
+    /// Returns the bytes without escapes: the kernel writes a space, tab, newline or backslash as three octal digits
+    /// (`my\040folder`).
     func unescapingOctal() -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
@@ -167,14 +168,14 @@ extension ArraySlice<UInt8> {
 }
 
 extension [UInt8] {
-    /// Whether this clean absolute path is `directory` or lies below it, by its text alone.
+    /// Whether this clean absolute path is `directory` or lies below it, judged by the text alone.
     package func isPath(atOrBelow directory: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         if directory == [slash] { return first == slash }
         return starts(with: directory) && (count == directory.count || self[directory.count] == slash)
     }
 
-    /// Lends the bytes as a C string to `body`.
+    /// Calls `body` with the bytes as a C string.
     package func withPath<R: ~Copyable, E: Error>(_ body: (UnsafePointer<CChar>) throws(E) -> R) throws(E)
         -> R
     {
@@ -191,7 +192,7 @@ package func readAll(_ path: String) throws(Errno) -> [UInt8] {
 }
 
 extension OwnedDescriptor {
-    /// Reads to the end of the file, to `limit`, or to the first pause of the writer that is longer than `milliseconds`.
+    /// Reads until the file ends, `limit` is reached, or no data has come for `milliseconds`.
     package borrowing func readToEnd(
         limit: Int = .max, within milliseconds: CInt? = nil
     ) throws(Errno) -> [UInt8] {

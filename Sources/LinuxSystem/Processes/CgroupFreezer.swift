@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells whether a control group of either version freezes a thread.
+/// Tells whether a control group, of version 1 or 2, freezes a thread.
 ///
-/// The kernel reports no signal for it: the thread is interrupted and cannot go on waiting.
+/// The kernel sends no signal when a group is frozen. It only interrupts the thread, which then cannot go on waiting.
 package enum CgroupFreezer {
-    /// The conventional mounts of the hierarchies: version 2 alone, or beside version 1.
+    /// The usual directories of version 2 below `/sys/fs/cgroup`: the top if version 2 is alone, `unified` if version 1 is
+    /// there too.
     private static let places = ["", "/unified"]
 
     package static func isFreezing(thread: Int32) -> Bool {
         guard let text = readSmallFile("/proc/\(thread)/cgroup") else { return false }
         return text.split(separator: UInt8(ascii: "\n")).contains { line in
-            // `0::/path`, or `7:freezer:/path`.
+            // A line of version 2 is `0::/path`, and a line of version 1 is `7:freezer:/path`.
             let parts = line.split(
                 separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { return false }
@@ -20,7 +21,7 @@ package enum CgroupFreezer {
         }
     }
 
-    /// A frozen group freezes its subgroups.
+    /// Returns whether the group or one of its parents is frozen, because a frozen group freezes its subgroups.
     private static func isFrozenByVersion2(_ path: String) -> Bool {
         var group = path
         while group.count > 1 {

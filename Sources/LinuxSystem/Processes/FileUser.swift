@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A user and its groups, for checks of permissions on files.
+/// A user with groups, for which permissions on files are checked.
 package struct FileUser: Hashable, Sendable {
     package let user: UInt32
     package let group: UInt32
@@ -14,10 +14,10 @@ package struct FileUser: Hashable, Sendable {
         self.supplementaryGroups = supplementaryGroups
     }
 
-    /// Runs `body` while the calling thread has this user's identity for files, without capabilities that concern files.
+    /// Runs `body` while the calling thread has this user's identity for files and no capabilities that concern files.
     ///
-    /// Only root can do this, and other callers need not. It makes the raw system calls, since glibc's functions change every
-    /// thread.
+    /// Only root can take another identity, and other callers need not. The method makes the raw system calls, because glibc's
+    /// functions would change the identity of every thread.
     package func impersonate<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value {
         let (own, ownGroup, ownGroups) = (geteuid(), getegid(), try Self.ownGroups())
         guard clinux_act_as(user, group, supplementaryGroups, supplementaryGroups.count) == 0 else {
@@ -53,7 +53,8 @@ extension OwnedDescriptor {
     package borrowing func isPermitted(_ permissions: FilePermissions) throws(Errno) -> Bool {
         if clinux_may_access(rawValue, permissions.rawValue) == 0 { return true }
         let error = Errno.last
-        // A read-only file system, or an immutable file, does not permit writing either.
+        // EROFS and ETXTBSY also mean that the file cannot be written, because the file system is read-only or the program
+        // runs.
         guard [EACCES, EPERM, EROFS, ETXTBSY].contains(error.rawValue) else { throw error }
         return false
     }

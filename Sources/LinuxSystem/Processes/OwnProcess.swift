@@ -9,30 +9,30 @@ package enum OwnProcess {
     /// `geteuid(2)`: the effective user.
     package static var user: UInt32 { geteuid() }
 
-    /// Names the calling thread, and the process if this is its first thread, for ps(1) and killall(1).
+    /// Sets the name of the calling thread, as ps(1) shows it. The name of the first thread is also the name of the process.
     package static func nameThread(_ name: String) { clinux_name_thread(name) }
 
     /// The number of processors that the calling thread may run on.
     package static var processors: Int { Int(clinux_processors()) }
 
-    /// Moves the calling thread to another processor that it may run on; returns false if there is none.
+    /// Moves the calling thread to another processor on which it may run; returns false if there is no other processor.
     ///
-    /// The thread is not bound to that processor: the kernel may move it back. A concurrent change of the thread's affinity
-    /// is overwritten.
+    /// The kernel may move the thread back later. The call overwrites any change that another thread makes to this thread's
+    /// affinity at the same time.
     package static func changeProcessor() -> Bool { clinux_change_processor() != 0 }
 
     /// Makes glibc return free memory at the end of each of its heaps, except 64 KiB (`mallopt(3)`).
     ///
-    /// Otherwise only the first heap returns it. ``releaseFreeMemory()`` leaves the ends of the other heaps, and glibc's own
-    /// limit grows with the memory that a program frees.
+    /// Without this call glibc returns free memory at the end of its first heap only. ``releaseFreeMemory()`` does not return
+    /// the ends of the other heaps, and glibc's own limit grows with the memory that a program frees.
     package static func limitRetainedMemory() { clinux_keep_little_free_memory() }
 
-    /// `malloc_trim(3)`: returns free pages to the kernel, except those that glibc retains between the blocks in use.
+    /// Returns free memory pages to the kernel, except pages that glibc retains between blocks in use: `malloc_trim(3)`.
     ///
-    /// Takes about a second for each 5 GB; other threads may wait for memory meanwhile.
+    /// The call takes about a second for each 5 GB, and other threads may wait for memory during the call.
     package static func releaseFreeMemory() { clinux_release_free_memory() }
 
-    /// Returns the environment for a child, with the given variables set or, with nil, removed.
+    /// Returns this process's environment for a child process. Each change sets a variable, or removes it if the value is nil.
     package static func environment(setting changes: [(name: String, value: [UInt8]?)]) -> [[UInt8]] {
         let added = changes.compactMap { change in change.value.map { Array("\(change.name)=".utf8) + $0 } }
         let replaced = changes.map { Array("\($0.name)=".utf8) }

@@ -4,15 +4,15 @@ import Glibc
 
 /// Reads `/proc` about processes and threads; every answer may be outdated when it is used.
 package enum ProcessInspection {
-    /// From `/proc/TID/status`.
+    /// The status of a thread, read from `/proc/TID/status`.
     package struct ThreadStatus: Sendable {
-        /// Thread-group id: the process.
+        /// The process of the thread (thread-group id).
         package var process: Int32 = 0
-        /// The real user; nil if the text lacks it.
+        /// The real user of the thread; nil if the text lacks it.
         package var user: UInt32?
-        /// The state as one letter, as `ps` shows it.
+        /// The state of the thread as one letter, as `ps` shows it.
         package var state: UInt8 = 0
-        /// The number of threads of its process, itself included.
+        /// The number of threads in the thread's process, this thread included.
         package var threads: Int64 = 0
         package var pending: UInt64 = 0
         package var sharedPending: UInt64 = 0
@@ -20,31 +20,31 @@ package enum ProcessInspection {
         package var caught: UInt64 = 0
         package var blocked: UInt64 = 0
 
-        /// Whether the process has ended.
+        /// Whether the whole process has ended.
         ///
-        /// The first thread of a process may end before the others, and is then a zombie until they end.
+        /// If the first thread of a process ends before the others, it is a zombie although the process has not ended.
         package var isZombieProcess: Bool {
             (state == UInt8(ascii: "Z") || state == UInt8(ascii: "X")) && threads <= 1
         }
     }
 
-    /// From `/proc/PID/task/TID/stat`.
+    /// The status of a process, read from `/proc/PID/task/TID/stat`.
     package struct ProcessStatus: Sendable {
         package var program: [UInt8]
         package var parent: Int32
         package var session: Int32
-        /// The controlling terminal's device number, 0 without one.
+        /// The device number of the controlling terminal; 0 if the process has no terminal.
         package var terminal: Int32
-        /// Clock ticks since boot.
+        /// The time when the process started, in clock ticks since boot.
         package var started: UInt64
     }
 
     private static let ticksPerSecond = UInt64(max(sysconf(CInt(_SC_CLK_TCK)), 1))
 
-    /// Returns whether a process or thread existed at a moment of the monotonic clock, in nanoseconds.
+    /// Returns whether a process or thread already existed at a moment of the monotonic clock, in nanoseconds.
     ///
-    /// `started` is its start time in ticks of the boot clock. The result may be wrong within a tick, but the kernel does not
-    /// reuse thread numbers that fast.
+    /// `started` is the start time of the process or thread in ticks of the boot clock. The result may be wrong if both times
+    /// are within one tick. That does no harm, because the kernel does not reuse a thread's number within one tick.
     package static func hadStarted(_ started: UInt64, at moment: UInt64) -> Bool {
         var boot = timespec()
         clock_gettime(CLOCK_BOOTTIME, &boot)
@@ -54,7 +54,7 @@ package enum ProcessInspection {
         return started <= (now - min(age, now)) / (1_000_000_000 / ticksPerSecond)
     }
 
-    /// Returns whether a process is in this process's PID namespace; false if that cannot be seen.
+    /// Returns whether a process is in this process's PID namespace; false if this process may not see that.
     package static func sharesPIDNamespace(_ process: Int32) -> Bool {
         var (own, other) = (stat(), stat())
         guard stat("/proc/self/ns/pid", &own) == 0, stat("/proc/\(process)/ns/pid", &other) == 0 else {
@@ -63,7 +63,7 @@ package enum ProcessInspection {
         return own.st_ino == other.st_ino && own.st_dev == other.st_dev
     }
 
-    /// Whether `/proc` is that of this process's PID namespace. In another namespace the numbers denote other processes.
+    /// Whether `/proc` shows this process's PID namespace. In the `/proc` of another namespace a number means another process.
     private static let isOurs = readLink("/proc/self") == Array("\(getpid())".utf8)
 
     private static func file(_ name: String, of number: Int32) -> [UInt8]? {
@@ -72,26 +72,26 @@ package enum ProcessInspection {
 
     /// Returns whether a thread waits in `mkdir(2)`, `mknod(2)`, `symlink(2)`, `link(2)` or `bind(2)`.
     ///
-    /// Returns nil if that cannot be seen, which requires the right to trace the thread.
+    /// Returns nil if the thread's system call cannot be seen. To see it requires the right to trace the thread.
     package static func isMakingName(thread: Int32) -> Bool? {
         guard isOurs, thread > 0 else { return nil }
         let answer = clinux_makes_name(thread)
         return answer < 0 ? nil : answer == 1
     }
 
-    /// Returns whether a thread waits in a call that may create a file; true if that cannot be seen.
+    /// Returns whether a thread waits in a call that may create a file; true if the thread's system call cannot be seen.
     package static func mayCreateFile(thread: Int32) -> Bool {
         guard isOurs, thread > 0 else { return true }
         return clinux_may_create(thread) != 0
     }
 
-    /// The kind of call by which a thread asks for attributes.
+    /// The kind of system call by which a thread asks for the attributes of a file.
     package enum AttributeCall: Hashable, Sendable {
-        /// `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` by path, for attributes that a save changes.
+        /// The call is `stat(2)`, `lstat(2)`, `newfstatat(2)` or `statx(2)` by path, for attributes that a save changes.
         case byPath
-        /// Any other call, or an invisible call; to see it requires the right to trace the thread.
+        /// The call is any other call, or cannot be seen. To see the call requires the right to trace the thread.
         case other
-        /// The thread has sent its request and does not sleep yet.
+        /// The call cannot be seen yet: the thread has sent its request but does not sleep yet.
         case notSeenYet
     }
 
@@ -104,21 +104,21 @@ package enum ProcessInspection {
         }
     }
 
-    /// Returns the process of a thread; nil if the thread has ended.
+    /// Returns the process to which a thread belongs; nil if the thread has ended.
     package static func process(ofThread thread: Int32) -> Int32? {
         guard thread > 0 else { return nil }
         let descriptor = clinux_pidfd_of_thread(thread)
         guard descriptor >= 0 else { return status(ofThread: thread)?.process }
         defer { close(descriptor) }
         var found = clinux_thread()
-        // Before Linux 6.13 a pidfd does not tell its process.
+        // Before Linux 6.13 the kernel does not report which process a pidfd refers to.
         guard clinux_pidfd_look(descriptor, &found) == 0 else { return status(ofThread: thread)?.process }
         return found.process
     }
 
     /// Returns whether a process has the lowest priority: nice 19, SCHED_IDLE or the I/O class idle.
     ///
-    /// Returns false if that cannot be seen.
+    /// Returns false if the priority cannot be read.
     package static func hasLowestPriority(_ process: Int32) -> Bool {
         clinux_has_lowest_priority(process) == 1
     }
@@ -131,14 +131,16 @@ package enum ProcessInspection {
     package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {
-            // Of about sixty lines only a few are parsed; this text is read whenever programs contend.
+            // The text has about sixty lines, of which only a few are parsed. The daemon reads this text whenever programs
+            // contend.
             guard let letter = line.first, initials.contains(letter),
                 let colon = line.firstIndex(of: UInt8(ascii: ":"))
             else { continue }
             let value = line[line.index(after: colon)...].drop { $0 == 9 || $0 == 32 }
             switch String(decoding: line[..<colon], as: UTF8.self) {
             case "Tgid": status.process = Int32(decimal(value))
-            // The fields are the real, effective, saved and file-system user; the first is the user that started the process.
+            // The four fields are the real, effective, saved and file-system user. The first is the user that started the
+            // process.
             case "Uid": status.user = UInt32(decimal(value))
             case "State": status.state = value.first ?? 0
             case "Threads": status.threads = decimal(value)
@@ -155,23 +157,24 @@ package enum ProcessInspection {
 
     private static let initials = [UInt8(ascii: "T"), UInt8(ascii: "U"), UInt8(ascii: "S")]
 
-    /// Returns whether it is a kernel thread, such as those that serve NFS; false if that cannot be seen.
+    /// Returns whether the thread is a kernel thread, such as those of the NFS server; false if its status cannot be read.
     package static func isKernelThread(_ thread: Int32) -> Bool {
         guard thread > 0, let text = file("stat", of: thread) else { return false }
         return isKernelThread(text)
     }
 
-    /// Parses the text of `/proc/TID/stat`.
+    /// Parses the text of `/proc/TID/stat`, and returns whether it describes a kernel thread.
     package static func isKernelThread(_ text: [UInt8]) -> Bool {
         guard let close = text.lastIndex(of: UInt8(ascii: ")")) else { return false }
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 8)
-        // `PF_KTHREAD` of include/linux/sched.h is in the ninth field; the first two fields precede the bracket.
+        // The flag `PF_KTHREAD` of include/linux/sched.h is in the ninth field. The first two fields precede the bracket.
         return fields.count > 6 && decimal(fields[6]) & 0x0020_0000 != 0
     }
 
     /// Returns the status of a process from its first thread, or of a thread from its own number.
     ///
-    /// The file of the process itself would make the kernel add up the times of all threads, possibly thousands.
+    /// The method does not read `/proc/PID/stat`, for which the kernel would add up the times of all threads, possibly
+    /// thousands.
     package static func status(ofProcess process: Int32) -> ProcessStatus? {
         file("task/\(process)/stat", of: process).flatMap(processStatus)
     }
@@ -181,7 +184,7 @@ package enum ProcessInspection {
         guard let open = text.firstIndex(of: UInt8(ascii: "(")),
             let close = text.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }
-        // The name may contain any character, such as brackets and spaces; all other fields are numbers.
+        // The name may contain brackets and spaces, so the text is split after the last bracket. All other fields are numbers.
         let fields = text[(close + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 20)
         guard fields.count > 19 else { return nil }
         return ProcessStatus(
@@ -190,14 +193,14 @@ package enum ProcessInspection {
             started: UInt64(decimal(fields[19])))
     }
 
-    /// Returns a living thread of a process, or the process itself if there is no other thread.
+    /// Returns a thread of a process that has not ended; the first thread if there is no other.
     ///
-    /// The files and descriptors of an ended thread cannot be seen, and the first thread may have ended.
+    /// `/proc` shows no files and descriptors for an ended thread, and the first thread may have ended before the others.
     package static func livingThread(of process: Int32) -> Int32 {
         guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
         else { return process }
         do throws(Errno) {
-            // All other threads disappear when they end.
+            // Only an ended first thread stays in this list; all other threads disappear from it when they end.
             let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
             return threads.first { $0 != process } ?? process
         } catch {
@@ -212,24 +215,26 @@ package enum ProcessInspection {
         return name
     }
 
-    /// Returns a hash of the beginning of the command line, so that equal command lines have equal hashes; 0 if the process
-    /// has ended.
+    /// Returns a hash of the beginning of a process's command line; 0 if the process has ended.
+    ///
+    /// Equal command lines have equal hashes.
     package static func commandLineHash(ofProcess process: Int32) -> UInt64 {
         guard isOurs, let bytes = readBeginning("/proc/\(process)/cmdline") else { return 0 }
         return bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
     }
 
-    /// Returns the supplementary groups of a thread; empty if it has ended.
+    /// Returns the supplementary groups of a thread; empty if the thread has ended.
     package static func supplementaryGroups(ofThread thread: Int32) -> [UInt32] {
         numbers("Groups:", in: file("status", of: thread) ?? []).map { UInt32($0) }
     }
 
-    /// Returns whether a process is the first of a PID namespace below this one, and so the parent of all its orphans.
+    /// Returns whether a process is the first process of a PID namespace below this one. The orphans of a namespace become its
+    /// children.
     package static func isInit(_ process: Int32) -> Bool {
         isInit(file("status", of: process) ?? [])
     }
 
-    /// Parses the text of `/proc/PID/status`: one number for each namespace, the innermost last.
+    /// Parses the `NSpid` line of `/proc/PID/status`: the process's number in each namespace, the innermost namespace last.
     package static func isInit(_ text: [UInt8]) -> Bool { numbers("NSpid:", in: text).last == 1 }
 
     private static func numbers(_ label: String, in text: [UInt8]) -> [Int64] {
@@ -260,10 +265,10 @@ package enum ProcessInspection {
     }
 }
 
-/// Reads a whole file of `/proc`; returns nil if it is missing, unreadable, or 1 MiB or longer.
+/// Reads a whole file of `/proc`; returns nil if the file is missing, unreadable, or 1 MiB or longer.
 ///
-/// No file that is read here is that long: 65,536 groups of ten digits take 704 KiB. The kernel composes such a file at the
-/// first read, so a short read means the end.
+/// The longest file read with this function has 704 KiB, for 65,536 groups of ten digits. The kernel composes the whole text at
+/// the first read, so a short read means the end of the file.
 package func readSmallFile(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -279,7 +284,7 @@ package func readSmallFile(_ path: String) -> [UInt8]? {
     }
 }
 
-/// Reads the beginning of a file of `/proc` with a single read; returns nil if it is missing or unreadable.
+/// Reads the beginning of a file of `/proc` with a single read; returns nil if the file is missing or unreadable.
 package func readBeginning(_ path: String) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }

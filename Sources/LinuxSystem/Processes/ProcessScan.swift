@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process that makes a mount busy, and its use of the mount.
+/// A process that keeps a mount in use, with the file or directory by which it does so.
 package struct BusyProcess: Hashable, Sendable {
     package enum Use: String, Hashable, Sendable {
         case workingDirectory = "working directory"
@@ -17,12 +17,13 @@ package struct BusyProcess: Hashable, Sendable {
     package var path: [UInt8]
 }
 
-/// Finds the processes that use a mount, without a request to the mount, so that it works for a hanging or dead mount.
+/// Finds the processes that use a mount.
 ///
-/// Links in `/proc` are opened with `O_PATH` only, which sends no request to the file system.
+/// The scan sends no request to the mount, so it works for a hanging or dead mount. It opens links in `/proc` with `O_PATH`
+/// only, for which the kernel sends no request to the file system.
 package struct ProcessScan: Sendable {
     package private(set) var busy: [BusyProcess] = []
-    /// The number of other users' processes, which the caller may not inspect.
+    /// The number of processes of other users that the caller may not inspect.
     package private(set) var hidden = 0
     private let mount: MountEntry
 
@@ -31,7 +32,7 @@ package struct ProcessScan: Sendable {
         for pid in try Self.processes() { scan(pid) }
     }
 
-    /// Returns all visible processes.
+    /// Returns the numbers of all processes that `/proc` lists for the caller.
     static func processes() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
 
     static func numbers(in path: String) throws(Errno) -> [Int32] {
@@ -47,7 +48,8 @@ package struct ProcessScan: Sendable {
         }
         for name in open {
             let number = String(decoding: name, as: UTF8.self)
-            // The device first, because the status of other descriptors than files may wait for the process that serves them.
+            // Compares the device first. A call for the status of a socket, for example, may wait for the process that serves
+            // the socket.
             guard Self.cachedDevice("/proc/\(seen)/fd/\(number)") == mount.device,
                 Self.mountID(in: "/proc/\(seen)/fdinfo/\(number)") == mount.id
             else { continue }
@@ -60,12 +62,13 @@ package struct ProcessScan: Sendable {
         busy.append(BusyProcess(pid: pid, program: Self.program(of: pid), use: use, path: path))
     }
 
-    /// Returns the names in a directory of another process; nil, and counted, if the caller may not read it.
+    /// Returns the names in a directory of another process. If the caller may not read it, returns nil and counts the process
+    /// as hidden.
     private mutating func names(_ path: String) -> [[UInt8]]? {
         do throws(Errno) {
             return try Self.names(in: path)
         } catch {
-            // Any other error means that the process has ended, and is not busy either.
+            // Any other error means that the process has ended, so it does not use the mount.
             if error == .noAccess || error == .notPermitted { hidden += 1 }
             return nil
         }
@@ -89,16 +92,16 @@ package struct ProcessScan: Sendable {
         Set(Self.mappings(of: thread).filter { $0.device == mount.device }.map(\.path))
     }
 
-    /// A mapped file of a process, which need not have a descriptor of it any more.
+    /// A file that a process has mapped; the process may have closed the file's descriptor since.
     struct Mapping: Hashable {
-        /// The range of addresses, in the format of `map_files`.
+        /// The range of addresses, in the format of `/proc/PID/map_files`.
         let range: String
         let isWritable: Bool
         let isShared: Bool
         let device: UInt64
         let path: [UInt8]
 
-        /// Parses a line such as `7f1c-7f1d rw-s 00000000 08:01 1234    /a file`, with the device in hexadecimal.
+        /// Parses a line such as `7f1c-7f1d rw-s 00000000 08:01 1234    /a file`; the device `08:01` is hexadecimal.
         init?(parsing line: ArraySlice<UInt8>) {
             let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
             guard fields.count == 6, let device = ProcessScan.device(fields[3]) else { return nil }
@@ -113,7 +116,7 @@ package struct ProcessScan: Sendable {
         }
     }
 
-    /// Returns the mappings of a thread's process; none if the thread has ended or the caller may not inspect it.
+    /// Returns the mappings of a thread's process; none if the thread has ended or the caller may not inspect the process.
     static func mappings(of thread: Int32) -> [Mapping] {
         guard let maps = contents(of: "/proc/\(thread)/maps") else { return [] }
         return maps.split(separator: UInt8(ascii: "\n")).compactMap { Mapping(parsing: $0) }
@@ -125,7 +128,7 @@ package struct ProcessScan: Sendable {
         return numbers.count == 2 ? clinux_device(numbers[0], numbers[1]) : nil
     }
 
-    /// Returns the device of the file system that a link in `/proc` leads into, without a request to the file system.
+    /// Returns the device of the file system to which a link in `/proc` leads, without a request to that file system.
     package static func cachedDevice(_ link: String) -> UInt64? {
         var device: UInt64 = 0
         return clinux_device_at_hand(link, &device) == 0 ? device : nil
@@ -141,7 +144,7 @@ package struct ProcessScan: Sendable {
         fields(of: fdinfo)["mnt_id:"].flatMap { Int($0) }
     }
 
-    /// Returns the fields of a descriptor, such as `mnt_id:` and `flags:`; none if it is closed.
+    /// Returns the fields of a descriptor in `/proc`, such as `mnt_id:` and `flags:`; none if the descriptor is closed.
     static func fields(of fdinfo: String) -> [String: String] {
         guard let text = contents(of: fdinfo) else { return [:] }
         var fields: [String: String] = [:]
@@ -152,14 +155,14 @@ package struct ProcessScan: Sendable {
         return fields
     }
 
-    /// Returns the kernel's name of a process; `(gone)` if the process has ended.
+    /// Returns the name by which the kernel knows the program of a process; `(gone)` if the process has ended.
     package static func program(of pid: Int32) -> [UInt8] {
         guard var name = contents(of: "/proc/\(pid)/comm") else { return Array("(gone)".utf8) }
         if name.last == UInt8(ascii: "\n") { name.removeLast() }
         return name
     }
 
-    /// Returns nil if the process has ended or the caller may not inspect it; a scan treats both alike.
+    /// Reads a file of `/proc`; returns nil if the process has ended or the caller may not inspect it.
     static func contents(of path: String) -> [UInt8]? {
         do throws(Errno) { return try readAll(path) } catch { return nil }
     }
@@ -167,7 +170,7 @@ package struct ProcessScan: Sendable {
     private static func target(of link: String) -> [UInt8] { readLink(link) ?? [] }
 }
 
-/// `readlink(2)`; returns nil if there is no link.
+/// `readlink(2)`: returns the target of a symbolic link; nil if the path is no symbolic link.
 package func readLink(_ path: String) -> [UInt8]? {
     var target = [UInt8](repeating: 0, count: Int(PATH_MAX))
     let count = target.withUnsafeMutableBytes { buffer in
@@ -177,6 +180,6 @@ package func readLink(_ path: String) -> [UInt8]? {
 }
 
 extension OwnedDescriptor {
-    /// The number of the mount through which the descriptor was opened; nil only without `/proc`.
+    /// The number of the mount through which the file was opened; nil only if `/proc` is missing.
     package var mountID: Int? { ProcessScan.mountID(in: "/proc/self/fdinfo/\(rawValue)") }
 }

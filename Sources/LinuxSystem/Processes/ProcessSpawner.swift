@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// A process to be started by `posix_spawn(3)`, because `fork` is unsafe in a process with threads.
+/// A process that is started by `posix_spawn(3)`, because `fork` is unsafe in a process with several threads.
 package struct ProcessSpawner: ~Copyable {
     private let executable: [UInt8]
     private let searchesPath: Bool
@@ -12,7 +12,8 @@ package struct ProcessSpawner: ~Copyable {
     private var closesInheritedDescriptors = true
     private var attributes = posix_spawnattr_t()
     private var actions = posix_spawn_file_actions_t()
-    /// Copies with numbers above every target, so that no `dup2` overwrites the source of a later `dup2`.
+    /// Copies of the descriptors to pass on, with numbers above all target numbers. So no `dup2` overwrites a descriptor that a
+    /// later `dup2` needs.
     private var sources: [CInt] = []
     private var highestPassed: CInt = 2
 
@@ -22,7 +23,7 @@ package struct ProcessSpawner: ~Copyable {
             environment: environment.map { Array($0.utf8) })
     }
 
-    /// Prepares a command line; its first word is searched in `PATH`, as a shell does.
+    /// Prepares a process for a command line. Its first word is looked up in `PATH`, as a shell does.
     package init(commandLine: [[UInt8]], environment: [[UInt8]]) {
         self.init(
             commandLine.first ?? [], searchesPath: true, arguments: commandLine, environment: environment)
@@ -49,13 +50,14 @@ package struct ProcessSpawner: ~Copyable {
     /// Makes the process the leader of a new session, without a terminal.
     package mutating func startSession() { flags |= CInt(CLINUX_POSIX_SPAWN_SETSID) }
 
-    /// Makes the process the leader of a new process group, so that it can be ended with its descendants.
+    /// Makes the process the leader of a new process group. A signal to the group then also reaches the descendants of the
+    /// process.
     package mutating func startProcessGroup() {
         posix_spawnattr_setpgroup(&attributes, 0)
         flags |= CInt(POSIX_SPAWN_SETPGROUP)
     }
 
-    /// Resets the signals of the process to their state after a login: none ignored, none blocked.
+    /// Gives the process the signal state of a fresh login: no signal is ignored, and none is blocked.
     package mutating func resetSignals() {
         var (all, none) = (sigset_t(), sigset_t())
         sigfillset(&all)
@@ -65,14 +67,14 @@ package struct ProcessSpawner: ~Copyable {
         flags |= CInt(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK)
     }
 
-    /// Gives the process the signal mask that this process had before `taken`.
+    /// Gives the process the signal mask that this process had before it created `taken`.
     package mutating func restoreSignals(_ taken: borrowing SignalDescriptor) {
         var mask = taken.previousMask
         posix_spawnattr_setsigmask(&attributes, &mask)
         flags |= CInt(POSIX_SPAWN_SETSIGMASK)
     }
 
-    /// Lets the process inherit all inheritable descriptors; it runs in this process's place, like a command of env(1).
+    /// Lets the process inherit all inheritable descriptors, because it takes this process's place, like a command of env(1).
     package mutating func inheritDescriptors() { closesInheritedDescriptors = false }
 
     /// Gives the process a copy of a descriptor under a given number.
@@ -83,10 +85,10 @@ package struct ProcessSpawner: ~Copyable {
         posix_spawn_file_actions_adddup2(&actions, copy, number)
     }
 
-    /// Starts the process and returns its number; closes the copies of the passed descriptors.
+    /// Starts the process, closes the copies of the descriptors to pass on, and returns the number of the process.
     package consuming func start() throws(Errno) -> Int32 {
         var pid = pid_t()
-        // The child must not inherit other open descriptors of the caller, such as a pipe or a lock.
+        // The child must not inherit the caller's other open descriptors, such as a pipe or a lock.
         if closesInheritedDescriptors { clinux_spawn_close_from(&actions, max(3, highestPassed + 1)) }
         posix_spawnattr_setflags(&attributes, Int16(flags))
         let argv = arguments.map { Self.copy($0) }
@@ -108,14 +110,14 @@ package struct ProcessSpawner: ~Copyable {
     }
 }
 
-/// Other processes, by their numbers.
+/// System calls on other processes, which the caller names by their numbers.
 package enum OtherProcess {
-    /// The end of a process.
+    /// The cause of a process's end: its own exit, or a signal.
     package enum Termination: Hashable, Sendable {
         case exited(Int32)
         case signalled(Int32)
 
-        /// The exit code, or 128 plus the signal's number, as in a shell.
+        /// The exit code, or 128 plus the number of the signal that ended the process, as a shell reports it.
         package var code: Int32 {
             switch self {
             case .exited(let code): code
@@ -124,31 +126,32 @@ package enum OtherProcess {
         }
     }
 
-    /// Waits for a child.
+    /// Waits until a child process ends, and returns the cause of its end.
     package static func waitForTermination(of child: Int32) throws(Errno) -> Termination {
         var status = CInt()
         _ = try retryingOnInterrupt { waitpid(child, &status, 0) }
         return status & 0x7F == 0 ? .exited((status >> 8) & 0xFF) : .signalled(status & 0x7F)
     }
 
-    /// Waits for a child and returns its ``Termination/code``.
+    /// Waits until a child process ends, and returns its ``Termination/code``.
     package static func exitCode(of child: Int32) throws(Errno) -> Int32 {
         try waitForTermination(of: child).code
     }
 
-    /// Opens a descriptor that becomes readable when the process ends; it is safe against reuse of the number.
+    /// Opens a descriptor that becomes readable when the process ends. The descriptor never refers to a later process with the
+    /// same number.
     package static func watch(_ pid: Int32) throws(Errno) -> OwnedDescriptor {
         OwnedDescriptor(adopting: try retryingOnInterrupt { clinux_pidfd_open(pid) })
     }
 
-    /// Returns whether a watched process ends within the time.
+    /// Returns whether a process that ``watch(_:)`` opened ends within the given time.
     package static func hasExited(_ watch: borrowing OwnedDescriptor, within milliseconds: CInt) -> Bool {
         var event = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
         return poll(&event, 1, milliseconds) == 1
     }
 }
 
-/// The two ends of a pipe; a child inherits neither unless it is passed.
+/// The two ends of a pipe. A child process inherits neither end unless the caller passes it on.
 package struct Pipe: ~Copyable {
     package let readEnd: OwnedDescriptor
     package let writeEnd: OwnedDescriptor
@@ -163,6 +166,7 @@ package struct Pipe: ~Copyable {
         writeEnd = OwnedDescriptor(adopting: ends.1)
     }
 
-    /// Closes the write end, so that a reader sees the end of file once every copy is closed.
+    /// Closes the write end and returns the read end. A reader then sees the end of file once all copies of the write end are
+    /// closed.
     package consuming func reading() -> OwnedDescriptor { readEnd }
 }

@@ -3,11 +3,11 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Reports the end of processes, on a thread of its own.
+/// Calls a body when a watched process ends, on a thread of its own.
 ///
-/// A socket is not enough: a child may have inherited it, and holds it open after the end of its parent.
+/// A closed connection does not show the end of a client: a child may have inherited the socket and holds it open.
 package final class ProcessWatch: Sendable {
-    /// A watched process; its body is not called after this object is released.
+    /// A process that the watch observes. After this object is released, the watch no longer calls the body of the process.
     package final class WatchedProcess: Sendable {
         private let process: OwnedDescriptor
         private let number: UInt64
@@ -21,7 +21,7 @@ package final class ProcessWatch: Sendable {
 
         deinit { watch.forget(number, process.rawValue) }
 
-        /// Whether the process has ended; until then the kernel does not reuse its number.
+        /// Whether the process has ended. Until it has ended, the kernel gives its number to no other process.
         package var hasEnded: Bool { OtherProcess.hasExited(process, within: 0) }
     }
 
@@ -30,7 +30,7 @@ package final class ProcessWatch: Sendable {
         var bodies: [UInt64: @Sendable () -> Void] = [:]
     }
 
-    /// The number under which the descriptor that ends the thread is registered.
+    /// The number in epoll of the descriptor that ends the thread.
     private static let ending: UInt64 = 0
 
     private let state = Mutex(State())
@@ -47,17 +47,17 @@ package final class ProcessWatch: Sendable {
         try JoinableThread { [self] in run() }.detach()
     }
 
-    /// Ends the thread, so that no body is called any more.
+    /// Ends the thread, after which the watch calls no body any more.
     package func stop() {
         var one: UInt64 = 1
-        // The write can only fail if the counter is full, and then the thread ends already.
+        // The write fails only if the counter is full. In that case the thread is about to end already.
         _ = Glibc.write(end.rawValue, &one, 8)
     }
 
-    /// Calls `body` once when the process has ended, on the thread of the watch; soon if it has ended already.
+    /// Calls `body` once when the process has ended, on the thread of the watch.
     ///
-    /// `process` is the result of ``OtherProcess/watch(_:)``. After the release of the returned object, `body` is not called
-    /// any more, except for a call in progress.
+    /// If the process has ended already, the call follows soon. `process` is the result of ``OtherProcess/watch(_:)``. After
+    /// the release of the returned object, the watch begins no call of `body`, but a call in progress goes on.
     package func watch(
         _ process: consuming OwnedDescriptor, whenDead body: @escaping @Sendable () -> Void
     ) throws(Errno) -> WatchedProcess {
@@ -81,7 +81,7 @@ package final class ProcessWatch: Sendable {
     }
 
     private func forget(_ number: UInt64, _ descriptor: CInt) {
-        // The release of the body may call this method again, so it happens after the lock.
+        // The release of the body may call this method again, so the body is released after the lock.
         let body = state.withLock { $0.bodies.removeValue(forKey: number) }
         withExtendedLifetime(body) {}
         _ = clinux_epoll_remove(epoll.rawValue, descriptor)

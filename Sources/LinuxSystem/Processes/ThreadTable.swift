@@ -5,28 +5,29 @@ import Synchronization
 
 /// Remembers the process of a thread, and the parent of that process.
 ///
-/// A pidfd holds each remembered thread. Before the table returns an entry again, the kernel confirms that the thread still
-/// lives, which detects a reused number and takes half a microsecond. Before Linux 6.13 the kernel cannot confirm it. Then
-/// the table reads `/proc`, and the answer is valid for a moment.
+/// The table holds a pidfd for each remembered thread. Before the table returns an entry again, the kernel confirms that the
+/// thread still lives, which takes half a microsecond. So the table notices a reused number. Before Linux 6.13 the kernel
+/// cannot confirm this. Then the table reads `/proc`, and uses the answer for 0.1 s.
 package final class ThreadTable: Sendable {
-    /// A thread that was alive when it was looked up.
+    /// A thread that was alive when the table looked it up.
     package struct KnownThread: Hashable, Sendable {
-        /// The thread-group id.
+        /// The process of the thread (thread-group id).
         package let process: Int32
         /// The start times of the process and of the thread, in clock ticks since boot.
         package let started: UInt64
         package let threadStarted: UInt64
-        /// The present parent of the process; 0 if the parent has no number in this PID namespace.
+        /// The parent of the process at this time; 0 if the parent has no number in this PID namespace.
         package let parent: Int32
-        /// The real user.
+        /// The real user of the thread.
         package let user: UInt32
-        /// The moment since which this number is known to denote this thread, in nanoseconds of ``MonotonicClock``.
+        /// The moment since which this number is known to mean this thread, in nanoseconds of ``MonotonicClock``.
         package let known: UInt64
     }
 
-    /// The number of threads that are remembered, and so the maximum number of pidfds.
+    /// The maximum number of remembered threads, and so of pidfds.
     package static let capacity = 56
-    /// How long an answer of `/proc` is valid without a pidfd, in nanoseconds. The kernel does not reuse a number that soon.
+    /// The time in nanoseconds for which an answer from `/proc` is valid without a pidfd. The kernel does not reuse a number in
+    /// so short a time.
     private static let procfsValidity: UInt64 = 100_000_000
 
     fileprivate struct State {
@@ -40,18 +41,18 @@ package final class ThreadTable: Sendable {
     /// Creates an empty table; `usesPidfds` is false in tests that simulate an old kernel.
     package init(usesPidfds: Bool = true) { self.usesPidfds = usesPidfds }
 
-    /// The number of threads that are remembered at present.
+    /// The number of threads that the table remembers at present.
     package var count: Int { state.withLock { $0.entries.count } }
 
-    /// Returns a thread; nil if it has ended, or has no number in this PID namespace.
+    /// Returns the record of a thread; nil if the thread has ended, or has no number in this PID namespace.
     package func find(_ thread: Int32) -> KnownThread? { look(thread)?.found }
 
-    /// Returns a thread, and the status of its process if that was read just now.
+    /// Returns the record of a thread. If the table had to read `/proc`, also returns the status of the thread's process.
     package func look(_ thread: Int32) -> (found: KnownThread, leader: ProcessInspection.ProcessStatus?)? {
         guard thread > 0 else { return nil }
         if let found = remembered(thread)?.current { return (found, nil) }
         let made = Entry.make(of: thread, isHeld: usesPidfds)
-        // Replaced entries are closed after the lock.
+        // Replaced entries are released, and their pidfds closed, after the lock.
         let former = state.withLock { $0.replace(thread, by: made?.entry) }
         withExtendedLifetime(former) {}
         return made.map { ($0.entry.found, $0.leader) }
@@ -71,7 +72,7 @@ package final class ThreadTable: Sendable {
         init(_ descriptor: CInt) { self.descriptor = OwnedDescriptor(adopting: descriptor) }
     }
 
-    /// The record of a thread, and the pidfd that protects it against a reused number.
+    /// The record of a thread. Its pidfd shows whether the number still means the same thread.
     fileprivate final class Entry: Sendable {
         let found: KnownThread
         private let held: Pidfd?
@@ -106,7 +107,7 @@ package final class ThreadTable: Sendable {
                 process: first.process, started: leader.started, threadStarted: own.started,
                 parent: leader.parent, user: first.user, known: known)
             let entry = Entry(found, heldBy: held)
-            // The values were read by number: they are this thread's if it is still alive.
+            // The values were read by the thread's number. They belong to this thread only if the thread is still alive.
             guard held == nil || entry.current != nil else { return nil }
             return (entry, leader)
         }
@@ -116,7 +117,7 @@ package final class ThreadTable: Sendable {
                 return MonotonicClock.nanoseconds - found.known < ThreadTable.procfsValidity ? found : nil
             }
             var now = clinux_thread()
-            // If the process differs, it is another thread, as after execve(2).
+            // If the process differs, the number means another thread now, for example after execve(2).
             guard clinux_pidfd_look(held, &now) == 0, now.process == found.process else { return nil }
             return KnownThread(
                 process: found.process, started: found.started, threadStarted: found.threadStarted,
@@ -126,7 +127,7 @@ package final class ThreadTable: Sendable {
 }
 
 extension ThreadTable.State {
-    /// Replaces an entry, and returns the entries that must not be closed under the lock.
+    /// Replaces an entry, and returns the entries that the caller must release after it has released the lock.
     fileprivate mutating func replace(_ thread: Int32, by entry: ThreadTable.Entry?) -> [ThreadTable.Entry] {
         var former: [ThreadTable.Entry] = []
         if let old = entries.removeValue(forKey: thread) { former.append(old.entry) }

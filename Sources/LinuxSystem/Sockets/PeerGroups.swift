@@ -2,12 +2,12 @@
 import Glibc
 
 extension PeerCredentials {
-    /// The kernel's limit for a process (`NGROUPS_MAX`).
+    /// The maximum number of supplementary groups that a process can have (`NGROUPS_MAX`).
     private static let mostGroups = 1 << 16
 
-    /// Returns the supplementary groups of the peer at the time of its connection (`SO_PEERGROUPS`).
+    /// Returns the supplementary groups that the peer had when it connected (`SO_PEERGROUPS`).
     ///
-    /// The first call has room for `expected` groups.
+    /// The first system call has room for `expected` groups; a second call follows only if there are more.
     package static func supplementaryGroups(
         of socket: CInt, expected: Int = 32
     ) throws(Errno) -> [UInt32] {
@@ -18,7 +18,7 @@ extension PeerCredentials {
             if getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, &groups, &size) == 0 {
                 return Array(groups.prefix(Int(size) / MemoryLayout<UInt32>.stride))
             }
-            // With ERANGE the kernel returns the size that the groups need.
+            // With ERANGE the kernel also returns the size that the groups need.
             guard errno == ERANGE, count < Self.mostGroups else { throw .last }
             count = max(Int(size) / MemoryLayout<UInt32>.stride, count * 2, 1)
         }

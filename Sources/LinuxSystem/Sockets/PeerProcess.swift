@@ -2,9 +2,9 @@
 import CLinux
 import Glibc
 
-/// A moment of the clock that the kernel uses for the start times of processes.
+/// A moment in clock ticks since boot, the clock by which the kernel records the start times of processes.
 package struct BootTicks: Hashable, Comparable, Sendable {
-    /// Clock ticks since boot, as in `/proc/PID/stat`.
+    /// The number of clock ticks since boot, as in `/proc/PID/stat`.
     package let ticks: UInt64
 
     package init(ticks: UInt64) { self.ticks = ticks }
@@ -21,9 +21,11 @@ package struct BootTicks: Hashable, Comparable, Sendable {
 }
 
 extension OtherProcess {
-    /// Opens the process at the other end of a socket, to watch it or check whether it lives; `ESRCH` if it has ended.
+    /// Opens the process at the other end of a socket, so that the caller can watch it; throws `ESRCH` if the process has
+    /// ended.
     ///
-    /// `connected` distinguishes it from a younger process with the same number, on kernels without `SO_PEERPIDFD`.
+    /// A kernel without `SO_PEERPIDFD` only returns the number of the process. Then the process must have started before
+    /// `connected`, because a younger process with the same number is another process.
     package static func watch(
         peerOf socket: CInt, connected: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
@@ -33,12 +35,13 @@ extension OtherProcess {
         return try watch(try PeerCredentials(of: socket).pid, startedBefore: connected)
     }
 
-    /// Opens a process that started before a moment; used before Linux 6.5, and after the peer has ended.
+    /// Opens a process that started before a moment. Callers use it before Linux 6.5, and after the peer of a socket has ended.
     package static func watch(
         _ number: Int32, startedBefore moment: BootTicks
     ) throws(Errno) -> OwnedDescriptor {
         let process = try watch(number)
-        // The start time is read after the open: if it matches, the descriptor belongs to this process.
+        // The start time is read after the process was opened. So if the start time is early enough, the descriptor refers to
+        // this process.
         guard let status = ProcessInspection.status(ofProcess: number),
             BootTicks(ticks: status.started) <= moment
         else { throw .noProcess }

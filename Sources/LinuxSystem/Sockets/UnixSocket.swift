@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The peer of a Unix socket, as the kernel recorded it at the time of the connection.
+/// The process, user and group of a Unix socket's peer, as the kernel recorded them at the time of the connection.
 package struct PeerCredentials: Hashable, Sendable {
     package var pid: Int32
     package var user: UInt32
@@ -14,7 +14,7 @@ package struct PeerCredentials: Hashable, Sendable {
         self.group = group
     }
 
-    /// Reads `SO_PEERCRED`; a client gets the credentials of the process that called `listen(2)`.
+    /// Reads `SO_PEERCRED`. For a client's socket, these are the credentials of the process that called `listen(2)`.
     package init(of socket: CInt) throws(Errno) {
         var credentials = clinux_credentials()
         guard clinux_peer_credentials(socket, &credentials) == 0 else { throw .last }
@@ -22,12 +22,12 @@ package struct PeerCredentials: Hashable, Sendable {
     }
 }
 
-/// Stream sockets with a name in a directory.
+/// Unix stream sockets that have a name in a directory.
 package enum UnixSocket {
-    /// Creates a listening socket under a name in a directory, and replaces any file of that name.
+    /// Creates a listening socket under a name in a directory, and replaces any file that has the name.
     ///
     /// The path leads through the descriptor of the directory, so the limit of 108 bytes concerns only the name. The socket
-    /// listens before it gets its name, so a client that finds the name can connect.
+    /// listens before it gets the name, so a client that finds the name can connect.
     package static func listen(
         as name: String, in directory: borrowing OwnedDescriptor, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -46,7 +46,8 @@ package enum UnixSocket {
         return socket
     }
 
-    /// Refuses all later connections, and closes the ones that wait to be accepted and would otherwise wait for ever.
+    /// Refuses all later connections. Also closes the connections that were not accepted yet, because their clients would wait
+    /// for ever.
     package static func refuseAll(on listener: borrowing OwnedDescriptor) {
         shutdown(listener.rawValue, CInt(SHUT_RDWR))
         while true {
@@ -56,7 +57,7 @@ package enum UnixSocket {
         }
     }
 
-    /// Waits for the next connection and returns it; throws `EINVAL` once the listener is shut down.
+    /// Waits for the next connection and returns it; throws `EINVAL` after ``refuseAll(on:)``.
     package static func accept(on listener: borrowing OwnedDescriptor) throws(Errno) -> OwnedDescriptor {
         while true {
             let socket = clinux_accept(listener.rawValue)
@@ -67,10 +68,10 @@ package enum UnixSocket {
         }
     }
 
-    /// Waits without accepting connections, when no descriptors are left.
+    /// Waits for a time without accepting connections. Callers use it when this process can open no more descriptors.
     package static func pause(milliseconds: Int32) { poll(nil, 0, milliseconds) }
 
-    /// Connects, and gives every later call on the socket the same time limit.
+    /// Connects to a socket, and gives every later call on the connection the same time limit.
     package static func connect(to path: [UInt8], timeout seconds: Int) throws(Errno) -> OwnedDescriptor {
         guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { throw Errno(rawValue: EINVAL) }
         let parent = Array(path[...slash])
@@ -83,7 +84,7 @@ package enum UnixSocket {
         to name: [UInt8], in directory: borrowing OwnedDescriptor, timeout seconds: Int
     ) throws(Errno) -> OwnedDescriptor {
         let socket = try makeSocket()
-        // The send timeout bounds connect(2) too.
+        // The limit for sending is also the limit for connect(2).
         var limit = timeval(tv_sec: seconds, tv_usec: 0)
         let size = socklen_t(MemoryLayout<timeval>.size)
         guard setsockopt(socket.rawValue, SOL_SOCKET, SO_SNDTIMEO, &limit, size) == 0,
@@ -102,8 +103,8 @@ package enum UnixSocket {
 
     private static func bindSocket(_ socket: CInt, to path: String) throws(Errno) {
         var address = try address(Array(path.utf8))
-        // No client may connect before the mode is set. The name gets the socket's own mode, less the umask. To change the
-        // umask would affect the files that other threads create meanwhile.
+        // The socket gets mode 0600 before it gets its name, so that no other user connects. The name gets the socket's own
+        // mode, less the umask. A change of the umask instead would affect the files that other threads create meanwhile.
         guard fchmod(socket, 0o600) == 0 else { throw .last }
         let result = withGenericAddress(&address) { Glibc.bind(socket, $0, $1) }
         guard result == 0 else { throw .last }
@@ -130,7 +131,7 @@ package enum UnixSocket {
     }
 }
 
-/// Blocking calls for clients that wait for an answer.
+/// Blocking calls by which a client sends a message and waits for the answer.
 extension OwnedDescriptor {
     /// Sends all bytes; throws `EPIPE`, without a signal, if the other end is closed.
     package borrowing func send(_ bytes: [UInt8]) throws(Errno) {
@@ -145,7 +146,7 @@ extension OwnedDescriptor {
         }
     }
 
-    /// Sends as many bytes as there is room for, without waiting; a few bytes are always sent whole.
+    /// Sends as many bytes as the socket has room for, without waiting. A message of a few bytes is always sent whole.
     package borrowing func sendNow(_ bytes: [UInt8]) throws(Errno) {
         guard Glibc.send(rawValue, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)) >= 0 else {
             throw .last

@@ -9,7 +9,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
 
     package init(rawValue: CInt) { self.rawValue = rawValue }
 
-    /// The calling thread's `errno`; read it before another call overwrites it.
+    /// The value of `errno` for the calling thread. Callers read it before another call overwrites it.
     package static var last: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)
@@ -34,7 +34,7 @@ package struct Errno: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { strerror(rawValue).map { String(cString: $0) } ?? "error \(rawValue)" }
 }
 
-/// Runs a system call, retrying while a signal interrupts it.
+/// Runs a system call, and repeats it while a signal interrupts it.
 @inline(__always)
 package func retryingOnInterrupt<R: SignedInteger>(_ call: () -> R) throws(Errno) -> R {
     while true {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The errors that the store of preserved files and the clients of the socket distinguish, to describe them in their own
-/// words.
+/// The errors that the store of versions and the clients of the control socket distinguish, because they have a message for
+/// each.
 extension Errno {
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)

@@ -4,7 +4,7 @@ import Glibc
 /// Writes whole lines to a terminal, a pipe or `/dev/null`.
 ///
 /// All output for people goes through ``say(_:to:)``. Many lines contain a name that another user chose. Such a name must not
-/// end the line, reverse its direction or control the terminal: only the caller ends lines.
+/// end the line, reverse the line's direction or control the terminal. So only the caller of ``say(_:to:)`` ends lines.
 package enum LineOutput {
     package static func say(_ line: String, to descriptor: CInt) { say([line], to: descriptor) }
 
@@ -12,7 +12,7 @@ package enum LineOutput {
         writeExactly(lines.flatMap { Array(($0.printable + "\n").utf8) }, to: descriptor)
     }
 
-    /// Writes every byte as it is, for programs; a closed reader is no error.
+    /// Writes every byte unchanged, for programs that read the output. A closed reader is no error.
     package static func writeExactly(_ bytes: [UInt8], to descriptor: CInt) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -23,7 +23,7 @@ package enum LineOutput {
         }
     }
 
-    /// Writes a line of JSON.
+    /// Writes a line of JSON and a newline.
     package static func writeExactly(line: [UInt8], to descriptor: CInt) {
         writeExactly(line + [UInt8(ascii: "\n")], to: descriptor)
     }

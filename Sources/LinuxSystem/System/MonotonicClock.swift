@@ -2,19 +2,20 @@
 import CLinux
 import Glibc
 
-/// CLOCK_MONOTONIC, which stops while the machine is suspended, so that a suspension exceeds no time limit.
+/// CLOCK_MONOTONIC, which stops while the machine is suspended. So no time limit ends during a suspension.
 package enum MonotonicClock {
-    /// Nanoseconds since a moment before this process started.
+    /// The present time in nanoseconds since a moment before this process started.
     package static var nanoseconds: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// The time of the kernel's last tick, at most 10 ms ago; it is read from memory, without a hardware counter.
+    /// The time of the kernel's last tick, at most 10 ms ago. The kernel holds this time in memory, so no hardware counter is
+    /// read.
     ///
-    /// Kernels before 6.15 may go back by some microseconds after a correction of the clock's rate ("timekeeping: Prevent
-    /// coarse clocks going backwards").
+    /// Before Linux 6.15 this clock may go back by some microseconds after a correction of the clock's rate ("timekeeping:
+    /// Prevent coarse clocks going backwards").
     package static var lastTick: UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC_COARSE, &time)

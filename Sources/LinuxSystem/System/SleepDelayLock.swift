@@ -2,21 +2,23 @@
 import CLinux
 import Glibc
 
-/// A delay lock of logind: the machine waits for ``allowSleep()`` before it sleeps.
+/// A delay lock of logind: before the machine sleeps, it waits until the process calls ``allowSleep()``.
 ///
-/// It waits while this value exists, and at most as long as logind's configuration allows. One thread only may use it.
+/// The machine waits while this value exists, and at most for the time in logind's configuration. Only one thread may use the
+/// value.
 package struct SleepDelayLock: ~Copyable {
     package enum PowerEvent: Sendable {
-        /// The machine goes to sleep after the delay.
+        /// The machine is about to sleep, and waits for the delay lock.
         case preparingForSleep
-        /// The machine has slept, or stays awake.
+        /// The machine is awake again after a sleep, or did not go to sleep.
         case isAwake
     }
 
     private let watch: OpaquePointer
     private let reason: String
 
-    /// Throws `ENOSYS` if the library to reach logind is missing, and another error if logind does not answer.
+    /// Takes the delay lock. Throws `ENOSYS` if the library to reach logind is missing, and another error if logind does not
+    /// answer.
     package init(because reason: String) throws(Errno) {
         var watch: OpaquePointer?
         let result = clinux_sleep_open(reason, &watch)
@@ -27,7 +29,7 @@ package struct SleepDelayLock: ~Copyable {
 
     deinit { clinux_sleep_close(watch) }
 
-    /// Waits for an event, or for `microseconds` if they are given.
+    /// Waits for an event, at most for `microseconds` if they are given.
     package borrowing func next(within microseconds: UInt64? = nil) throws(Errno) -> PowerEvent? {
         let result = clinux_sleep_wait(watch, microseconds ?? .max)
         guard result >= 0 else { throw Errno(rawValue: -result) }
@@ -38,10 +40,10 @@ package struct SleepDelayLock: ~Copyable {
         }
     }
 
-    /// Lets the machine sleep.
+    /// Releases the delay lock, so that the machine can sleep.
     package borrowing func allowSleep() { clinux_sleep_go(watch) }
 
-    /// Takes the delay lock again, for the next sleep.
+    /// Takes the delay lock again after a sleep, so that the machine also waits before its next sleep.
     package borrowing func renewInhibitor() throws(Errno) {
         let result = clinux_sleep_delay(watch, reason)
         guard result == 0 else { throw Errno(rawValue: -result) }

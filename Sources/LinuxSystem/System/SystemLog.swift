@@ -3,19 +3,20 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The log of a daemon; any thread may write.
+/// The log of a daemon, to which any thread may write.
 ///
-/// The reader of the log may be slow, stopped, or wait for the daemon itself. So the daemon has one thread that alone waits
-/// for the reader.
+/// The reader of the log may be slow, stopped, or itself wait for the daemon. So one thread of the daemon waits for the reader,
+/// and all other threads only hand over their lines.
 package final class SystemLog: Sendable {
     private struct State {
-        /// Nil until the thread starts; until then each line is written at once.
+        /// The thread that writes lines; nil until it starts. Until then the thread that writes a line waits for the reader
+        /// itself.
         var writers: WorkerPool?
         var waiting = 0
         var lost = 0
     }
 
-    /// The maximum number of waiting lines; further lines are lost, and their number is logged.
+    /// The maximum number of lines that wait to be written. Further lines are lost, and the log states how many.
     package static let capacity = 1024
 
     private let sink: @Sendable (String) -> Void
@@ -27,20 +28,20 @@ package final class SystemLog: Sendable {
         SystemLog { line in LineOutput.say("truce: \(line)", to: STDERR_FILENO) }
     }
 
-    /// Connects to the system log; callers do this before the mount, which may cover `/dev/log`.
+    /// Connects to the system log. Callers do this before the mount exists, because the mount may cover `/dev/log`.
     package static func openSystemLog() -> SystemLog {
         // openlog(3) keeps the pointer, so the name is never freed.
         clinux_open_log(strdup("truce"))
         return SystemLog { line in clinux_log(0, line) }
     }
 
-    /// Starts the thread, so that writers no longer wait; the thread inherits the caller's signal mask.
+    /// Starts the thread that writes lines, so that other threads no longer wait. The thread inherits the caller's signal mask.
     package func startThread() throws(Errno) {
         let pool = try WorkerPool(threads: 1)
         state.withLock { $0.writers = pool }
     }
 
-    /// Writes a line, in which names of files and programs can neither end the line nor control a terminal.
+    /// Writes a line. The name of a file or program in the line can neither end the line nor control a terminal.
     package func write(_ line: String) {
         let line = line.printable
         let (writers, isTaken): (WorkerPool?, Bool) = state.withLock { state in
@@ -65,7 +66,7 @@ package final class SystemLog: Sendable {
         if lost > 0 { sink("\(lost) lines of this log were lost: the system log did not take them in time") }
     }
 
-    /// Waits until all lines are written, or until `span` is over.
+    /// Waits until the log's thread has written all lines, or until `span` is over.
     package func finish(within span: Duration) {
         let moment = MonotonicClock.nanoseconds + UInt64(span.components.seconds) * 1_000_000_000
         _ = state.withLock { $0.writers }?.finish(until: moment)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A ``WorkerPool`` that creates its threads with the first job, which is rare.
+/// A ``WorkerPool`` that creates its threads only when the first job comes, which is rare.
 ///
-/// The timers' thread creates them: the caller may have a requester's identity at the moment, and new threads would inherit
-/// it.
+/// The timers' thread creates the threads. A caller of ``run(_:)`` may have the identity of a requester at the moment, and new
+/// threads would inherit that identity.
 package final class LazyWorkerPool: Sendable {
     private struct State {
         var pool: WorkerPool?
-        /// The jobs that wait until there are threads.
+        /// The jobs that wait until the threads exist.
         var jobs: [@Sendable () -> Void] = []
     }
 
@@ -18,7 +18,8 @@ package final class LazyWorkerPool: Sendable {
     private let fallback: WorkerPool
     private let onThreadStart: @Sendable () -> Void
 
-    /// Uses `fallback` for the jobs if no threads can be created; each thread calls `onThreadStart` first.
+    /// Creates a pool without threads. If no threads can be created later, `fallback` runs the jobs. Each thread calls
+    /// `onThreadStart` first.
     package init(
         threads: Int, by timers: Timers, else fallback: WorkerPool,
         onThreadStart: @escaping @Sendable () -> Void = {}
@@ -39,9 +40,9 @@ package final class LazyWorkerPool: Sendable {
         if isFirst { timers.runSoon { [self] in makeThreads() } }
     }
 
-    /// See ``WorkerPool/finish(until:)``.
+    /// Waits until no job is left or runs, or until a moment: see ``WorkerPool/finish(until:)``.
     package func finish(until moment: UInt64) -> Bool {
-        // The end of the process must not wait for the timers' thread to create the threads.
+        // The caller creates the threads itself, because the end of the process must not wait for the timers' thread.
         if state.withLock({ $0.pool == nil && !$0.jobs.isEmpty }) { makeThreads() }
         return state.withLock { $0.pool }?.finish(until: moment) ?? true
     }
@@ -54,7 +55,8 @@ package final class LazyWorkerPool: Sendable {
             pool = fallback
         }
         state.withLock { state in
-            // Two callers may have created threads. A caller of `finish` must find the jobs either here or in the pool.
+            // Two callers may have created threads; the first pool stays. All jobs move under one lock, so a caller of `finish`
+            // finds them either here or in the pool.
             let kept = state.pool ?? pool
             state.pool = kept
             for job in state.jobs { kept.run(job) }

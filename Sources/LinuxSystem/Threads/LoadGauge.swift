@@ -6,16 +6,16 @@ import Glibc
 package final class LoadGauge: Sendable {
     private let file: OwnedDescriptor
 
-    /// Returns nil if `/proc/loadavg` cannot be opened.
+    /// Opens `/proc/loadavg`; returns nil if that fails.
     package init?() {
         let file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         self.file = OwnedDescriptor(adopting: file)
     }
 
-    /// Whether more threads are runnable at this moment than the calling thread has processors.
+    /// Whether more threads are runnable at this moment than the number of processors on which the calling thread may run.
     ///
-    /// This takes two system calls; the kernel counts at each processor.
+    /// To read this value takes two system calls, in which the kernel adds up the runnable threads of all processors.
     package var isOversubscribed: Bool {
         let running = Int(clinux_running(file.rawValue))
         return running < 0 || running > OwnProcess.processors

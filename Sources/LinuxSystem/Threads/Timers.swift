@@ -5,7 +5,7 @@ import Synchronization
 
 /// Runs bodies at moments of the monotonic clock, on a thread of its own.
 ///
-/// Bodies must be short and may schedule others. A body for a past moment runs at once.
+/// Bodies must be short and may schedule other bodies. A body with a moment in the past runs at once.
 package final class Timers: Sendable {
     fileprivate struct Entry {
         let moment: UInt64
@@ -14,7 +14,7 @@ package final class Timers: Sendable {
     }
 
     fileprivate struct State {
-        /// A binary heap: no entry is due before its parent.
+        /// A binary heap of the scheduled bodies: each entry is due no earlier than its parent in the heap.
         var entries: [Entry] = []
         var nextSerial: UInt64 = 0
     }
@@ -27,7 +27,7 @@ package final class Timers: Sendable {
         try JoinableThread { [self] in run() }.detach()
     }
 
-    /// Runs `body` once, at a moment in nanoseconds or as soon as the thread is free.
+    /// Runs `body` once, at a moment in nanoseconds, or later if the thread is busy at that moment.
     package func schedule(at moment: UInt64, _ body: @escaping @Sendable () -> Void) {
         let isFirst = state.withLock { state in
             let entry = Entry(moment: moment, serial: state.nextSerial, body: body)
@@ -79,13 +79,13 @@ extension Timers.State {
         }
     }
 
-    /// Entries of the same moment run in the order in which they were scheduled.
+    /// Returns whether one entry runs before another. Entries of the same moment run in the order in which they were scheduled.
     private func isEarlier(_ one: Int, than other: Int) -> Bool {
         (entries[one].moment, entries[one].serial) < (entries[other].moment, entries[other].serial)
     }
 }
 
-/// Wakes one sleeping thread, even if the thread goes to sleep after the wake-up.
+/// Wakes one sleeping thread. A wake-up just before the thread goes to sleep also counts.
 package struct WakeEvent: ~Copyable, Sendable {
     private let event: OwnedDescriptor
 
@@ -97,11 +97,11 @@ package struct WakeEvent: ~Copyable, Sendable {
 
     package borrowing func raise() {
         var one: UInt64 = 1
-        // The write can only fail if the counter is full, and then the sleeper is awake already.
+        // The write fails only if the counter is full. In that case the sleeping thread is being woken already.
         _ = Glibc.write(event.rawValue, &one, 8)
     }
 
-    /// Sleeps until raised, or until a moment of the monotonic clock in nanoseconds.
+    /// Sleeps until another thread raises the event, or until a moment of the monotonic clock in nanoseconds.
     package borrowing func wait(until moment: UInt64?) {
         let now = MonotonicClock.nanoseconds
         let left = moment.map { $0 > now ? Int64(clamping: $0 - now) : 0 } ?? -1

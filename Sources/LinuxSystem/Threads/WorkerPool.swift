@@ -5,15 +5,15 @@ import Synchronization
 
 /// A fixed number of threads for work that may block.
 ///
-/// Jobs run in the order of their arrival, as threads become free. The queue needs no limit: each job belongs to a request
-/// that the kernel waits for, and the kernel limits those.
+/// Jobs start in the order of their arrival, as threads become free. The queue of jobs needs no limit. Each job belongs to a
+/// request for which the kernel waits, and the kernel limits the number of such requests.
 package final class WorkerPool: Sendable {
     private struct State {
-        /// A job that was taken becomes nil, because it may hold much memory.
+        /// The jobs in the order of their arrival. A job that a thread has taken becomes nil, because it may hold much memory.
         var jobs: [(@Sendable () -> Void)?] = []
-        /// Jobs before this index were taken; their places are removed in bulk.
+        /// The index of the first job that no thread has taken. The entries before it are removed many at a time.
         var first = 0
-        /// The number of jobs that run.
+        /// The number of jobs that threads run at present.
         var running = 0
     }
 
@@ -21,7 +21,7 @@ package final class WorkerPool: Sendable {
     private let tickets: OwnedDescriptor
     private let finished: WakeEvent
 
-    /// Creates the threads; each calls `onThreadStart` first.
+    /// Creates the threads. Each thread calls `onThreadStart` before its first job.
     package init(threads: Int, onThreadStart: @escaping @Sendable () -> Void = {}) throws(Errno) {
         let descriptor = clinux_event(1)
         guard descriptor >= 0 else { throw .last }
