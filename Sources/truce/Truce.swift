@@ -5,7 +5,7 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// The command; the same binary, executed again, is the daemon.
+/// The `truce` command. The same program, executed a second time, is the daemon.
 @main
 package struct Truce: ParsableCommand {
     package static let version = "0.1.0"
@@ -43,8 +43,10 @@ package struct Truce: ParsableCommand {
             """
     }
 
-    /// Runs the command. ArgumentParser's own exit codes and its usage text after an error break the conventions: one sentence,
-    /// and exit code 2 for a wrong command line.
+    /// Runs the command.
+    ///
+    /// ArgumentParser would use its own exit codes and print its usage text after an error. This method prints one sentence,
+    /// and uses exit code 2 for a wrong command line.
     package static func main() {
         let arguments = Array(CommandLine.arguments.dropFirst())
         let subcommands = Set(configuration.subcommands.map { $0._commandName } + ["help"])

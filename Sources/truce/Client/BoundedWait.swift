@@ -3,13 +3,13 @@ import ControlClient
 import LinuxSystem
 import Synchronization
 
-/// Limits calls that may wait for a mount for ever, because system calls have no time limit.
+/// Limits the time of calls that may wait for a mount for ever, because system calls have no time limit.
 enum BoundedWait {
     static let seconds: UInt64 = 5
 
-    /// Runs `body` on a thread of its own; returns nil if it takes longer than 5 s.
+    /// Runs `body` on a separate thread; returns nil if `body` takes longer than 5 s.
     ///
-    /// The thread then stays until the process ends, with all that it holds.
+    /// In that case the thread, with all that it holds, stays until the process ends.
     static func result<Value: Sendable>(of body: @escaping @Sendable () -> Value) -> Value? {
         do throws(Errno) {
             let answer = try Answer<Value>()
@@ -21,7 +21,7 @@ enum BoundedWait {
             thread.join()
             return value
         } catch {
-            // Without a second thread there is no limit, but most mounts answer.
+            // If no thread can be created, `body` runs without a limit. Most mounts answer soon.
             return body()
         }
     }
@@ -49,7 +49,7 @@ enum BoundedWait {
 }
 
 extension BoundedWait {
-    /// Returns the answer of a mount; fails if it takes longer than 5 s.
+    /// Returns the answer of a mount to `question`; fails if the answer takes longer than 5 s.
     static func answer<Value: Sendable>(
         of mount: MountEntry, to question: @escaping @Sendable () throws(CommandFailure) -> Value
     ) throws(CommandFailure) -> Value {
@@ -70,12 +70,13 @@ extension DaemonClient {
 }
 
 extension DaemonClient {
-    /// Fails if the daemon does not answer. A claim may wait without limit, but only a daemon that answers can grant it.
+    /// Fails if the daemon does not answer. Callers check this while they wait for a claim, which only a daemon that answers
+    /// can grant.
     static func checkResponds(_ mount: MountEntry) throws(CommandFailure) {
         do throws(CommandFailure) {
             _ = try DaemonClient.pid(of: mount)
         } catch {
-            // A daemon without room for another connection answers, too.
+            // A daemon that refuses the connection for lack of room has also answered.
             guard error.status != .timedOut else { throw error }
         }
     }

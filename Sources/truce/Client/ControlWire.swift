@@ -4,29 +4,31 @@ import ControlProtocol
 import Glibc
 package import LinuxSystem
 
-/// Messages over the control socket; one caller waits at a time.
+/// Sends and receives messages over the control socket. Only one caller may wait for a reply at a time.
 package struct ControlWire: ~Copyable {
-    /// The longest message in bytes: a list of paths is longer than what a client may send.
+    /// The maximum length of a message in bytes. Lists of paths in a reply may be longer than any request of a client.
     private static let messageLimit = 16 << 20
 
     private let socket: OwnedDescriptor
     private var reader = FrameReader(limit: messageLimit)
     private var requests: Int64 = 0
-    /// Messages to presenters that arrived during a wait for a reply.
+    /// Messages to presenters that arrived while a caller waited for a reply.
     private var unhandled: [[UInt8]] = []
 
     package init(over socket: consuming OwnedDescriptor) { self.socket = socket }
 
-    /// The descriptor to wait on before ``receive()``.
+    /// The descriptor that becomes readable when ``receive()`` can read bytes.
     var rawValue: CInt { socket.rawValue }
 
-    /// How long a whole reply may take, because a daemon may send it byte by byte.
+    /// The time limit for a whole reply. Each byte alone could come in time, because a daemon may send a reply byte by byte.
     private static let timeoutNanoseconds = UInt64(MountSocket.timeoutSeconds) * 1_000_000_000
 
-    /// Sends a request and waits for the reply, for the usual time if `silence` is nil. Otherwise `silence` is called each time
-    /// that the usual time passes without a reply, and ends the wait by an error.
+    /// Sends a request and waits for the reply.
     ///
-    /// Throws the server's failure as a `ProtocolFailure`, an `Errno`, or the error in the reply.
+    /// If `silence` is nil, the wait fails after the usual time. Otherwise the method calls `silence` each time that the usual
+    /// time ends without a reply, and waits on. An error of `silence` ends the wait.
+    ///
+    /// Throws a `ProtocolFailure` for an error in the reply or for a refused client, or else an `Errno`.
     mutating func ask<Value: Decodable>(
         _ request: ClientRequest, onSilence silence: (() throws -> Void)? = nil
     ) throws -> Value {
@@ -36,7 +38,8 @@ package struct ControlWire: ~Copyable {
         do {
             try send(RequestMessage(id: id, request))
         } catch {
-            // The server tells a refused client the reason and hangs up at once, perhaps before the request is sent.
+            // The server sends a refused client the reason and closes the connection at once, perhaps before the client sends
+            // its request.
             guard error as? Errno == .brokenPipe else { throw error }
         }
         while true {
@@ -45,7 +48,7 @@ package struct ControlWire: ~Copyable {
                     unhandled.append(message)
                     continue
                 }
-                // A reply without an ID is about the only message that could not be read: this request.
+                // A reply without an ID means that the server could not read a message. That message was this request.
                 guard answered == id || answered == nil else { continue }
                 return try ResponseMessage<Value>(decoding: message).outcome.get()
             }
@@ -60,7 +63,7 @@ package struct ControlWire: ~Copyable {
         }
     }
 
-    /// The same for a command that fails if this fails.
+    /// Sends a request and waits for the reply, like ``ask(_:onSilence:)``, but throws the failure that the command reports.
     mutating func call<Value: Decodable>(_ request: ClientRequest) throws(CommandFailure) -> Value {
         do {
             return try ask(request)
@@ -73,14 +76,14 @@ package struct ControlWire: ~Copyable {
         try socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// Receives bytes; false if the other side has hung up.
+    /// Receives bytes; returns false if the server has closed the connection.
     mutating func receive() throws(Errno) -> Bool {
         let piece = try socket.receive()
         reader.append(piece)
         return !piece.isEmpty
     }
 
-    /// Returns the next complete message; replies without a waiting caller are left out.
+    /// Returns the next complete message to a presenter. Leaves out replies, because no caller waits for them any more.
     mutating func next() throws -> [UInt8]? {
         if !unhandled.isEmpty { return unhandled.removeFirst() }
         while let message = try reader.next() {
@@ -92,7 +95,7 @@ package struct ControlWire: ~Copyable {
 }
 
 extension CommandFailure {
-    /// Translates the error of a call into the exit codes of the command.
+    /// Creates the failure, with an exit code of the command, that describes the error of a call.
     init(ofCall error: any Error) {
         switch error {
         case let failure as ProtocolFailure: self.init(failure.exitStatus, failure.message)

@@ -11,7 +11,8 @@ struct DaemonClient: ~Copyable {
     let server: InitializeResult
     private var wire: ControlWire
 
-    /// Connects to a daemon. The kernel confirms that the mount is of our type, and its daemon root's or the caller's.
+    /// Connects to the daemon of a mount. The kernel confirms that the mount is of Truce's type and that the daemon runs as
+    /// root or the caller.
     init(to mount: MountEntry) throws(CommandFailure) {
         let connection = try MountSocket(to: mount)
         let peer = connection.peer
@@ -22,7 +23,7 @@ struct DaemonClient: ~Copyable {
         self.wire = wire
     }
 
-    /// Returns the connection, for a command with messages of its own.
+    /// Returns the connection, for a command that sends further kinds of messages.
     consuming func release() -> ControlWire { wire }
 
     mutating func status() throws(CommandFailure) -> StatusForm { try wire.call(.status) }
@@ -37,7 +38,7 @@ struct DaemonClient: ~Copyable {
         try wire.call(.listVersions(VersionListParameters(path: path)))
     }
 
-    /// Reads a version that was preserved of a path, or below it.
+    /// Reads a part of a version that was preserved from `path` or from a file below `path`.
     mutating func read(
         _ id: String, of path: [UInt8], at offset: Int64
     ) throws(CommandFailure) -> VersionReadResult {

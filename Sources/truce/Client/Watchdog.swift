@@ -4,14 +4,15 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Ends the command if a mount does not answer: paths lead through it, and system calls have no time limit.
+/// Ends the process if a mount does not answer. System calls have no time limit, and a path may lead through a mount that
+/// hangs.
 enum Watchdog {
     private static let timeoutSeconds: UInt64 = 10
 
-    /// Runs `body`, which may wait for a daemon. After 10 s the process ends, with exit code `code` and a sentence about
-    /// `subject`.
+    /// Runs `body`, which may wait for a daemon.
     ///
-    /// A thread does this, not a signal. A caught signal does not end a wait for a file system; the end of the process does.
+    /// If `body` takes longer than 10 s, the process ends with exit code `code` and a message that names `subject`. A separate
+    /// thread ends the process, because a caught signal does not end a system call that waits for a file system.
     static func withDeadline<Value: ~Copyable>(
         exitCode code: Int32 = ExitStatus.timedOut.rawValue, naming subject: String = "the daemon",
         _ body: () throws -> Value
@@ -22,13 +23,15 @@ enum Watchdog {
         return try body()
     }
 
-    /// Runs `body` at a path that may be in a mount, where a claim may wait without limit. The process ends as above, but only
-    /// if the path does not answer at all.
+    /// Runs `body`, which uses a path in a mount.
+    ///
+    /// A claim at the path may wait without limit. So the process ends after 10 s only if the mount at the path does not even
+    /// answer statvfs(3).
     static func whileResponsive<Value: ~Copyable>(to place: [UInt8], _ body: () throws -> Value) throws
         -> Value
     {
         let alarm = try Alarm(code: ExitStatus.timedOut.rawValue, subject: "'\(place.printable)'") {
-            // Another thread asks, because the call may wait for ever.
+            // A separate thread calls statvfs(3), because the call may wait for ever.
             BoundedWait.result {
                 var status = statvfs()
                 return place.withPath { statvfs($0, &status) }
@@ -45,7 +48,7 @@ enum Watchdog {
 
         private let code: Int32
         private let subject: String
-        /// Called at the deadline; true if the wait may go on.
+        /// The alarm calls this at the deadline; true if the process may go on waiting.
         private let isAnswered: @Sendable () -> Bool
 
         init(
@@ -67,7 +70,7 @@ enum Watchdog {
             while !isStopped.load(ordering: .acquiring) {
                 guard MonotonicClock.nanoseconds < end else {
                     let isTold = isAnswered()
-                    // `body` may have ended during the call.
+                    // `body` may have ended while the alarm waited for the answer.
                     if isStopped.load(ordering: .acquiring) { return }
                     if isTold {
                         end = MonotonicClock.nanoseconds + seconds * 1_000_000_000

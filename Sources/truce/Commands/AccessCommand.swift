@@ -79,7 +79,7 @@ struct AccessArguments: ParsableArguments {
     }
 }
 
-/// Why a command was not run, with the exit codes of env(1) and timeout(1).
+/// The reason why `read` or `write` did not run its command, with the exit codes of env(1) and timeout(1).
 struct AccessCommandFailure: Error {
     static let timedOut: Int32 = 124
     static let otherFailure: Int32 = 125
@@ -89,8 +89,9 @@ struct AccessCommandFailure: Error {
     let code: Int32
     let message: String
 
-    /// Exit code of a wrong command line of `read` or `write`: it must not look like a code of the command. Nil for other
-    /// subcommands.
+    /// Returns the exit code for a wrong command line of `read` or `write`; nil for other subcommands.
+    ///
+    /// The code 125 is no usual exit code of the command that `read` or `write` runs.
     static func code(ofWrong subcommand: String?) -> Int32? {
         subcommand == "read" || subcommand == "write" ? otherFailure : nil
     }
@@ -98,7 +99,7 @@ struct AccessCommandFailure: Error {
     init(_ failure: ProtocolFailure) {
         let isTimeout = failure.code == ProtocolFailure.timedOut("", waitingFor: []).code
         code = isTimeout ? Self.timedOut : Self.otherFailure
-        // The message names the processes that were in the way.
+        // The message names the programs for which the access waited.
         message = failure.message.printable
     }
 
@@ -108,18 +109,20 @@ struct AccessCommandFailure: Error {
     }
 }
 
-/// An access that lasts until the command ends.
+/// An access to a file in a mount, from the grant until the end of a command.
 private struct CommandAccess: ~Copyable {
-    /// Signals that would end this process while a command runs that still needs it.
+    /// The signals that would end this process, and so the access, while the command still runs.
     private static let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP]
 
     private let mounted: MountedPath
     private let access: UInt64
-    /// The present path in the mount.
+    /// The path of the file in the mount at the time of the grant.
     private let path: [UInt8]
     private var wire: ControlWire
 
-    /// Waits until the access is granted. A signal ends the process, and the end of the connection ends the wait.
+    /// Begins the access and waits until it is granted.
+    ///
+    /// A signal during the wait ends this process, and the daemon then drops the access with the connection.
     init(_ access: Access, to mounted: MountedPath, purpose: String?) throws {
         var wire = try Watchdog.withDeadline(exitCode: AccessCommandFailure.otherFailure) {
             try DaemonClient(to: mounted.mount).release()
@@ -143,7 +146,8 @@ private struct CommandAccess: ~Copyable {
         self.wire = wire
     }
 
-    /// Runs a command, and returns its exit code; 128 and the number if a signal ended it.
+    /// Runs a command while the access lasts. Returns the exit code; 128 plus the number of the signal if a signal ended the
+    /// command.
     consuming func run(_ command: [[UInt8]]) throws -> Int32 {
         let signals = try SignalDescriptor(Self.signals)
         let child: Int32
@@ -166,7 +170,7 @@ private struct CommandAccess: ~Copyable {
         return try spawner.start()
     }
 
-    /// Waits until the command ends; returns false if the access ended before.
+    /// Waits until the command ends; returns false if the access ended before the command.
     private mutating func attend(_ child: Int32, _ signals: borrowing SignalDescriptor) throws -> Bool {
         let watch = try OtherProcess.watch(child)
         var isHeld = true
@@ -174,7 +178,7 @@ private struct CommandAccess: ~Copyable {
             let ready = try Readiness.wait(
                 for: [watch.rawValue, signals.rawValue] + (isHeld ? [wire.rawValue] : []), until: nil)
             while let signal = signals.next() {
-                // A terminal sends the other two signals to the command itself.
+                // A terminal sends SIGINT and SIGQUIT to the command itself.
                 if signal == SIGTERM || signal == SIGHUP { kill(child, signal) }
             }
             if ready.contains(watch.rawValue) { return isHeld }
@@ -191,12 +195,13 @@ private struct CommandAccess: ~Copyable {
         do throws(Errno) { return try wire.receive() } catch { return false }
     }
 
-    /// Ends the access and waits for the reply, so that the next program finds the file free.
+    /// Ends the access and waits for the daemon's reply. After the reply another program no longer waits for this access.
     private mutating func end() {
         do throws(CommandFailure) {
             let _: EmptyResult = try wire.call(.endAccess(AccessEndParameters(access: access)))
         } catch {
-            // The end of the connection ends the access as well; the result of the command is more important.
+            // An error here is only reported. The access ends with the connection in any case, and the exit code is that of the
+            // command.
             LineOutput.say("truce: the access was not ended in order: \(error.message)", to: STDERR_FILENO)
         }
     }

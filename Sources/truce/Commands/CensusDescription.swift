@@ -4,7 +4,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// A past or remaining time, for people: `1.2 s`.
+/// Returns the text for a duration, such as `1.2 s`.
 func durationText(_ milliseconds: UInt64) -> String {
     milliseconds < 60_000
         ? "\(milliseconds / 1000).\(milliseconds % 1000 / 100) s"
@@ -12,12 +12,13 @@ func durationText(_ milliseconds: UInt64) -> String {
 }
 
 extension ProcessDescriptionForm {
-    /// The program and its process; process ID 0 stands for an unknown program.
+    /// The name of the program and its process ID; process ID 0 stands for an unknown program.
     var text: String { pid == 0 ? "an unknown program" : "\(program.printable) (pid \(pid))" }
 }
 
 extension CoordinationSnapshotForm {
-    /// Explains to people why a path is not free: the waiting claims with their blockers, the held claims, and the presenters.
+    /// Returns lines that show why a path is not free: the waiting claims with their blockers, the held claims, and the
+    /// presenters.
     func explanation(of path: String) -> [String] {
         let waiting = claims.filter { $0.state == "waiting" }
         let others = claims.filter { $0.state != "waiting" }
@@ -32,7 +33,7 @@ extension CoordinationSnapshotForm {
 }
 
 extension ClaimForm {
-    /// The purpose of the access, for a sentence.
+    /// The kind of access as a verb, for a sentence.
     private var purpose: String {
         switch access {
         case "read": "read"
@@ -45,12 +46,13 @@ extension ClaimForm {
         }
     }
 
-    /// All claimed items, for a sentence: `'a' and 'b'`.
+    /// The items of the claim, for a sentence: `'a' and 'b'`.
     private var items: String {
         ([path] + (others ?? []).map(\.path.path)).map { "'\($0.printable)'" }.joined(separator: " and ")
     }
 
-    /// The claim and the chain of its blockers, each indented one step further.
+    /// A line for the waiting claim, and a line for each blocker. Each blocker is blocked by the next, and is indented one step
+    /// further.
     fileprivate var waitingLines: [String] {
         let first = "\(actor.text) has waited for \(durationText(age)) to \(purpose) \(items)"
         return [reasons.isEmpty ? first : first + ":"]
@@ -91,7 +93,7 @@ extension UnansweredQuestionForm {
     }
 }
 
-/// The table of `truce ps`.
+/// The table that `truce ps` prints.
 struct CensusTable {
     private var rows: [[String]] = [["PID", "USER", "PROGRAM", "STATE", "ACCESS", "PATH"]]
 
@@ -122,7 +124,7 @@ struct CensusTable {
         rows.append([pid, user, program, state, access, path].map(\.printable))
     }
 
-    /// The rows, with columns as wide as their longest cells; the last column is not padded.
+    /// The rows of the table. Each column is as wide as its longest cell, except the last column.
     var lines: [String] {
         let widths = (0..<5).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in
@@ -135,7 +137,7 @@ struct CensusTable {
 }
 
 enum UserName {
-    /// The name of a user, or else the number.
+    /// Returns the name of a user, or the number of a user without a name.
     static func of(_ user: UInt32) -> String {
         guard let entry = getpwuid(user), let name = entry.pointee.pw_name else { return String(user) }
         return String(cString: name)

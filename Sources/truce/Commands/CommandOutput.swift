@@ -3,7 +3,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// Prints the results of a command: exactly, for programs, or in lines for people.
+/// Prints the result of a command: as JSON for programs, or as lines for people.
 enum CommandOutput {
     static func print(_ form: some Encodable, asJSON: Bool, lines: () -> [String]) throws {
         if asJSON {

@@ -6,7 +6,7 @@ import Glibc
 import LinuxSystem
 
 struct DoctorCommand: ParsableCommand {
-    /// Exit code for findings, which are not a failure.
+    /// The exit code if `doctor` finds problems. It differs from the codes for a failure of `doctor` itself.
     private static let problemsFound: Int32 = 5
 
     static var configuration: CommandConfiguration {
@@ -35,7 +35,7 @@ struct DoctorCommand: ParsableCommand {
             do throws(CommandFailure) {
                 examinations.append(try Examination(of: mount))
             } catch {
-                // The other mounts are still examined.
+                // Without a path, `doctor` goes on with the other mounts.
                 guard path == nil else { throw error }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
                 problem = error
@@ -48,7 +48,7 @@ struct DoctorCommand: ParsableCommand {
         if examinations.contains(where: \.hasFindings) { Glibc.exit(Self.problemsFound) }
     }
 
-    /// Returns the mount of a path. In a dead mount only the mount's own path can be examined.
+    /// Returns the mount that contains a path. For a dead mount, only its mountpoint itself is accepted.
     private static func mount(holding path: [UInt8]) throws(CommandFailure) -> MountEntry {
         do throws(CommandFailure) {
             return try MountedPath(path).mount
@@ -77,7 +77,7 @@ private struct Examination: Encodable {
         var pid: Int32
         var program: String
         var user: UInt32?
-        /// `open`, `mapped`, `working directory` or `root directory`.
+        /// The kind of use: `open`, `mapped`, `working directory` or `root directory`.
         var use: String
         var path: String
         var pathBytes: String?
@@ -87,7 +87,7 @@ private struct Examination: Encodable {
     struct OtherMountForm: Encodable {
         var path: String
         var pathBytes: String?
-        /// A process in the mount namespace that has the mount.
+        /// A process in the mount namespace that contains the other mount; nil if that is the caller's own namespace.
         var pid: Int32?
         var program: String?
     }
@@ -97,14 +97,14 @@ private struct Examination: Encodable {
     var inPlace: Bool
     var dead: Bool
     var around: SourceWatchForm?
-    /// The errors in files with rules; those files were left out when the mount was made.
+    /// The errors in rule files. The daemon left out the rule files with errors when it made the mount.
     var rules: [String] = []
     var opened: [EarlierUseForm] = []
     var ways: [OtherMountForm] = []
-    /// How many processes may not be examined, and whether there may be more that are not listed.
+    /// The number of processes that the caller may not examine. Further processes may be missing from `/proc`.
     var hidden = 0
     var unlisted = false
-    /// Whether the daemon refused to answer.
+    /// Whether the daemon refused to answer this user.
     var denied = false
 
     init(of mount: MountEntry) throws(CommandFailure) {
@@ -117,7 +117,7 @@ private struct Examination: Encodable {
             do throws(CommandFailure) {
                 return (false, try Self.status(of: mount))
             } catch {
-                // The daemon may have died meanwhile.
+                // The daemon may have ended since the last check.
                 guard DeadMountProbe.isDead(mount.mountpoint, in: table) else { throw error }
                 return (true, nil)
             }
@@ -132,7 +132,7 @@ private struct Examination: Encodable {
         if inPlace { try findBypasses(around: mount, in: table, servedBy: status?.pid) }
     }
 
-    /// Returns the status; nil if the daemon tells only its own user and root.
+    /// Returns the daemon's status; nil if the daemon answers only its own user and root, and the caller is another user.
     private static func status(of mount: MountEntry) throws(CommandFailure) -> StatusForm? {
         var client = try DaemonClient(to: mount)
         do throws(CommandFailure) {
@@ -143,12 +143,13 @@ private struct Examination: Encodable {
         }
     }
 
-    /// Finds the bypasses of a mount. An unknown daemon belongs to another user, and cannot be examined.
+    /// Finds the bypasses of a mount. If the process of the daemon is unknown, the daemon belongs to another user.
     private mutating func findBypasses(
         around mount: MountEntry, in table: MountTable, servedBy daemon: Int32?
     ) throws(CommandFailure) {
         let place = mountpoint
-        // A process that waits in a silent mount may block the reading of its memory map.
+        // The search has a time limit. The memory map of a process that waits in a silent mount may not be readable until the
+        // wait ends.
         let found = try BoundedWait.answer(of: mount) { () throws(CommandFailure) in
             do throws(Errno) {
                 return try MountBypasses(mount, in: table, servedBy: daemon.map { [$0] } ?? [])
@@ -182,7 +183,7 @@ extension Examination {
         return ["\(mountpoint)\(inPlace ? " (in place)" : " from \(source)")"] + lines.map { "  " + $0 }
     }
 
-    /// The checks that the caller's rights do not allow.
+    /// A sentence about the checks that `doctor` left out because the caller lacks the right; nil if there are none.
     private var uninspected: String? {
         if denied, !inPlace {
             return "may not ask its daemon whether changes around the mount are noticed; root can"
@@ -192,7 +193,7 @@ extension Examination {
         return "could not examine \(processes) and mounts that only they see; root can"
     }
 
-    /// The findings, a sentence each.
+    /// The problems that were found, as one sentence each.
     private var findings: [String] {
         var findings: [String] = []
         if dead {

@@ -70,7 +70,7 @@ struct KeptCommand: ParsableCommand {
         }
     }
 
-    /// Restores a version. The command writes the file itself, and so with the user's rights.
+    /// Restores a version. The command, not the daemon, writes the file, so that the user's rights apply.
     private func copy(
         _ id: String, of path: [UInt8], to target: [UInt8], from client: inout DaemonClient
     ) throws {
@@ -93,7 +93,9 @@ struct KeptCommand: ParsableCommand {
         try file.finish()
     }
 
-    /// Passes on all of a version that was preserved of a path or below it.
+    /// Reads a version piece by piece, and calls `handOn` with each piece.
+    ///
+    /// The version must have been preserved from `path` or from a file below `path`.
     private func fetch(
         _ id: String, of path: [UInt8], from client: inout DaemonClient,
         _ handOn: ([UInt8]) throws(CommandFailure) -> Void
@@ -124,7 +126,7 @@ extension VersionListResult {
     }
 }
 
-/// A file that appears under its name only when it is complete.
+/// A new file that gets its name only when its contents are complete.
 struct RestoredFile: ~Copyable {
     private let target: [UInt8]
     private let temporary: [UInt8]
@@ -135,7 +137,7 @@ struct RestoredFile: ~Copyable {
     init(at target: [UInt8], replacing: Bool) throws(CommandFailure) {
         self.target = target
         isReplacing = replacing
-        // Beside the target, since a rename does not cross file systems.
+        // The temporary file is in the directory of the target, because a rename cannot move a file to another file system.
         let slash = target.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
         temporary = Array(target[..<slash]) + Array(".truce-restored-\(getpid())".utf8)
         guard replacing || target.withPath({ access($0, F_OK) }) != 0 else {
@@ -169,7 +171,7 @@ struct RestoredFile: ~Copyable {
         }
     }
 
-    /// Gives the file its name, atomically; without --force it never replaces a file.
+    /// Gives the complete file its name in one step. Without --force, this step fails if the name exists.
     mutating func finish() throws(CommandFailure) {
         let result = temporary.withPath { from in
             target.withPath { to in
@@ -180,7 +182,7 @@ struct RestoredFile: ~Copyable {
         guard result == 0 else {
             throw CommandFailure(.failed, "'\(target.printable)' cannot be written: \(Errno.last)")
         }
-        // Without --force the temporary name still exists, and `deinit` removes it.
+        // Without --force the file has got its name by a link. `deinit` removes the temporary name.
         isFinished = isReplacing
     }
 }

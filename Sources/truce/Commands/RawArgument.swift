@@ -3,7 +3,7 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The bytes as typed. Swift repairs arguments that are not UTF-8, and a repaired path is another path.
+/// The arguments as the bytes that the user typed. Swift replaces bytes that are not UTF-8, which would name another path.
 enum RawArgument {
     static func bytes(of argument: String) throws(CommandFailure) -> [UInt8] {
         let utf8 = Array(argument.utf8)
@@ -22,7 +22,7 @@ enum RawArgument {
         return found.first ?? utf8
     }
 
-    /// Returns the command line behind `--`, as typed.
+    /// Returns the words behind `--`, as the user typed them.
     static func afterTerminator(_ words: [String]) throws(CommandFailure) -> [[UInt8]] {
         let all = (0..<Int(CommandLine.argc)).compactMap { index in
             CommandLine.unsafeArgv[index].map { pointer in
@@ -36,7 +36,7 @@ enum RawArgument {
         return Array(typed)
     }
 
-    /// Returns an argument; fails if it is not UTF-8.
+    /// Returns an argument as text; fails if the argument is not UTF-8.
     static func text(of argument: String) throws(CommandFailure) -> String {
         guard try bytes(of: argument) == Array(argument.utf8) else {
             throw CommandFailure(.usage, "the path '\(argument)' is not UTF-8, which a mount cannot have")

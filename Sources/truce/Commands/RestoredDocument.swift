@@ -5,14 +5,14 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// Overwrites a file in a mount with a version. The file keeps its inode, owner, mode, access control list and attributes.
+/// Overwrites a file in a mount with a version. The file's inode, owner, mode, access control list and attributes stay.
 ///
-/// The write is coordinated like any other. Presenters save the file and relinquish it first. Its present contents are
-/// preserved before they are overwritten.
+/// The write makes a claim like any other write. Presenters save the file and relinquish it first. The daemon preserves the
+/// present contents of the file before they are overwritten.
 struct RestoredDocument {
     private let target: MountedPath
 
-    /// Nil if there is no such file, or it is in no mount of Truce.
+    /// Returns nil if the file does not exist, or is in no mount of Truce.
     init?(at path: [UInt8]) throws(CommandFailure) {
         var status = stat()
         guard path.withPath({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -26,7 +26,7 @@ struct RestoredDocument {
         }
     }
 
-    /// Overwrites the document. `contents` are complete, so that an error of the store cannot stop the write half-way.
+    /// Overwrites the document. `contents` is complete at the call, so an error of the store cannot stop the write midway.
     func write(_ contents: borrowing OwnedDescriptor) throws {
         var wire = try DaemonClient(to: target.mount).release()
         let isServed = { [mount = target.mount] in try DaemonClient.checkResponds(mount) }
@@ -72,7 +72,7 @@ struct RestoredDocument {
     }
 }
 
-/// A file without a name, for contents that must be complete before they are used.
+/// A file without a name. It collects contents that must be complete before they are used.
 struct UnnamedFile: ~Copyable {
     let descriptor: OwnedDescriptor
 

@@ -52,18 +52,18 @@ struct RulesCommand: ParsableCommand {
 }
 
 extension RulesForm {
-    /// A sentence for each file with an error.
+    /// A sentence for each rule file that contains an error.
     var problems: [String] {
         files.compactMap { $0.problem?.printable }
     }
 
-    /// The files of the rules, in one line.
+    /// The paths of the rule files, in one line.
     var filesText: String {
         files.map { $0.path.printable + ($0.problem == nil ? "" : " (wrong, and not in force)") }
             .joined(separator: ", ")
     }
 
-    /// For people: a paragraph for each table.
+    /// The rules as text for people: a paragraph for each table.
     var lines: [String] {
         var lines = ["rules: \(filesText)"] + problems
         for table in ProgramTable.allCases {

@@ -31,7 +31,7 @@ struct SocketCommand: ParsableCommand {
         let form = SocketForm(
             mountpoint: String(decoding: mount.mountpoint, as: UTF8.self),
             socket: String(decoding: socket, as: UTF8.self))
-        // The reader of a pipe or a file is a program, which needs the exact bytes.
+        // If standard output is a pipe or a file, a program reads it. A program needs the exact bytes of the path.
         if !json, isatty(STDOUT_FILENO) == 0 {
             LineOutput.writeExactly(line: socket, to: STDOUT_FILENO)
         } else {

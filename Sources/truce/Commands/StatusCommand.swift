@@ -29,7 +29,7 @@ struct StatusCommand: ParsableCommand {
 }
 
 extension StatusForm {
-    /// The lines for people, with the last ten steps only.
+    /// The status as lines for people, with only the last ten steps of the daemon.
     var lines: [String] {
         var lines = [
             "\(mount.mountpoint.printable)\(options.inPlace ? " (in place)" : " from \(mount.source.printable)")"
@@ -86,7 +86,7 @@ extension StatusForm {
 }
 
 extension JournalStepForm {
-    /// The step in the terms of the Glossary; JSON has the names of the protocol.
+    /// The step in the terms of the Glossary. The JSON output uses the names of the protocol instead.
     fileprivate var word: String {
         switch step {
         case "bounced": "retried"

@@ -60,7 +60,7 @@ struct PsCommand: ParsableCommand {
                 forms.append(MountCensusForm(mount: form, snapshot: snapshot))
                 table.add(snapshot, below: form.mountpoint)
             } catch {
-                // The other mounts are still examined. Even root may not reach the mounts of all users.
+                // An error with one mount does not stop the others. Even root may not reach the mounts of all users.
                 guard path == nil else { throw error }
                 guard error.status != .denied else { continue }
                 LineOutput.say("truce: \(error.message)", to: STDERR_FILENO)
@@ -71,19 +71,19 @@ struct PsCommand: ParsableCommand {
         if let problem { Glibc.exit(problem.status.rawValue) }
     }
 
-    /// Returns the caller's mounts, each once even if it is bound to several places.
+    /// Returns the mounts that the caller can ask. A mount that is bound to several paths is returned once.
     private static func mountsToAsk() throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         var devices: Set<UInt64> = []
         return table.entries.filter { mount in
-            // A mount that another mount covers answers under no path.
+            // A mount that another mount covers cannot be reached by any path, so it cannot answer.
             mount.isTruce && mount.root == [UInt8(ascii: "/")] && table.top(at: mount.mountpoint) == mount
                 && MountFinder.mayConnect(mount) && devices.insert(mount.device).inserted
         }
     }
 }
 
-/// The output of `ps --json` for one mount.
+/// The JSON object that `ps --json` prints for one mount.
 private struct MountCensusForm: Encodable {
     var mount: MountForm
     var claims: [ClaimForm]

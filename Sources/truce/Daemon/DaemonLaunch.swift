@@ -4,26 +4,27 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// Starts the daemon, and waits until it is ready or reports why not.
+/// Starts the daemon, and waits until the daemon is ready or reports an error.
 struct DaemonLaunch: ~Copyable {
-    /// A mount takes milliseconds. If it takes this long, its source does not answer.
+    /// The time limit for the start of the daemon, which usually takes milliseconds. A longer start means that the source does
+    /// not answer.
     private static let timeoutMilliseconds: CInt = 60_000
 
-    /// How long to wait for a daemon that was told to end.
+    /// The time that a daemon has to end after SIGTERM.
     private static let shutdownTimeoutMilliseconds: CInt = 2_000
 
     private let plan: MountPlan
 
     init(of plan: consuming MountPlan) { self.plan = plan }
 
-    /// Starts the daemon; `isQuiet` leaves out the one line of success.
+    /// Starts the daemon, and prints a line on success unless `isQuiet` is true.
     func run(isQuiet: Bool = false) throws {
         let inside = try DeadMountReplacement.mounts(inOneReplacedBy: plan.target)
         let readiness = try Pipe()
         let childOutput = try Pipe()
         let child = try spawn(readiness.writeEnd, childOutput.writeEnd)
         let answer = try Self.answer(readiness.reading(), of: child)
-        // The output of libfuse and fusermount3, which is shown only after a failure.
+        // The output of libfuse and fusermount3, which the command prints only after a failure.
         let words =
             try answer == [0]
             ? [] : childOutput.reading().readToEnd(limit: 64 << 10, within: Self.shutdownTimeoutMilliseconds)
@@ -60,7 +61,7 @@ struct DaemonLaunch: ~Copyable {
         return try spawner.start()
     }
 
-    /// The environment variables that the daemon needs, and no others.
+    /// The environment variables that the daemon needs. The daemon gets no other variables.
     private static var environment: [String] {
         ["PATH", "HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SYSTEM_BUS_ADDRESS", "TZ", "LANG"]
             .compactMap { name in
@@ -68,7 +69,7 @@ struct DaemonLaunch: ~Copyable {
             }
     }
 
-    /// Reads to the end of the pipe; ends the daemon if that takes too long.
+    /// Reads the daemon's report from the pipe; ends the daemon if the report takes longer than 60 s.
     private static func answer(_ pipe: consuming OwnedDescriptor, of child: Int32) throws -> [UInt8] {
         var event = pollfd(fd: pipe.rawValue, events: Int16(POLLIN), revents: 0)
         let count = try retryingOnInterrupt { poll(&event, 1, timeoutMilliseconds) }
@@ -88,19 +89,19 @@ struct DaemonLaunch: ~Copyable {
         return CommandFailure(ExitStatus(rawValue: Int32(code)) ?? .failed, message)
     }
 
-    /// Ends the daemon, so that after the failure the caller finds nothing mounted.
+    /// Ends the daemon after a failure, so that no mount stays.
     private static func end(_ child: Int32) {
         kill(child, SIGTERM)
         do throws(Errno) {
             let watch = try OtherProcess.watch(child)
             _ = OtherProcess.hasExited(watch, within: shutdownTimeoutMilliseconds)
         } catch {
-            // Then the daemon ends, and is not waited for.
+            // The daemon is ending already, and the command does not wait for its end.
             return
         }
     }
 
-    /// Joins lines into one.
+    /// Joins the lines of a text into one line.
     private static func joined(_ words: [UInt8]) -> String {
         words.split(separator: UInt8(ascii: "\n")).map { Array($0).printable }.joined(separator: "; ")
     }
@@ -111,7 +112,7 @@ struct DaemonLaunch: ~Copyable {
             "'\(plan.target.mountpoint.printable)' was mounted, but its daemon ended at once (see its log)")
     }
 
-    /// Makes the first request through the mount and the first over the socket; both must be answered.
+    /// Checks that the mount answers: makes a first request through the mount and a first request over the socket.
     private func confirm(_ child: Int32, isQuiet: Bool) throws(CommandFailure) {
         let target = plan.target
         guard let mount = try MountFinder.table().top(at: Array(target.mountpoint.utf8)), mount.isTruce else {
@@ -129,14 +130,14 @@ struct DaemonLaunch: ~Copyable {
         }
         guard !isQuiet else { return }
         let data = answer.options.dataPath
-        // The data path is not known before the first file is opened.
+        // The daemon chooses the data path when the first file is opened.
         let note = data == "undecided" ? "" : "; data: \(data)"
         LineOutput.say(target.readyLine(pid: child) + note, to: STDOUT_FILENO)
     }
 }
 
 extension MountPlan.Target {
-    /// The one line of success.
+    /// Returns the line that the command prints on success.
     func readyLine(pid: Int32) -> String {
         isInPlace
             ? "truce: '\(mountpoint.printable)' is mounted in place, pid \(pid)"

@@ -8,7 +8,7 @@ import LinuxSystem
 import Synchronization
 import VersionStore
 
-/// One mount, served until it is gone.
+/// The daemon of one mount, from the start until the mount is gone.
 struct DaemonProcess: Sendable {
     private let target: MountPlan.Target
     private let log: SystemLog
@@ -18,11 +18,11 @@ struct DaemonProcess: Sendable {
         self.log = log
     }
 
-    /// Serves the mount, and returns when it is gone.
+    /// Serves the mount, and returns when the mount is gone.
     ///
-    /// `source` is an `O_PATH` descriptor, opened before anything is mounted over it. `lock` is another descriptor, which can
-    /// be locked: the holder of the lock serves this source. `announce` is called once everything is in place, before the first
-    /// request is served.
+    /// `source` is an `O_PATH` descriptor of the source, opened before a mount may cover it. `lock` is a second descriptor of
+    /// the source, which can be locked. Only the daemon that holds this lock serves the source. `announce` is called when
+    /// everything is ready, before the first request.
     func run(
         source: consuming OwnedDescriptor, lock: consuming OwnedDescriptor, announce: () throws -> Void
     ) throws {
@@ -35,8 +35,8 @@ struct DaemonProcess: Sendable {
         defer { log.finish(within: Self.logFlushTimeout) }
         let sourceLock = SourceLock(of: source, at: target.source, log: log)
         try sourceLock.acquire(root: lock)
-        // This gives up the object, and the kernel keeps the lock until the process ends. It keeps the store's lock as long,
-        // so a mount that gets one of the two locks gets the other.
+        // This line gives up the Swift object but not the lock, which the kernel holds until the process ends. The store's lock
+        // lasts as long. So a new daemon that gets one of the two locks also gets the other.
         _ = lock.release()
         let socket = try makeSocket()
         let failure: CommandFailure?
@@ -57,7 +57,7 @@ struct DaemonProcess: Sendable {
         listening socket: borrowing ControlSocket, announce: () throws -> Void
     ) throws {
         let log = { @Sendable [log] (line: String) in log.write(line) }
-        // The rules are read before the mount, which may cover the user's directory.
+        // The rules are read before the mount is made, because the mount may cover the directory with the user's rule file.
         let rules = Rules(userFile: Rules.userFile(environment: environmentVariable), of: geteuid())
         for problem in rules.problems { log(problem) }
         let store = try target.openStore(in: source, lockedBy: sourceLock, log: log)
@@ -92,15 +92,16 @@ struct DaemonProcess: Sendable {
         try server.run()
     }
 
-    /// Prepares the process before the first thread starts.
+    /// Prepares the process before its first additional thread starts.
     private func prepareProcess() throws(CommandFailure) {
-        // The process was started as /proc/self/exe, and ps(1) and killall(1) would know it by that name.
+        // The process was started as /proc/self/exe. Without this call, ps(1) and killall(1) would show that name.
         OwnProcess.nameThread("truce")
         for number in Self.ignoredSignals { signal(number, SIG_IGN) }
         OwnProcess.limitRetainedMemory()
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // The modes in requests are final. A relative path must not keep a directory busy.
+        // A request contains the final mode of a new file, so the umask must change nothing. A working directory would keep a
+        // file system busy.
         umask(0)
         guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
         raiseDescriptorLimit()
@@ -111,10 +112,10 @@ struct DaemonProcess: Sendable {
         }
     }
 
-    /// How long the ending process waits for the log to be written.
+    /// The time that the ending process waits until the log is written.
     static let logFlushTimeout = Duration.seconds(1)
 
-    /// The most descriptors that the tree keeps open (16,384), and room for all others.
+    /// The room in the table of descriptors: up to 16,384 open descriptors of the tree, and all others.
     private static let descriptors = 20_000
 
     private func raiseDescriptorLimit() {
@@ -125,11 +126,12 @@ struct DaemonProcess: Sendable {
         if setrlimit(kind, &limit) != 0 { log.write("the limit of open files stays: \(Errno.last)") }
     }
 
-    /// Signals that mean nothing to the process, but would end it: programs would lose their open files.
+    /// Signals that have no meaning for the daemon. Their default action would end it. The end of the daemon would break
+    /// all open files.
     ///
-    /// SIGIO reports that a file was opened out of band during a check for such opens. With SIGXFSZ ignored, programs get EFBIG
-    /// for a limit of this process. SIGQUIT and error signals still end the process, with a core dump. Real-time signals begin
-    /// after the two of glibc.
+    /// The kernel sends SIGIO if another program opens a file while the daemon checks whether the file is open out of band.
+    /// With SIGXFSZ ignored, a write beyond this process's limit fails with EFBIG. SIGQUIT and error signals still end the
+    /// process, with a core dump. The real-time signals exclude the first two, which glibc uses.
     private static var ignoredSignals: [CInt] {
         [
             SIGHUP, SIGPIPE, SIGIO, SIGXFSZ, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU,
@@ -145,19 +147,19 @@ struct DaemonProcess: Sendable {
         return signals
     }
 
-    /// Unmounts after a signal, on a thread of its own; a second signal ends the process, whatever it waits for.
+    /// Starts a thread that unmounts after SIGTERM or SIGINT. A second signal ends the process at once.
     ///
-    /// Open files are served until they are closed. Requests that wait for them, through the mount or over the socket, are
-    /// answered at once.
+    /// After the unmount the daemon serves open files until they are closed. Requests that wait for those files, through the
+    /// mount or over the socket, are answered at once.
     private func unmountOnSignal(
         _ mount: FilesystemServer.Mount, _ server: ServerStop
     ) throws(Errno) {
         try JoinableThread { [log] in
             var (signals, received) = (Self.endingSignals, CInt())
             sigwait(&signals, &received)
-            // From here on, the default action applies again to this thread, and so to the process.
+            // From here on, a further signal ends the process, because the signals are no longer blocked in this thread.
             pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-            // If the mount stays, it is served as before.
+            // If the unmount fails, the daemon goes on serving the mount.
             guard mount.detach() else { while true { pause() } }
             mount.endWaits()
             do { try server.run() } catch { log.write("the control socket could not be closed: \(error)") }
@@ -186,14 +188,14 @@ struct DaemonProcess: Sendable {
     }
 }
 
-/// Stops the control server once: after a signal, or with the mount.
+/// Stops the control server exactly once: after a signal, or when the mount ends.
 private final class ServerStop: Sendable {
     private let server: ControlServer
     private let isDone = Mutex(false)
 
     init(of server: ControlServer) { self.server = server }
 
-    /// Returns when the server has stopped, even if another thread stopped it.
+    /// Stops the server, or waits until the other thread that stops it has finished.
     func run() throws {
         try isDone.withLock { isDone in
             guard !isDone else { return }

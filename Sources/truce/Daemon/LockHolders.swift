@@ -5,17 +5,18 @@ import LinuxSystem
 
 /// The processes that hold the lock of a file.
 struct LockHolders {
-    /// Usually one. But only inode numbers are compared, and two file systems may have the same number.
+    /// The process IDs, usually one. There may be more, because only inode numbers are compared, and two file systems may have
+    /// the same number.
     let pids: [Int32]
 
     init(of file: borrowing OwnedDescriptor) { pids = Self.holders(of: file) }
 
-    /// The users that may own the holders' mounts: the users of the holders, the caller and root.
+    /// The users that may own the mounts of these processes: the users of the processes, the caller and root.
     var users: Set<UInt32> {
         Set(pids.compactMap { ProcessInspection.status(ofThread: $0)?.user } + [0, geteuid()])
     }
 
-    /// Explains why a mount is refused; `mount` is a mount that shows the source.
+    /// Returns the message for a refused mount. `mount` is a mount that already shows the source.
     func sentence(on source: String, _ mount: MountEntry?) -> String {
         let source = source.printable
         guard let pid = pids.first else { return "'\(source)' is already mounted by truce" }
@@ -29,13 +30,14 @@ struct LockHolders {
             """
     }
 
-    /// The mount that the first holder serves, under any path.
+    /// The mount that the first process serves, at any path.
     var mount: MountEntry? {
         pids.first.flatMap { pid in Self.mounts().first { Self.isServed($0, by: pid) } }
     }
 
-    /// Describes a holder if none of the holders can be a daemon of root or of the caller. Any process that may read a
-    /// directory may lock it, and could otherwise prevent every mount of it.
+    /// A description of the first process, if none of the processes can be a daemon of root or the caller.
+    ///
+    /// Any process that may read a directory may lock it, and must not be able to prevent every mount of the directory.
     var foreignHolder: String? {
         let strangers = pids.compactMap(Self.foreignHolder)
         return strangers.count == pids.count ? strangers.first : nil
@@ -50,21 +52,22 @@ struct LockHolders {
         return "pid \(pid) of user \(user)"
     }
 
-    /// `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF`
+    /// Returns the processes that hold a lock on the file, from lines of `/proc/locks` such as `1: FLOCK  ADVISORY  WRITE 1234
+    /// 08:01:5678 0 EOF`.
     private static func holders(of descriptor: borrowing OwnedDescriptor) -> [Int32] {
         do throws(Errno) {
             let inode = try descriptor.status().inode
             let text = String(decoding: try readAll("/proc/locks"), as: UTF8.self)
             return text.split(separator: "\n").compactMap { line in
                 let fields = line.split(separator: " ")
-                // The device is not compared: some file systems show another device here than stat(2).
+                // The device is not compared, because for some file systems `/proc/locks` shows another device than stat(2).
                 guard fields.count >= 6, fields[1] == "FLOCK", fields[5].hasSuffix(":\(inode)") else {
                     return nil
                 }
                 return Int32(fields[4])
             }
         } catch {
-            // The sentence is true without the number, too.
+            // Without process IDs the message for the refused mount is shorter, but still true.
             return []
         }
     }
@@ -79,7 +82,7 @@ struct LockHolders {
         do throws(CommandFailure) {
             return try DaemonClient.pid(of: mount) == pid
         } catch {
-            // The daemon is another user's, dead, or stopped.
+            // The daemon of this mount belongs to another user, has ended, or is stopped.
             return false
         }
     }

@@ -8,7 +8,7 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// The configuration of the other modules for a mount.
+/// The configuration of a mount, in the forms that the other modules need.
 extension MountPlan.Target {
     func configuration(_ socket: borrowing ControlSocket, _ rules: Rules) -> MountConfiguration {
         var configuration = MountConfiguration()
@@ -29,7 +29,7 @@ extension MountPlan.Target {
         return configuration
     }
 
-    /// The rules for people, and for the control socket.
+    /// Returns the rules in the form in which the daemon reports them to people and over the control socket.
     private func report(of rules: Rules) -> RulesReport {
         var report = RulesReport()
         report.files = rules.sources.map { RulesReport.File(path: $0.path, problem: $0.problemText) }
@@ -47,7 +47,7 @@ extension MountPlan.Target {
 
     /// Opens the store in the source.
     ///
-    /// In a source that cannot be written, the store preserves nothing and reports that.
+    /// If the source is read-only, the store preserves nothing, and says so in its error messages.
     func openStore(
         in source: borrowing OwnedDescriptor, lockedBy sourceLock: SourceLock,
         log: @escaping @Sendable (String) -> Void
@@ -77,7 +77,7 @@ extension MountPlan.Target {
         }
     }
 
-    /// The store as the control socket sees it.
+    /// Returns the view of the store that the control socket gives its clients.
     func preservedVersions(
         of store: VersionStore, in source: borrowing OwnedDescriptor
     ) throws(Errno) -> any PreservedVersions {

@@ -6,10 +6,10 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// The store as the control socket sees it: only the versions that the peer may read.
+/// The versions in the store that a client of the control socket may read.
 final class PeerVersionStore: PreservedVersions {
     private let store: VersionStore
-    /// The root of the source, with the present documents.
+    /// The root of the source, through which the present documents are found.
     private let root: OwnedDescriptor
 
     init(_ store: VersionStore, in root: consuming OwnedDescriptor) {
@@ -31,8 +31,10 @@ final class PeerVersionStore: PreservedVersions {
         return forms
     }
 
-    /// Whether a path is a backup name of a document. A save by a backup removes the former document under that name, and later
-    /// writes to it are listed under the document's.
+    /// Whether `path` is a backup name of `document`.
+    ///
+    /// When a program saves by a backup, the former document gets the backup name. The versions of that file are then listed
+    /// for the document too.
     private static func isBackup(_ path: [UInt8], of document: [UInt8]) -> Bool {
         let slash = UInt8(ascii: "/")
         let (name, documentName) = (path.split(separator: slash).last, document.split(separator: slash).last)
@@ -41,7 +43,7 @@ final class PeerVersionStore: PreservedVersions {
         return HelperFileName.isBackupName(Array(name), of: Array(documentName))
     }
 
-    /// Whether the peer may see a version. If its rights cannot be read, this version is hidden, and no other.
+    /// Whether the client may see a version. If the rights of one version cannot be read, only that version is hidden.
     private func isVisible(of entry: VersionRecord, _ peer: Peer) -> Bool {
         do throws(VersionAccessFailure) { return try mayRead(entry, peer) } catch { return false }
     }
@@ -57,7 +59,7 @@ final class PeerVersionStore: PreservedVersions {
         }
         let file = try mappingStoreErrors { () throws(StoreError) in try store.open(&contents) }
         guard try isOpen(file, of: contents.entry, to: peer) else { throw .denied }
-        // No file is that long, and the kernel would return an error.
+        // No file is that long, and the kernel would return an error for the offset.
         if offset > Int64.max - Int64(count) { return [] }
         let count = contents.count(count, from: Int(offset))
         do throws(Errno) { return try file.read(at: Int(offset), count: count) } catch {
@@ -65,14 +67,14 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether ``entries(under:for:)`` lists a path under `wanted`.
+    /// Whether ``entries(under:for:)`` lists a version of `path` for the path `wanted`.
     private static func isVersion(_ path: [UInt8], of wanted: [UInt8]) -> Bool {
         wanted.isEmpty || path == wanted || path.starts(with: wanted + [UInt8(ascii: "/")])
             || isBackup(path, of: wanted)
     }
 
     func preserve(_ path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> String? {
-        // The daemon's own directory is not for other programs.
+        // Other programs have no access to the daemon's own directory.
         guard let first = path.split(separator: UInt8(ascii: "/")).first, !first.elementsEqual(".truce".utf8)
         else { throw .notAFile }
         guard try mayReach(path, peer) else { throw .denied }
@@ -108,14 +110,15 @@ final class PeerVersionStore: PreservedVersions {
 
     private func mayRead(_ entry: VersionRecord, _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         let reader = Credentials(peer)
-        // These rights need no system call.
+        // This check comes first because it needs no system call.
         guard entry.rights.mayRead(reader) else { return false }
         guard entry.mayBeRead(by: reader, now: try currentRights(of: entry.path)) else { return false }
         return try mayReach(entry.path, peer)
     }
 
-    /// Whether the peer may read the file with the contents. The file of a link may still be used by other programs, which may
-    /// close it to all other users.
+    /// Whether the client may read the file that holds the contents of the version.
+    ///
+    /// Another program may still use a file that was preserved by a link, and may have removed the rights of other users.
     private func isOpen(
         _ file: borrowing OwnedDescriptor, of entry: VersionRecord, to peer: Peer
     ) throws(VersionAccessFailure) -> Bool {
@@ -127,8 +130,10 @@ final class PeerVersionStore: PreservedVersions {
         }
     }
 
-    /// Whether the peer may search all directories on a path, as far as they exist now. The peer could never read a file in a
-    /// directory that is closed to it. Only root's daemon has peers other than root and itself.
+    /// Whether the client may search all directories of a path that exist now.
+    ///
+    /// A client that may not search them could not have read the file through the mount. Only a daemon of root has clients
+    /// other than root and its own user.
     private func mayReach(_ path: [UInt8], _ peer: Peer) throws(VersionAccessFailure) -> Bool {
         guard geteuid() == 0, peer.user != 0 else { return true }
         do throws(Errno) {
@@ -154,7 +159,7 @@ final class PeerVersionStore: PreservedVersions {
         return file
     }
 
-    /// The present rights of a document; nil if it is gone.
+    /// Returns the present rights of a document; nil if the document no longer exists.
     private func currentRights(of path: [UInt8]) throws(VersionAccessFailure) -> FileRights? {
         do throws(Errno) {
             return try FileRights(of: try open(path))
@@ -200,7 +205,7 @@ extension VersionForm {
 }
 
 extension StoreError {
-    /// The reason why contents cannot be preserved, for users.
+    /// The reason why contents cannot be preserved, as a part of a sentence for users.
     var sentence: String {
         switch self {
         case .noRight: "the daemon has no right to it"

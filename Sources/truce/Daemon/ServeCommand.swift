@@ -4,14 +4,15 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The daemon, as which `truce mount` executes itself again, with everything opened and checked beforehand.
+/// The command that runs the daemon. `truce mount` executes its own program as this command, after it has opened and checked
+/// everything.
 struct ServeCommand: ParsableCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(
             commandName: "serve", abstract: "The daemon behind 'truce mount'.", shouldDisplay: false)
     }
 
-    /// The descriptor numbers at which the command passes on what it opened.
+    /// The descriptor numbers at which `truce mount` passes on what it has opened.
     static let (sourceNumber, lockNumber, readinessNumber): (CInt, CInt, CInt) = (3, 4, 5)
 
     @Option(name: .customShort("o"))
@@ -49,10 +50,10 @@ struct ServeCommand: ParsableCommand {
     }
 }
 
-/// Reports to the command that started the daemon whether the daemon is ready.
+/// Reports to `truce mount`, which started the daemon, whether the daemon is ready.
 final class ReadinessPipe: Sendable {
     private let pipe: OwnedDescriptor
-    /// Opened before the mount, which might cover `/dev`.
+    /// `/dev/null`, opened before the mount, because the mount may cover `/dev`.
     private let nothing: OwnedDescriptor
 
     init(_ pipe: consuming OwnedDescriptor) throws(CommandFailure) {
@@ -67,7 +68,7 @@ final class ReadinessPipe: Sendable {
 
     /// Reports success by one zero byte, and detaches the daemon from the terminal.
     ///
-    /// If the command was interrupted, the pipe has no reader: the mount is not wanted any more.
+    /// Throws if the pipe has no reader: the user has interrupted `truce mount`, and no longer wants the mount.
     func announce() throws {
         guard isHeard else {
             throw CommandFailure(.failed, "the program that asked for this mount has ended")
@@ -86,7 +87,7 @@ final class ReadinessPipe: Sendable {
         return poll(&event, 1, 0) == 1 && event.revents & Int16(POLLERR) == 0
     }
 
-    /// Sends a code and a sentence; false if the pipe has no reader any more.
+    /// Sends an exit code and a message; returns false if the pipe has no reader any more.
     func report(_ failure: CommandFailure) -> Bool {
         guard isHeard else { return false }
         LineOutput.writeExactly(

@@ -2,17 +2,17 @@
 import ControlClient
 import LinuxSystem
 
-/// The locks of a source and of the store in it. The daemon that holds them serves the source.
+/// The locks of a source and of its store. The daemon that holds these locks serves the source.
 ///
-/// A daemon holds them until its process ends, a moment after its mount is gone. So a new mount waits for them. It fails at
-/// once if a mount of the source is visible, because that mount stays.
+/// A daemon holds the locks until its process ends, a moment after its mount is gone. So the daemon of a new mount waits for
+/// the locks. If a mount of the source is still visible, the new daemon fails at once, because that mount stays.
 struct SourceLock {
-    /// How long a mount waits, for both locks together.
+    /// The time that a new daemon waits, for both locks together.
     static let timeout = Duration.seconds(2)
 
     private enum Outcome {
         case taken
-        /// The holder serves no mount, and must not prevent other mounts.
+        /// Another user's process holds the lock but serves no mount. It must not prevent a mount.
         case heldByForeignProcess(String)
         case refused
     }
@@ -28,11 +28,11 @@ struct SourceLock {
         mounts = VisibleMounts(of: source, at: path)
     }
 
-    /// Takes the lock of the source's root, or throws a sentence that names the holder.
+    /// Takes the lock of the source's root; throws a failure that names the process with the lock.
     func acquire(root: borrowing OwnedDescriptor) throws(CommandFailure) {
         let outcome: Outcome
         do throws(Errno) { outcome = try tryAcquire(root) } catch {
-            // Some file systems have no locks; then only the mount table protects against a second daemon.
+            // Some file systems have no locks. Then only the mount table shows whether a second daemon serves the source.
             return log.write("the source cannot be locked: \(error)")
         }
         switch outcome {
@@ -57,7 +57,7 @@ struct SourceLock {
         return wait(for: root) ? .taken : .refused
     }
 
-    /// Takes the lock of the store; returns false if it could not.
+    /// Takes the lock of the store; returns false if another process still holds the lock when the time ends.
     func acquire(store file: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         try file.tryLock() || wait(for: file)
     }

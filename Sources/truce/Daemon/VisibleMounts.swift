@@ -4,13 +4,13 @@ import LinuxSystem
 
 /// The mounts in the caller's mount namespace that show a source.
 ///
-/// A directory is known by its device and inode, because another directory may have its old path now. The table has only paths:
-/// a mount is not found if its source was renamed since.
+/// Directories are compared by device and inode, because another directory may have the former path of the source now. But the
+/// mount table contains only paths. So a mount is not found if its source was renamed since the mount was made.
 struct VisibleMounts: Sendable {
     private let path: [UInt8]
     private let identity: Identity?
 
-    /// Device and inode of a directory.
+    /// The device and inode of a directory, which identify it.
     private struct Identity: Hashable, Sendable {
         let device: UInt64
         let inode: UInt64
@@ -26,8 +26,9 @@ struct VisibleMounts: Sendable {
         do throws(Errno) { identity = try Identity(of: source) } catch { identity = nil }
     }
 
-    /// The first living mount of the source that one of these users made. Other users may name the sources of their mounts as
-    /// they like.
+    /// Returns the first living mount of the source that one of `users` made.
+    ///
+    /// Mounts of other users are ignored, because those users can put any source in the mount table.
     func first(by users: Set<UInt32>) -> MountEntry? {
         let table: MountTable
         do throws(CommandFailure) { table = try MountFinder.table() } catch { return nil }
@@ -40,7 +41,8 @@ struct VisibleMounts: Sendable {
         return found
     }
 
-    /// Whether a mount shows the source. The path of a mount in place leads to the mount itself, so only the path is compared.
+    /// Whether a mount shows the source. For an in-place mount only the path is compared, because its path leads to the mount
+    /// itself.
     private func shows(_ mount: MountEntry) -> Bool {
         guard let identity, mount.source != mount.mountpoint else { return mount.source == path }
         do throws(Errno) {

@@ -3,12 +3,14 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Replaces dead mounts, which a killed daemon leaves behind: paths at which every call fails.
+/// Replaces dead mounts. A killed daemon leaves a dead mount behind: every call at its path fails.
 enum DeadMountReplacement {
-    /// The most mounts that are stacked at one path.
+    /// The maximum number of dead mounts at one path that are removed.
     private static let mostStacked = 16
 
-    /// Returns the path without links, in its real bytes and not in printable form: control characters belong to it.
+    /// Returns the path of an argument without symbolic links.
+    ///
+    /// The path is not printable text: it may contain control characters.
     static func path(of argument: String) throws(CommandFailure) -> String {
         let resolved = try resolve(argument)
         let path = String(decoding: resolved, as: UTF8.self)
@@ -30,7 +32,7 @@ enum DeadMountReplacement {
         }
     }
 
-    /// Takes away the caller's dead mounts at a path without links, and reports it.
+    /// Removes the caller's dead mounts at a path without symbolic links, and prints a line for each.
     static func removeAll(at path: [UInt8]) throws(CommandFailure) {
         for _ in 0..<mostStacked {
             guard try isDead(path) else { return }
@@ -39,7 +41,7 @@ enum DeadMountReplacement {
         throw CommandFailure(.failed, "'\(path.printable)' is covered by too many dead mounts")
     }
 
-    /// Whether the mount there is dead; fails if its daemon does not answer at all.
+    /// Returns whether the mount at a path is dead; fails if the mount does not answer within 5 s.
     static func isDead(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         let table = try MountFinder.table()
         guard let answer = BoundedWait.result(of: { DeadMountProbe.isDead(path, in: table) }) else {
@@ -48,8 +50,10 @@ enum DeadMountReplacement {
         return answer
     }
 
-    /// Opens the directory below a dead mount that stays until the new mount is in its place. Nil if there is no such mount, or
-    /// it must be taken away first: for users, on file systems without file handles, and where mounts are stacked.
+    /// Opens the directory below a dead mount that can stay until the new mount is in its place.
+    ///
+    /// Returns nil if there is no dead mount, or if the dead mount must be removed first. It must be removed first for users
+    /// other than root, on file systems without file handles, and where mounts are stacked.
     static func openCovered(by argument: String) throws(CommandFailure) -> OwnedDescriptor? {
         guard geteuid() == 0, try isReplaceable(at: argument) else { return nil }
         let (table, typed) = (try MountFinder.table(), Array(try RawArgument.text(of: argument).utf8))
@@ -60,7 +64,7 @@ enum DeadMountReplacement {
         }
     }
 
-    /// Whether two arguments lead to the same place.
+    /// Returns whether two arguments lead to the same path.
     static func areSame(_ one: String, _ other: String) throws(CommandFailure) -> Bool {
         let (one, other) = (
             Array(try RawArgument.text(of: one).utf8), Array(try RawArgument.text(of: other).utf8)
@@ -68,24 +72,25 @@ enum DeadMountReplacement {
         do throws(Errno) {
             return try ResolvedPath.bytes(of: one) == ResolvedPath.bytes(of: other)
         } catch {
-            // The code that opens them reports the wrong argument.
+            // An error is not reported here, because the code that opens the two paths reports it.
             return one == other
         }
     }
 
-    /// Whether a mount here would first take a dead mount away; fails if that mount is not the caller's.
+    /// Returns whether a dead mount at the argument's path must be replaced; fails if the dead mount belongs to another user.
     static func isReplaceable(at argument: String) throws(CommandFailure) -> Bool {
         try isReplaceable(try resolve(argument))
     }
 
-    /// The same for a path without links.
+    /// Returns whether a dead mount at a path without symbolic links must be replaced; fails if it belongs to another user.
     static func isReplaceable(_ path: [UInt8]) throws(CommandFailure) -> Bool {
         guard try isDead(path) else { return false }
         try checkOwner(of: path)
         return true
     }
 
-    /// Fails if a dead mount there shows another directory, because its replacement would show the directory that it covers.
+    /// Fails if the dead mount at the path shows another directory. An in-place mount would then show the directory below the
+    /// dead mount.
     static func checkIsInPlace(at argument: String) throws(CommandFailure) {
         let path = try resolve(argument)
         let mount = try MountFinder.table().top(at: path)
@@ -115,7 +120,7 @@ enum DeadMountReplacement {
         let inside = try mounts(inOneAt: path)
         do {
             if geteuid() == 0 {
-                // Detached by descriptor, because a directory above may be renamed meanwhile.
+                // Root removes the mount by its open root, because another process may rename a parent directory meanwhile.
                 try DeadMountRoot(at: path, in: MountFinder.table())?.detach()
             } else {
                 try MountDetachment.detachAsUser(path, lazily: true)
@@ -127,13 +132,13 @@ enum DeadMountReplacement {
         say(String(decoding: path, as: UTF8.self), with: inside)
     }
 
-    /// Returns the mounts inside a dead mount, which go with it.
+    /// Returns the mounts inside a dead mount. They disappear with the dead mount.
     static func mounts(inOneAt path: [UInt8]) throws(CommandFailure) -> [MountEntry] {
         let table = try MountFinder.table()
         return table.top(at: path).map { table.mounts(in: $0.id) } ?? []
     }
 
-    /// The same for the dead mount that a new mount replaces.
+    /// Returns the mounts inside the dead mount that a new mount replaces; none if it replaces no dead mount.
     static func mounts(inOneReplacedBy target: MountPlan.Target) throws(CommandFailure) -> [MountEntry] {
         target.replacesDeadMount ? try mounts(inOneAt: Array(target.mountpoint.utf8)) : []
     }

@@ -3,13 +3,13 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Takes mounts away: by the system call as root, through `fusermount3` as a user.
+/// Removes mounts: root uses the system call, any other user runs `fusermount3`.
 enum MountDetachment {
-    /// Why a mount could not be taken away.
+    /// The reason why a mount could not be removed.
     enum Obstacle: Error {
         case busy
         case notAllowed
-        /// It was taken away meanwhile, or a directory above was renamed again and again.
+        /// Another process has removed the mount, or has renamed a parent directory at every attempt.
         case moved
         case other(String)
     }
@@ -27,17 +27,18 @@ enum MountDetachment {
         }
     }
 
-    /// Returns a mount inside this mount, which keeps it busy without any process that uses it.
+    /// Returns the path of a mount inside this mount. An inner mount keeps this mount busy even if no process uses it.
     private static func mountpoint(inside mount: MountEntry) -> [UInt8]? {
         do throws(CommandFailure) {
             return try MountFinder.table().entries.first { $0.parent == mount.id }?.mountpoint
         } catch {
-            // Then the report names only the processes.
+            // Without the mount table, the error message names only the processes that use the mount.
             return nil
         }
     }
 
-    /// Detaches this very mount, not a mount that is at its path now: a user may rename directories above it.
+    /// Removes exactly this mount, even if it has moved: a user may have renamed a parent directory, and another mount may have
+    /// the old path.
     private static func detachAsRoot(_ mount: MountEntry, lazily: Bool) throws(Obstacle) {
         do throws(Errno) {
             if lazily {
@@ -56,7 +57,7 @@ enum MountDetachment {
         }
     }
 
-    /// Detaches a mount by its path, which is walked with the user's rights: only the user's own mounts can go.
+    /// Removes a mount by its path. `fusermount3` uses the user's rights, so it removes only the user's own mounts.
     static func detachAsUser(_ mountpoint: [UInt8], lazily: Bool) throws(Obstacle) {
         guard let program = Fusermount.path else { throw .other(Fusermount.absence) }
         let (code, text): (Int32, String)
@@ -73,7 +74,7 @@ enum MountDetachment {
     }
 }
 
-/// The set-user-ID program by which libfuse lets users mount.
+/// The set-user-ID program `fusermount3`, by which libfuse mounts for users other than root.
 enum Fusermount {
     static let absence = "fusermount3 is missing; install the package fuse3, or mount as root"
 
@@ -83,7 +84,7 @@ enum Fusermount {
         return places.map { $0 + "/fusermount3" }.first { access($0, X_OK) == 0 }
     }
 
-    /// Runs it in the C locale, because only its words tell why it failed.
+    /// Runs `fusermount3` in the C locale, because only the text of its error message shows why it failed.
     static func run(_ program: String, _ arguments: [[UInt8]]) throws(Errno) -> (Int32, String) {
         var spawner = ProcessSpawner(
             program, arguments: [Array("fusermount3".utf8)] + arguments, environment: ["LC_ALL=C"])
@@ -95,5 +96,5 @@ enum Fusermount {
     }
 }
 
-/// An environment variable; nil if it is not set.
+/// Returns the value of an environment variable; nil if it is not set.
 func environmentVariable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }

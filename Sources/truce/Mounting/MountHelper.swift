@@ -3,11 +3,11 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// The command under the names that mount(8) looks for: another command line, and the same mount.
+/// The `mount` command under the names that mount(8) looks for. The command line differs, but the mount is the same.
 enum MountHelper {
     private static let names: Set<String> = ["mount.truce", "mount.fuse.truce"]
 
-    /// Returns the arguments of a mount helper; nil if a user called the command.
+    /// Returns the arguments if mount(8) or mount.fuse3(8) runs this program; nil if a user runs it.
     static func arguments(of line: [String], subcommands: Set<String>) -> [String]? {
         guard let name = line.first.map(lastPart) else { return nil }
         let arguments = Array(line.dropFirst())
@@ -15,7 +15,8 @@ enum MountHelper {
         return isCalledByMountFuse(arguments, subcommands) ? arguments : nil
     }
 
-    /// mount.fuse3(8) lets a shell execute `truce SOURCE DIR -o OPTIONS`, with absolute paths if they exist.
+    /// Returns whether mount.fuse3(8) runs this program. It runs `truce SOURCE DIR -o OPTIONS` by a shell, with absolute paths
+    /// if they exist.
     private static func isCalledByMountFuse(_ arguments: [String], _ subcommands: Set<String>) -> Bool {
         arguments.count == 4 && arguments[2] == "-o" && arguments[1].hasPrefix("/")
             && (arguments[0].hasPrefix("/") || arguments[0] == "none") && !subcommands.contains(arguments[0])
@@ -43,7 +44,8 @@ enum MountHelper {
     }
 
     private static func mount(_ line: MountHelperArguments) throws {
-        // This check comes first: no daemon serves the mount of mount.fuse3(8), so each call in it would wait.
+        // This check comes first. mount.fuse3(8) has already made a mount that no daemon serves, so each call at its path would
+        // wait.
         guard !line.directory.hasPrefix("/dev/fd/") else {
             throw CommandFailure(
                 .usage,
@@ -51,9 +53,10 @@ enum MountHelper {
                     + "has mounted already, and mount without it")
         }
         let options = try MountOptions(parsing: line.options, ignoringUnknown: line.isSloppy)
-        // This comes before the first thread, because a process with a second thread cannot change its namespace.
+        // The mount namespace is changed before the first thread starts, because a process with two threads cannot change its
+        // namespace.
         if let namespace = line.namespace { try enter(namespace) }
-        // In fstab(5), the source `none` means a mount in place.
+        // In fstab(5), the source `none` means an in-place mount.
         let (source, directory) =
             line.source == "none" ? (line.directory, nil) : (line.source, line.directory)
         if line.isFake {
@@ -65,7 +68,8 @@ enum MountHelper {
             }
             if let dead { return say("a dead mount at '\(dead)' would be removed", if: line.isVerbose) }
         }
-        // With a named source, mount(8) itself finds the mount in the mount table when it mounts all once more.
+        // If `mount -a` runs a second time, mount(8) itself finds a mount with a named source. For an in-place mount this check
+        // finds it.
         if directory == nil, try isMounted(line.directory) {
             return say("'\(line.directory)' is mounted in place already", if: line.isVerbose)
         }

@@ -2,18 +2,19 @@
 import ControlClient
 import LinuxSystem
 
-/// The command line of mount(8) for the program that mounts a type: `SOURCE DIR [-sfnv] [-N namespace] [-o options] [-t type]`.
+/// The arguments that mount(8) passes to the helper of a file system: `SOURCE DIR [-sfnv] [-N namespace] [-o options] [-t
+/// type]`.
 package struct MountHelperArguments: Hashable, Sendable {
     package var source = ""
     package var directory = ""
     package var options: [String] = []
-    /// `-f`: check everything and mount nothing.
+    /// Whether `-f` is given: check everything, but mount nothing.
     package var isFake = false
-    /// `-s`: ignore unknown options.
+    /// Whether `-s` is given: ignore unknown options.
     package var isSloppy = false
     package var isVerbose = false
     package var wantsHelp = false
-    /// A process ID, or a file that stands for a mount namespace.
+    /// The mount namespace of `-N`: a process ID, or the path of a file that stands for the namespace.
     package var namespace: String?
 
     package static let usage = "SOURCE DIR [-sfnvh] [-N namespace] [-o options] [-t fuse.truce]"
@@ -39,7 +40,7 @@ package struct MountHelperArguments: Hashable, Sendable {
         (source, directory) = (paths[0], paths[1])
     }
 
-    /// Parses one word of flags. The last flag may take the rest of the word, or the next word, as its value.
+    /// Parses a word of flags. The value of the last flag is the rest of the word, or else the next word.
     private mutating func take(
         _ word: Substring, followedBy rest: inout ArraySlice<String>
     ) throws(CommandFailure) {
@@ -48,7 +49,7 @@ package struct MountHelperArguments: Hashable, Sendable {
             switch letter {
             case "s": isSloppy = true
             case "f": isFake = true
-            // No effect, because the only table of mounts is the kernel's.
+            // The flag has no effect, because the kernel has the only mount table.
             case "n": break
             case "v": isVerbose = true
             case "h": wantsHelp = true
@@ -74,7 +75,7 @@ package struct MountHelperArguments: Hashable, Sendable {
     }
 }
 
-/// The exit codes that mount(8) expects and may add up.
+/// The exit codes that mount(8) expects of a helper; mount(8) may add several of them.
 package enum MountHelperStatus: Int32, Sendable {
     case done = 0
     case wrongCall = 1

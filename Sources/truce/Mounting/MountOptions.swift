@@ -4,7 +4,7 @@ package import Coordination
 package import CoordinationEngine
 package import VersionStore
 
-/// The options of `-o`.
+/// The options of a mount, from the words of `-o`.
 package struct MountOptions: Hashable, Sendable {
     package var bounds = Bounds()
     package var versionLimits = StoreLimits()
@@ -17,9 +17,9 @@ package struct MountOptions: Hashable, Sendable {
 
     package init() {}
 
-    /// Parses the values of every `-o`, each a list separated by commas; the last word on a subject counts.
+    /// Parses the values of all `-o`, each a list separated by commas. If two words set the same option, the last word counts.
     ///
-    /// Unknown words are refused by name, or left out if `ignoringUnknown` is true.
+    /// An unknown word is an error that names the word, or is left out if `ignoringUnknown` is true.
     package init(parsing lists: [String], ignoringUnknown: Bool = false) throws(CommandFailure) {
         for word in lists.flatMap({ $0.split(separator: ",") }) {
             if ignoringUnknown, !Self.isKnown(String(word)) { continue }
@@ -27,7 +27,8 @@ package struct MountOptions: Hashable, Sendable {
         }
     }
 
-    /// Separates `-owait=5s` into `-o wait=5s`: mount tools accept both, and ArgumentParser does not.
+    /// Splits a word such as `-owait=5s` into `-o` and `wait=5s`. Mount tools accept the joined form, but ArgumentParser does
+    /// not.
     package static func separatingJoined(_ arguments: [String]) -> [String] {
         guard arguments.first == "mount" else { return arguments }
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
@@ -38,7 +39,7 @@ package struct MountOptions: Hashable, Sendable {
         return options + arguments[end...]
     }
 
-    /// The same options as words, for the daemon's command line.
+    /// The options as words, for the command line of the daemon.
     package var words: [String] {
         var words = Self.durations.map { "\($0.name)=\(bounds[keyPath: $0.bound].milliseconds)ms" }
         words += versionLimits.words
@@ -47,7 +48,7 @@ package struct MountOptions: Hashable, Sendable {
         return words
     }
 
-    // Computed, not stored: key paths are not Sendable.
+    // The property is computed, not stored, because key paths are not Sendable.
     private static var durations: [(name: String, bound: WritableKeyPath<Bounds, TimeSpan>)] {
         [
             ("wait", \.wait), ("hold", \.hold), ("hold-aware", \.holdAware), ("idle", \.idle),
@@ -66,7 +67,7 @@ package struct MountOptions: Hashable, Sendable {
         ]
     }
 
-    /// Options that mount(8) and fstab(5) pass along, and that mean nothing to a file system.
+    /// Options that mount(8) and fstab(5) pass to every file system. They have no effect here.
     private static let harmless: Set<String> = [
         "defaults", "relatime", "norelatime", "noatime", "atime", "nodiratime", "strictatime", "lazytime",
         "nolazytime", "nomand", "noiversion", "async", "silent", "loud", "_netdev", "_rnetdev", "nofail",

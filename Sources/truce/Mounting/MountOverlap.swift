@@ -4,10 +4,10 @@ import ControlServer
 import Glibc
 import LinuxSystem
 
-/// Mounts that would show the same files twice.
+/// Checks that no two mounts would show the same files.
 ///
-/// The programs of two mounts would not take turns with each other. Or a daemon would wait for claims in the other mount, or in
-/// its own. Only paths are compared: an overlap by a bind mount is not found.
+/// The programs of two such mounts would not take turns with each other. Or a daemon would wait for claims in the other mount,
+/// or in its own mount. Only paths are compared, so an overlap by a bind mount is not found.
 struct MountOverlap {
     private let target: MountPlan.Target
     private let table: MountTable
@@ -24,7 +24,7 @@ struct MountOverlap {
                 .failed, "'\(mountpoint.printable)' is inside '\(source.printable)', which it is to show")
         }
         try checkSocket(at: mountpoint)
-        // Other users name the sources of their mounts as they like, so those mounts are ignored.
+        // Mounts of other users are ignored, because those users can put any source in the mount table.
         for mount in table.entries where mount.isTruce && [0, geteuid()].contains(mount.user) {
             guard let sentence = overlap(of: source, at: mountpoint, with: mount), try isAlive(mount) else {
                 continue
@@ -33,7 +33,7 @@ struct MountOverlap {
         }
     }
 
-    /// Fails if the mount would cover the control sockets, its own among them.
+    /// Fails if the mount would cover the directory of the control sockets, which includes the mount's own socket.
     private func checkSocket(at mountpoint: [UInt8]) throws(CommandFailure) {
         let places = SocketDirectory.candidates(
             user: geteuid(), runtimeDirectory: truce.environmentVariable("XDG_RUNTIME_DIR"))
@@ -53,14 +53,14 @@ struct MountOverlap {
         if mount.mountpoint.lies(inside: source) {
             return "'\(source.printable)' contains the truce mount at '\(place)'"
         }
-        // A mount in place covers its source, so programs get there only through the mount.
+        // An in-place mount covers its source, so programs reach those files only through the mount.
         guard mount.source != mount.mountpoint else { return nil }
         return [source, mountpoint].first { $0.lies(inside: mount.source) }.map {
             "'\($0.printable)' is inside '\(mount.source.printable)', which truce has mounted at '\(place)'"
         }
     }
 
-    /// Whether a daemon serves the mount. A mount that another one covers cannot be examined, and counts as dead.
+    /// Whether a daemon serves the mount. A mount that another mount covers cannot be checked, and counts as dead.
     private func isAlive(_ mount: MountEntry) throws(CommandFailure) -> Bool {
         guard table.top(at: mount.mountpoint) == mount else { return false }
         return try !DeadMountReplacement.isDead(mount.mountpoint)
@@ -68,7 +68,7 @@ struct MountOverlap {
 }
 
 extension [UInt8] {
-    /// Whether an absolute path leads below another path, and not to that path itself.
+    /// Whether an absolute path lies below another path; false if the two paths are equal.
     fileprivate func lies(inside directory: [UInt8]) -> Bool {
         isPath(atOrBelow: directory) && self != directory
     }

@@ -5,23 +5,23 @@ import FilesystemServer
 import Glibc
 import LinuxSystem
 
-/// All that can be checked, and put right, before a mount is tried.
+/// A checked mount: everything that can be checked and corrected before the daemon starts.
 struct MountPlan: ~Copyable {
-    /// Source, mountpoint and options of a mount.
+    /// The source, mountpoint and options of a mount.
     struct Target: Hashable, Sendable {
         var source: String
         var mountpoint: String
         var options: MountOptions
-        /// Whether the mount is to replace a dead mount.
+        /// Whether the new mount replaces a dead mount.
         var replacesDeadMount = false
 
         var isInPlace: Bool { source == mountpoint }
     }
 
     let target: Target
-    /// `O_PATH`, opened before the mount that may cover it.
+    /// An `O_PATH` descriptor of the source, opened before the mount, which may cover the source.
     let source: OwnedDescriptor
-    /// The same directory, opened so that it can be locked.
+    /// A second descriptor of the source, which can be locked.
     let lock: OwnedDescriptor
 
     init(source: String, mountpoint: String?, options: MountOptions) throws(CommandFailure) {
@@ -51,7 +51,7 @@ struct MountPlan: ~Copyable {
         self.target = target
     }
 
-    /// Makes a plan. If the paths take longer than 10 s to answer, the process ends with exit code `code`.
+    /// Checks a mount. If the paths do not answer within 10 s, the process ends with exit code `code`.
     static func make(
         source: String, mountpoint: String?, options: MountOptions,
         exitCode code: Int32 = ExitStatus.timedOut.rawValue
@@ -62,8 +62,9 @@ struct MountPlan: ~Copyable {
         }
     }
 
-    /// Takes away the dead mounts at both paths. All checks that are possible before come first: a refused mount leaves the
-    /// dead mounts.
+    /// Removes the dead mounts at the paths of the source and the mountpoint.
+    ///
+    /// All checks that are possible come before the removal, so that a refused mount leaves the dead mounts in place.
     private static func removeDeadMounts(of target: Target) throws(CommandFailure) {
         var dead: [String] = []
         if !target.replacesDeadMount, try DeadMountReplacement.isReplaceable(Array(target.mountpoint.utf8)) {
@@ -124,14 +125,15 @@ struct MountPlan: ~Copyable {
         do throws(CommandFailure) {
             who = " by pid \(try DaemonClient.pid(of: mount))"
         } catch {
-            // A daemon that does not answer has still mounted it.
+            // The mount exists although its daemon does not answer.
             who = " (\(error.message))"
         }
         throw CommandFailure(.failed, "'\(mountpoint.printable)' is already mounted by truce\(who)")
     }
 
     private static func openDirectory(_ path: String) throws(CommandFailure) -> OwnedDescriptor {
-        // All links were resolved: a link that is there now leads to an unchecked directory.
+        // The path has no symbolic links any more. If a symbolic link is there now, it leads to a directory that was not
+        // checked.
         do throws(Errno) { return try OwnedDescriptor.openResolved(Array(path.utf8)) } catch {
             throw describe(error, path)
         }
@@ -164,7 +166,7 @@ struct MountPlan: ~Copyable {
 }
 
 extension MountPlan.Target {
-    /// Inherits the restrictions of the mount below; fusermount3 always sets nosuid and nodev for users.
+    /// Takes over the restrictions of the mount below. For users other than root, fusermount3 always sets nosuid and nodev.
     fileprivate mutating func inherit(from below: MountEntry?) throws(CommandFailure) {
         guard let below else { return }
         guard !below.isTruce else {
@@ -188,7 +190,7 @@ extension MountPlan.Target {
     }
 }
 
-/// `/etc/fuse.conf`.
+/// The settings in `/etc/fuse.conf`.
 package enum FuseConfiguration {
     static var allowsOther: Bool {
         guard let text = readSmallFile("/etc/fuse.conf") else { return false }

@@ -2,18 +2,18 @@
 package import Coordination
 
 extension TimeSpan {
-    /// The longest time of an option, in milliseconds; a longer time is taken as a typing error.
+    /// The longest time that an option accepts, in milliseconds. A longer time is probably a typing error.
     private static let longest: UInt64 = 24 * 3600 * 1000
 
-    /// The longest time for which versions are preserved, in milliseconds: ten years.
+    /// The longest time for which versions can be preserved, in milliseconds: ten years.
     private static let longestAge: UInt64 = 3650 * 24 * 3600 * 1000
 
-    /// `15`, `15s`, `250ms` or `2m`; nil for everything else.
+    /// Parses a time such as `15`, `15s`, `250ms` or `2m`; returns nil for any other text.
     package init?(parsing text: String) {
         self.init(text, ["": 1000, "s": 1000, "ms": 1, "m": 60_000], upTo: Self.longest)
     }
 
-    /// The same, and `12h` or `30d`.
+    /// Parses a time like ``init(parsing:)``, and also hours and days such as `12h` or `30d`.
     package init?(parsingLong text: String) {
         let factors: [String: UInt64] = [
             "": 1000, "s": 1000, "ms": 1, "m": 60_000, "h": 3_600_000, "d": 86_400_000,

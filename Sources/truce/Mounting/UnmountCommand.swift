@@ -27,7 +27,8 @@ struct UnmountCommand: ParsableCommand {
 
     private func findMount() throws(CommandFailure) -> MountEntry {
         var path = try RawArgument.bytes(of: directory)
-        // With a slash at the end, the kernel would ask the mount whether it is a directory, and perhaps wait for ever.
+        // The slash at the end is removed. With it the kernel would ask the mount whether the path is a directory, and perhaps
+        // wait for ever.
         while path.count > 1, path.last == UInt8(ascii: "/") { path.removeLast() }
         let resolved: [UInt8]
         do throws(Errno) {
@@ -48,7 +49,8 @@ struct UnmountCommand: ParsableCommand {
         )
     }
 
-    /// Returns the daemon to wait for: nil if there is no daemon, or it does not answer in time.
+    /// Returns the process of the daemon, and whether the daemon did not answer in time. The process is nil if there is no
+    /// answer.
     private static func daemon(of mount: MountEntry) -> (pid: Int32?, isSilent: Bool) {
         do throws(CommandFailure) {
             return (try DaemonClient.pid(of: mount), false)
@@ -57,8 +59,9 @@ struct UnmountCommand: ParsableCommand {
         }
     }
 
-    /// How long an unused mount is tried again. A program that has just ended keeps it busy for a moment, and so does each
-    /// lookup of a path in it.
+    /// The time for which the command tries to unmount a busy mount that no process is seen to use.
+    ///
+    /// A program that has just ended keeps the mount busy for a moment. So does each look-up of a path in the mount.
     private static let timeoutNanoseconds: UInt64 = 3_000_000_000
     private static let pauseMicroseconds: UInt32 = 20_000
 
@@ -89,7 +92,7 @@ struct UnmountCommand: ParsableCommand {
     ) -> CommandFailure {
         let place = mount.mountpoint.printable
         return switch obstacle {
-        // The unanswered request may be all that keeps the mount busy.
+        // The request that the daemon does not answer may be the only reason why the mount is busy.
         case .busy where isSilent:
             CommandFailure(
                 .timedOut,
@@ -105,16 +108,16 @@ struct UnmountCommand: ParsableCommand {
     }
 }
 
-/// The daemon of a mount, for a wait until it ends.
+/// The daemon of a mount, for the end of which the command waits.
 private struct Daemon: ~Copyable {
-    /// How long a daemon may take to write its last data and end.
+    /// The time in which a daemon must write its last data and end.
     private static let timeoutMilliseconds: CInt = 10_000
     private static let lazyTimeoutMilliseconds: CInt = 2_000
 
     private let pid: Int32
     private let watch: OwnedDescriptor
 
-    /// Nil if there is no daemon, and so nothing to wait for.
+    /// Returns nil if no daemon runs, so that the command waits for nothing.
     static func watched(_ pid: Int32?) -> Daemon? {
         guard let pid else { return nil }
         do throws(Errno) {
@@ -124,9 +127,9 @@ private struct Daemon: ~Copyable {
         }
     }
 
-    /// Waits for the daemon to end. Until then it holds the source, and the next mount would be refused.
+    /// Waits until the daemon ends. Until then the daemon holds the lock of the source, so that a new mount would be refused.
     func awaitEnd(of mount: MountEntry, lazily: Bool) throws(CommandFailure) {
-        // The same daemon still serves other mounts of its device, such as bind mounts.
+        // If the device is still in the mount table, the daemon still serves another mount of it, such as a bind mount.
         let table = try MountFinder.table()
         guard !table.entries.contains(where: { $0.device == mount.device }) else { return }
         let timeout = lazily ? Self.lazyTimeoutMilliseconds : Self.timeoutMilliseconds
@@ -145,7 +148,8 @@ private struct Daemon: ~Copyable {
 
     private static let mostNamed = 4
 
-    /// Names the processes that keep it, as far as the caller may see them; empty if there are none.
+    /// Returns a text that names the processes that still use the unmounted file system, as far as the caller may see them; may
+    /// be empty.
     private static func holders(of mount: MountEntry) -> String {
         let found = BoundedWait.result { () -> MountHolders? in
             do throws(Errno) { return try MountHolders(of: mount.device) } catch { return nil }
@@ -163,16 +167,17 @@ private struct Daemon: ~Copyable {
     }
 }
 
-/// The programs that keep a mount busy, in a sentence.
+/// A sentence that names the programs that keep a mount busy.
 private struct BusyReport {
     private static let mostNamed = 8
 
     let text: String
-    /// Whether a program is known to use it, or the programs cannot be found out.
+    /// Whether a program uses the mount, or the search for such programs failed.
     let mayHaveUsers: Bool
 
     init(of mount: MountEntry) {
-        // A process that waits in a silent mount may block the reading of its memory map.
+        // The search has a time limit. The memory map of a process that waits in a silent mount may not be readable until the
+        // wait ends.
         let found = BoundedWait.result { () -> Result<ProcessScan, Errno> in
             do throws(Errno) { return .success(try ProcessScan(usersOf: mount)) } catch {
                 return .failure(error)

@@ -2,11 +2,11 @@
 import Coordination
 import VersionStore
 
-/// The options that limit the store.
+/// The options of a mount that limit the store.
 extension StoreLimits {
     static let optionNames = ["keep-room", "keep-share", "keep-age", "keep-certain", "keep-versions"]
 
-    /// The same limits as words for `-o`.
+    /// The limits as words for `-o`.
     var words: [String] {
         [
             "keep-room=\(room)", "keep-share=\(share)%", "keep-age=\(age.milliseconds)ms",
@@ -14,7 +14,7 @@ extension StoreLimits {
         ]
     }
 
-    /// Applies one of the options; throws the values that are allowed if its value is wrong.
+    /// Sets a limit from one of the options. Throws the values that the option allows if `value` is wrong.
     mutating func apply(_ name: String, _ value: String) throws(WrongValue) {
         switch name {
         case "keep-room": room = try Self.bytes(value)

@@ -5,17 +5,17 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A command that runs because of a message.
+/// A command that `truce present` runs because of a message from the daemon.
 struct HookInvocation {
     enum Kind { case relinquishment, otherRequest, event }
 
     let command: String
-    /// The last part of the message's method.
+    /// The last part of the message's method, such as `save`.
     let message: String
     let kind: Kind
-    /// The ID of the request to answer; nil if there is none, or it was answered.
+    /// The ID of the question that the command answers. Nil if the message needs no answer, or if the answer was already sent.
     private(set) var id: MessageID?
-    /// When the answer must be sent, on the monotonic clock in nanoseconds.
+    /// The moment by which the answer must be sent, on the monotonic clock in nanoseconds; nil if no answer is needed.
     private(set) var deadline: UInt64?
     let variables: [(name: String, value: [UInt8]?)]
 
@@ -46,7 +46,8 @@ struct HookInvocation {
         kind = .event
     }
 
-    /// Makes the command that asks whether there is anything to save; it is told of no event.
+    /// Creates the call of a command that checks whether the file has unsaved changes. The command gets no message of the
+    /// daemon.
     init(asking command: String, of mounted: MountedPath, until deadline: UInt64) {
         message = "unsaved"
         variables =
@@ -60,17 +61,17 @@ struct HookInvocation {
     var isForEvent: Bool { kind == .event }
     var isSave: Bool { message == PresenterRequest.save.rawValue }
 
-    /// Takes the request to answer at once, if it asks to relinquish. Then the command has no deadline.
+    /// If the question is to relinquish, returns its ID so that the caller answers at once. The command then has no deadline.
     mutating func takeEarlyAnswer() -> MessageID? {
         guard kind == .relinquishment, let id else { return nil }
         (self.id, deadline) = (nil, nil)
         return id
     }
 
-    /// Always set or removed, regardless of our own environment.
+    /// The variables that are always set or removed, whatever values they have in this process's environment.
     private static let names = ["TRUCE_PATH", "TRUCE_NEW_PATH", "TRUCE_SUBITEM", "TRUCE_NEW_SUBITEM"]
 
-    /// A little less than the server's time, because an answer at the deadline is late.
+    /// Returns a little less than the time that the server allows, because an answer exactly at the server's deadline is late.
     private static func timeout(_ milliseconds: UInt64) -> UInt64 {
         milliseconds - min(milliseconds / 10, 100)
     }
@@ -90,18 +91,18 @@ struct HookInvocation {
     }
 }
 
-/// The running command of an invocation, with its processes.
+/// A running command, with all processes of its group.
 final class HookProcess {
-    /// How long a command has to end after SIGTERM.
+    /// The time that a command has to end after SIGTERM, before it is killed.
     private static let graceNanoseconds: UInt64 = 1_000_000_000
 
     let invocation: HookInvocation
     private let pid: Int32
     private let watch: OwnedDescriptor
-    /// When its group is killed; nil unless it was asked to end.
+    /// The moment at which the command's process group is killed; nil unless the command was sent SIGTERM.
     private var end: UInt64?
 
-    /// Starts the command by `/bin/sh`, as the leader of a process group. It must not read the input of other programs.
+    /// Starts the command by `/bin/sh`, as the leader of a process group. The command's standard input is `/dev/null`.
     init(_ invocation: HookInvocation, outputTo output: CInt) throws(Errno) {
         let nothing = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open("/dev/null", O_RDONLY | O_CLOEXEC) })
@@ -117,13 +118,13 @@ final class HookProcess {
         self.invocation = invocation
     }
 
-    /// Readable once the command has ended by itself; nil once it was asked to end.
+    /// A descriptor that becomes readable when the command ends by itself; nil after the command was sent SIGTERM.
     var descriptor: CInt? { end == nil ? watch.rawValue : nil }
 
-    /// When the command must be handled next.
+    /// The moment of the next step: the command is killed, or its time to answer is over.
     var nextDeadline: UInt64? { end ?? invocation.deadline }
 
-    /// Asks the command and all of its group to end.
+    /// Sends SIGTERM to the command and all of its process group.
     func terminate() {
         kill(-pid, SIGTERM)
         end = MonotonicClock.nanoseconds + Self.graceNanoseconds
@@ -131,7 +132,7 @@ final class HookProcess {
 
     var isTerminated: Bool { end != nil }
 
-    /// Waits for a command that has ended by itself, and returns how it failed; nil if it succeeded.
+    /// Waits for a command that has ended by itself. Returns a description of its failure; nil if it succeeded.
     func failure() throws(Errno) -> String? {
         switch try OtherProcess.waitForTermination(of: pid) {
         case .exited(0): nil
@@ -140,13 +141,14 @@ final class HookProcess {
         }
     }
 
-    /// Kills the rest of the group. Its number is not reused before the command was waited for.
+    /// Kills the rest of the process group, and then waits for the command. Before this wait, the kernel cannot reuse the
+    /// group's number.
     func finish() throws(Errno) {
         kill(-pid, SIGKILL)
         _ = try OtherProcess.waitForTermination(of: pid)
     }
 
-    /// Terminates and finishes the command, with no more time in between than it needs.
+    /// Sends SIGTERM to the command, waits until it ends or its time to end is over, and kills the rest of the group.
     func endNow() throws(Errno) {
         if !isTerminated { terminate() }
         _ = try Readiness.wait(for: [watch.rawValue], until: end)

@@ -99,7 +99,7 @@ struct PresentCommand: ParsableCommand {
     }
 }
 
-/// The command for each message.
+/// The commands that the user gave for the messages of the daemon.
 package struct PresenterHooks: Sendable {
     private var commands: [(message: PresenterMessages, command: String)] = []
 
@@ -109,7 +109,7 @@ package struct PresenterHooks: Sendable {
         if let command { commands.append((messages, command)) }
     }
 
-    /// The messages that have a command.
+    /// The messages for which the user gave a command.
     var messages: PresenterMessages { commands.reduce(into: []) { $0.formUnion($1.message) } }
 
     func command(for message: PresenterMessages) -> String? {

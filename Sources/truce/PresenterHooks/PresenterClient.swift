@@ -5,18 +5,18 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A registered presenter: it takes messages, runs commands for them, and answers.
+/// A registered presenter that receives messages, runs commands for them, and answers.
 ///
-/// Commands run one at a time, in the order of the messages. The command for a reacquire never overtakes the command for the
-/// relinquishment, nor a save the notice of a move. If the time of a request ends before its command starts, the answer is an
-/// error, and the command does not run.
+/// Commands run one at a time, in the order of the messages. So the command for a reacquire runs after the command for the
+/// relinquishment, and a save runs after the notice of an earlier move. If the time of a question ends before its command
+/// starts, the answer is an error, and the command does not run.
 ///
-/// While a command for a notice runs, requests to relinquish are answered at once. That command may wait for the very access
-/// that made the request, and its own reads and writes have their own claims. The commands for those requests run later, in
-/// their order.
+/// While the command for a notice runs, questions to relinquish are answered at once. That command may itself wait for the
+/// access that caused the question, and it makes claims for its own reads and writes. The commands for those questions run
+/// later, in their order.
 package final class PresenterClient {
-    /// The longest queue of commands. At that length no more messages are read, and in the end the server closes the
-    /// connection.
+    /// The maximum number of commands that wait to run. At that number the client reads no more messages, and in the end the
+    /// server closes the connection.
     private static let longestQueue = 1024
     private static let endingSignals = [SIGINT, SIGTERM, SIGHUP]
 
@@ -51,7 +51,7 @@ package final class PresenterClient {
         self.unsaved = unsaved.map { UnsavedWatch(command: $0, of: mounted) }
     }
 
-    /// Runs until a signal asks for the end; fails if the connection ends before.
+    /// Handles messages until a signal ends the program; fails if the connection ends first.
     package func run() throws {
         do {
             while try step() {}
@@ -61,17 +61,20 @@ package final class PresenterClient {
             throw error
         }
         try unsaved?.end()
-        // A removed presenter counts as consenting, so the running request is answered first.
+        // After a presenter's removal the daemon takes its question as agreed. So the running command answers its question
+        // first.
         if let ended = try endRunning() { try answer(ended.invocation, ended.failure) }
         let _: EmptyResult = try wire.call(.remove(RemoveParameters(presenter: presenter)))
     }
 
-    /// Ends the running command, and returns the answer that is still to be sent. A command for a request is not interrupted in
-    /// the middle of a save: it has its time, unless another signal comes.
+    /// Ends the running command. Returns the command and its failure if its answer is still to be sent.
+    ///
+    /// A command that answers a question is not interrupted in the middle of a save. It has the rest of its time, unless
+    /// another signal comes.
     private func endRunning() throws -> (invocation: HookInvocation, failure: String?)? {
         guard let hook = running else { return nil }
         running = nil
-        // The signal that led here was not read yet.
+        // Reads the signal that caused this call, so that the wait below returns only for a further signal.
         while signals.next() != nil {}
         if hook.invocation.id != nil, let watched = hook.descriptor {
             let ready = try Readiness.wait(for: [watched, signals.rawValue], until: hook.invocation.deadline)
@@ -82,9 +85,9 @@ package final class PresenterClient {
         return wasAnswered ? nil : (hook.invocation, "was ended, since 'truce present' was")
     }
 
-    /// Waits for the next event and handles it; false when a signal asks for the end.
+    /// Waits for the next event and handles it; returns false when a signal asks the program to end.
     private func step() throws -> Bool {
-        // Messages may have arrived together with the reply to the registration.
+        // The reply to the registration and the first messages may have arrived together.
         try takeMessages()
         try startNext()
         try answerRelinquishmentsEarly()
@@ -128,7 +131,7 @@ package final class PresenterClient {
         }
     }
 
-    /// Sends an answer. The end of the daemon shows first either here or in a message that does not come.
+    /// Sends an answer. The client notices the end of the daemon when it sends an answer or when it reads a message.
     private func send(_ answer: AnswerMessage) throws {
         do {
             try wire.send(answer)
@@ -188,7 +191,8 @@ package final class PresenterClient {
         guard let hook = running else { return }
         running = nil
         let failure = try hook.failure()
-        // The save is told before other programs go on. If there are new changes, the command of `--unsaved` reports them.
+        // The daemon learns that the file is saved before other programs go on. The next `--unsaved` command finds later
+        // changes.
         if hook.invocation.isSave, failure == nil, unsaved?.noteSaved() ?? false { try tellUnsaved(false) }
         try answer(hook.invocation, failure)
     }

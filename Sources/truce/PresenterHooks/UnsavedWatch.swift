@@ -3,7 +3,7 @@ import ControlClient
 import Glibc
 import LinuxSystem
 
-/// Runs a command again and again, to find out whether there is anything to save.
+/// Runs the command of `--unsaved` once a second, to find out whether the file has unsaved changes.
 ///
 ///     pausing ──a second is over──▶ asking ──the command ends, or takes too long──▶ pausing
 struct UnsavedWatch {
@@ -13,15 +13,15 @@ struct UnsavedWatch {
     }
 
     private static let pauseNanoseconds: UInt64 = 1_000_000_000
-    /// How long the command may take, in nanoseconds.
+    /// The time that the command may take, in nanoseconds.
     private static let timeoutNanoseconds: UInt64 = 10_000_000_000
 
     private let command: String
     private let mounted: MountedPath
     private var state = State.pausing(until: 0)
-    /// The state that the daemon was last told.
+    /// Whether the file has unsaved changes, as the daemon was last told.
     private var isUnsaved = false
-    /// True if a save happened since the command began: its result may be older.
+    /// Whether the file was saved after the command began. The command's result may then be older than the save.
     private var isOutdated = false
 
     init(command: String, of mounted: MountedPath) {
@@ -29,10 +29,10 @@ struct UnsavedWatch {
         self.mounted = mounted
     }
 
-    /// Readable when the command has ended.
+    /// A descriptor that becomes readable when the running command has ended; nil if no command runs.
     var descriptor: CInt? { if case .asking(let process) = state { process.descriptor } else { nil } }
 
-    /// When the command must be handled next.
+    /// The moment of the next step: the next command starts, or the running command has used up its time.
     var nextDeadline: UInt64? {
         switch state {
         case .pausing(let moment): moment
@@ -40,7 +40,7 @@ struct UnsavedWatch {
         }
     }
 
-    /// Starts the command, if it is time to.
+    /// Starts the command if the pause of a second is over.
     mutating func ask() throws(Errno) {
         guard case .pausing(let moment) = state, moment <= MonotonicClock.nanoseconds else { return }
         let invocation = HookInvocation(
@@ -49,7 +49,7 @@ struct UnsavedWatch {
         state = .asking(try HookProcess(invocation, outputTo: STDERR_FILENO))
     }
 
-    /// Handles the end of the command. Returns the state to tell the daemon; nil if the daemon knows it.
+    /// Handles the end of the command. Returns whether the file has unsaved changes; nil if the daemon knows this already.
     mutating func takeChange() throws(Errno) -> Bool? {
         guard case .asking(let process) = state else { return nil }
         pause()
@@ -59,14 +59,14 @@ struct UnsavedWatch {
         return found
     }
 
-    /// Notes a save. Returns whether the daemon must be told.
+    /// Notes that the file was saved. Returns whether the daemon must be told, because it still counts the file as unsaved.
     mutating func noteSaved() -> Bool {
         isOutdated = true
         defer { isUnsaved = false }
         return isUnsaved
     }
 
-    /// Ends a command that takes too long, which has no result then.
+    /// Ends a command that takes too long. Such a command has no result.
     mutating func enforceDeadline(_ now: UInt64) throws(Errno) {
         guard case .asking(let process) = state, let moment = process.nextDeadline, moment <= now else {
             return
