@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The end of access sessions (N3, N5, N8).
+/// Ends access sessions and tells their notices (N3, N5, N8).
 extension NaiveArbiter {
     /// Removes a claim from its access sessions.
     ///
-    /// A session without claims and without notices ends at once.
+    /// A session without a further claim and without notices ends at once.
     mutating func leaveAccessSessions(_ index: Int, isOver: Bool = true) {
         let left = claims[index].accessSessions
         claims[index].accessSessions = []
@@ -24,7 +24,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P3: removes the pending questions that no claim waits for.
+    /// P3: removes the questions of a session that were not asked yet and that no claim waits for any more.
     mutating func forgetWants(of id: AccessSessionID) {
         let isWanted = claims.filter { !$0.isHeld }.flatMap(\.pendingQuestions).filter {
             $0.accessSession == id
@@ -41,7 +41,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a question that no claim waits for is still to be asked or answered.
+    /// Whether the session has a question that no claim waits for and that was not asked or answered yet.
     func isOwing(_ accessSession: NaiveAccessSession) -> Bool {
         accessSession.owed.contains { pendingQuestion in
             !accessSession.asked.contains(pendingQuestion.ask)
@@ -53,14 +53,14 @@ extension NaiveArbiter {
     }
 
     mutating func trail(_ id: AccessSessionID) {
-        // N10.
+        // N10: a session with a notice of a new, moved or deleted name ends later, because a save takes several steps.
         change(id) { [now, bounds] accessSession in
             accessSession.end =
                 now + (accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing)
         }
     }
 
-    /// Ends an empty session after its owed questions are answered.
+    /// Ends a session without claims, once the questions that no claim waits for are answered.
     mutating func leaveIfEmpty(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
         if !questions.contains(where: { $0.accessSession == id }) {
@@ -69,7 +69,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5.
+    /// N5: ends the sessions of other programs that have no claim left, before the presenter is asked or told something.
     mutating func endOthers(
         of presenter: PresenterID, besides party: Party,
         where isConcerned: (NaiveAccessSession) -> Bool = { _ in true }
@@ -82,7 +82,7 @@ extension NaiveArbiter {
         for accessSession in others { end(accessSession.id) }
     }
 
-    /// N3.
+    /// N3: ends a session, and sends the presenter its notices and then the reacquire.
     mutating func end(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }) else { return }
         drop(id)
@@ -93,7 +93,7 @@ extension NaiveArbiter {
         effects += notices(at: accessSession, presenter).map { .tell($0) }
     }
 
-    /// N3: tells the program's changes in sessions without a relinquishment.
+    /// N3: before the reacquire, tells the presenter the same program's changes in sessions that did not ask to relinquish.
     private mutating func tellOthers(besides accessSession: NaiveAccessSession, _ presenter: NaivePresenter) {
         for other in accessSessions
         where other.presenter == accessSession.presenter && !other.hasAskedToRelinquish {
@@ -110,7 +110,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: tells what a continuing session can tell; a deleted item may exist again.
+    /// N5: sends the notices of a session that goes on, except deletions: a deleted item may exist again later.
     mutating func tellNow(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil,
             let presenter = presenters.first(where: { $0.id == accessSession.presenter })
@@ -126,7 +126,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Removes a session without notices.
+    /// Removes a session without sending its notices.
     mutating func drop(_ id: AccessSessionID) {
         accessSessions.removeAll { $0.id == id }
         for index in claims.indices {
@@ -146,7 +146,7 @@ extension NaiveArbiter {
         if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
         }
-        // N9.
+        // N9: a deletion is not told if the session has asked the presenter to agree, and no answer was an error or a forfeit.
         let isAccommodated =
             !accessSession.isRefused && !accessSession.isForfeited
             && accessSession.asked.contains { $0.request == .accommodateDeletion }
@@ -166,7 +166,7 @@ extension NaiveArbiter {
         return notices
     }
 
-    /// N6: a package that does not implement the exact notice is told that it changed.
+    /// N6: a presenter of a package that does not implement the exact notice is told that the package changed.
     func itemNotices(
         _ nameNotices: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
         _ isAccommodated: Bool,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Which claims block each other.
+/// Decides which claims block each other.
 extension NaiveArbiter {
     func isFree(_ claimant: Int) -> Bool { blockers(of: claimant).isEmpty }
 
-    /// G2, Q1, Q2, Q3, X4, D3.
+    /// Returns the claims that block a claim: holders that keep it out, and earlier waiting claims (G2, Q1, Q2, Q3, X4, D3).
     func blockers(of claimant: Int) -> [Int] {
         let claim = claims[claimant]
-        // G4, B1.
+        // No claim blocks a pending save (G4) or a batch, which requires no lock (B1).
         if claim.nature == .pendingSave || claim.nature == .batch { return [] }
         return claims.indices.filter { other in
             if other == claimant { return false }
@@ -19,12 +19,13 @@ extension NaiveArbiter {
         }
     }
 
-    /// X1, X5, X6.
+    /// Whether two claims need not wait for each other: because of their programs (X1, X5) or because both append or lock (X6).
     func areExempt(_ one: Int, _ other: Int) -> Bool {
         areOfOneProgram(one, other) || areCompatible(one, other)
     }
 
-    /// X6.
+    /// X6: handles of one item are compatible if all their programs lock the file, or if one appends and the other appends or
+    /// reads.
     private func areCompatible(_ one: Int, _ other: Int) -> Bool {
         let pair = [claims[one], claims[other]]
         guard pair.allSatisfy({ $0.nature == .handle }), pair[0].parts[0].item == pair[1].parts[0].item else {
@@ -35,33 +36,34 @@ extension NaiveArbiter {
             && pair.allSatisfy { $0.accessPattern.contains(.appends) || $0.onlyReads }
     }
 
-    /// X1, X5.
+    /// X1, X5: whether two identified claims belong to one program, or to one purpose.
     func areOfOneProgram(_ one: Int, _ other: Int) -> Bool {
         guard let party = claims[one].party, let otherParty = claims[other].party else { return false }
         return party.isExempt(from: otherParty)
     }
 
     func keepsOut(_ holder: Int, _ claimant: Int, on thing: NaiveResource? = nil) -> Bool {
-        // G4.
+        // G4: only a held aware claim keeps out a name change.
         if claims[claimant].nature == .nameChange, claims[holder].nature != .aware { return false }
         if claims[holder].isFullySuspended || areExempt(holder, claimant) { return false }
         let isForReaders = [.idle, .unchanged].contains(claims[holder].suspension)
         return meetings(holder, claimant, on: thing).contains { _, isWrite in !isForReaders || isWrite }
     }
 
-    /// X4.
+    /// X4: whether a suspended writer still blocks another writer, because one of the two is not identified yet.
     private func holdsBack(_ holder: Int, _ claimant: Int) -> Bool {
-        // G4.
+        // G4: a name change does not wait for a suspended writer either.
         if claims[holder].suspension == nil || claims[claimant].nature == .nameChange { return false }
         if claims[holder].party != nil, claims[claimant].party != nil { return false }
         if areExempt(holder, claimant) { return false }
         return meetings(holder, claimant).contains { $0 && $1 }
     }
 
-    /// Q5.
+    /// Q5: whether more claims wait for the resource than the limit of an ordinary queue.
     private func isOverlong(_ thing: NaiveResource) -> Bool { overlongQueues.contains(thing) }
 
-    /// Q5: a queue is overlong above the limit, until it has half as many waiting claims.
+    /// Q5: notes which queues are overlong. A queue is overlong above the limit, until half as many claims as the limit wait in
+    /// it.
     mutating func noteOverlongQueues() {
         if claims.count <= limits.queue, overlongQueues.isEmpty { return }
         let waiting = claims.filter { !$0.isHeld }
@@ -81,7 +83,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q3, Q5: whether the claimant may overtake an earlier waiting claim on every resource that both need.
+    /// Q3, Q5: whether a claim goes before an earlier waiting claim on every resource that both need.
     private func isPassed(_ waiter: Int, by claimant: Int) -> Bool {
         things(onWhichMeet: waiter, claimant).allSatisfy { thing in
             isOverlong(thing)
@@ -90,7 +92,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q5: whether a holder of the claimant's own program makes all others wait.
+    /// Q5: whether a claim held by the claimant's own program makes all other claims on the resource wait.
     private func programHoldsExclusively(of thing: NaiveResource, like claimant: Int) -> Bool {
         guard let party = claims[claimant].party, let process = party.process else { return false }
         return claims.contains { holder in
@@ -102,7 +104,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q3, P6.
+    /// Q3, P6: whether a waiting claim waits for a program, directly, through a presenter's answer, or in a chain of waiting
+    /// claims.
     private func isHeldUp(_ waiter: Int, by party: Party?) -> Bool {
         guard let party else { return false }
         if owed(to: waiter).contains(where: { $0.isWorkedForBy(party) }) { return true }
@@ -110,13 +113,13 @@ extension NaiveArbiter {
             if claims[other].isHeld {
                 return (claims[other].party?.isExempt(from: party) ?? false) && keepsOut(other, waiter)
             }
-            // Q5.
+            // Q5: no chain leads through an overlong queue.
             return other < waiter && things(onWhichMeet: other, waiter).contains { !isOverlong($0) }
                 && !areExempt(other, waiter) && isHeldUp(other, by: party)
         }
     }
 
-    /// The open questions that a claim waits for.
+    /// The unanswered questions that a claim waits for.
     func openQuestions(of claim: Int) -> [Question] {
         questions.filter { question in
             accessSessions.contains { accessSession in
@@ -127,7 +130,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// The presenters that owe a claim an answer.
+    /// The presenters with an unanswered question that the claim waits for.
     private func owed(to claim: Int) -> [NaivePresenter] {
         let ids = openQuestions(of: claim).map(\.presenter)
         return presenters.filter { ids.contains($0.id) }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Contentions, and how holders yield.
+/// Begins and ends contentions, and makes holders yield.
 extension NaiveArbiter {
-    /// Y1 and the background half of Y3.
+    /// Y1, Y3: begins and ends contentions, and suspends the readers of background programs.
     ///
     /// - Returns: whether a holder yielded.
     mutating func reviewContentions() -> Bool {
-        // A moved claim may have a contention that began elsewhere.
+        // A claim that moved to another item may still have a contention that began at its former item.
         for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }
         for holder in claims.indices where !isContended(holder) { claims[holder].contendedSince = nil }
         var hasYielded = false
-        // Y11: holders that have relinquished need no free slot.
+        // Y11: a holder may begin its contention even if all slots are taken, if a presenter has relinquished to it.
         for isForced in [true, false] {
             for holder in claims.indices where isContended(holder) {
                 guard claims[holder].contendedSince != nil || isRelinquished(holder) == isForced,
@@ -48,14 +48,14 @@ extension NaiveArbiter {
         }
     }
 
-    /// The start times of the contentions of all holders of a resource.
+    /// The moments at which the contentions of all holders of a resource began.
     private func contentionStarts(of thing: NaiveResource) -> [Instant] {
         claims.indices.filter { lockedResources(by: $0).contains(thing) }.compactMap {
             claims[$0].contendedSince
         }
     }
 
-    /// Y11.
+    /// Y11: whether a resource on which the holder keeps out a waiting claim has a free contention slot.
     private func hasRoom(_ holder: Int) -> Bool {
         claims.indices.contains { waiter in
             !claims[waiter].isHeld
@@ -69,7 +69,9 @@ extension NaiveArbiter {
         accessSessions.contains { claims[holder].accessSessions.contains($0.id) && $0.hasAskedToRelinquish }
     }
 
-    /// Y6: the start of a relative's contention, if a claim that the holder blocks arrived before the holder.
+    /// Y6: the moment from which the holder's contention counts.
+    ///
+    /// If the holder keeps out a claim that arrived before it, this is the earliest start of a contention of its own program.
     private func beginning(of holder: Int) -> Instant {
         guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
         else { return now }
@@ -82,7 +84,8 @@ extension NaiveArbiter {
         return others.compactMap { claims[$0].contendedSince }.min() ?? now
     }
 
-    /// S4: the contents of a directory above count only if a claim needs a write lock on them.
+    /// The resources that a claim occupies. S4: its read lock on the contents of a directory counts only if another claim needs
+    /// to write them.
     private func lockedResources(by index: Int) -> Set<NaiveResource> {
         Set(
             claims[index].requiredLocks.filter { lock in
@@ -101,7 +104,7 @@ extension NaiveArbiter {
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 
-    /// N4: a suspended claim leaves its access sessions, and its observed changes are told.
+    /// N4: suspends a claim. The claim leaves its access sessions, and the changes that were observed are told.
     mutating func suspend(_ index: Int, _ suspension: Suspension) {
         claims[index].suspension = suspension
         if ![.idle, .unchanged].contains(suspension) { claims[index].contendedSince = nil }
@@ -119,7 +122,7 @@ extension NaiveArbiter {
         leaveAccessSessions(index)
     }
 
-    /// Y3, Y4, Y5, Y9.
+    /// Y3, Y4, Y5, Y9: takes an observation of a holder, and suspends the holder if it has nothing to lose or has not moved for long enough.
     mutating func observe(_ id: ClaimID, _ observation: Observation) {
         guard let index = index(of: id), claims[index].contendedSince != nil else { return }
         if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }
@@ -136,7 +139,7 @@ extension NaiveArbiter {
         case .unchanged(let position) where position > 0 || now >= claims[index].unchangedGrace:
             if claims[index].suspension == nil { suspend(index, .unchanged) }
         case .unchanged where claims[index].suspension == nil:
-            // Y2.
+            // Y2: a writer that has changed nothing is observed again when `unchangedGrace` ends.
             claims[index].nextObservation = claims[index].nextObservation.map {
                 min($0, claims[index].unchangedGrace)
             }
@@ -147,7 +150,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y6, Y10.
+    /// Y6, Y10: returns the moment at which a holder is suspended at the latest; a handle that locks its file has a shorter
+    /// time.
     func holdEnd(of claim: NaiveClaim) -> Instant? {
         let hold = claim.accessPattern.contains(.locks) ? min(bounds.hold, bounds.idle) : bounds.hold
         return claim.contendedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : hold) }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Deadlocks.
+/// Finds and ends deadlocks.
 extension NaiveArbiter {
-    /// A waiting claim that another claim waits for, and the holder between them if there is one.
+    /// A step of a cycle: a waiting claim that another claim waits for, and the holder between the two, if any.
     private struct NaiveWaitEdge {
         let next: Int
         let holder: Int?
     }
 
-    /// D1.
+    /// D1: whether a holder cannot end before a waiting claim, which was made within it or belongs to the same program.
     private func depends(_ holder: Int, on waiter: Int) -> Bool {
         guard claims[holder].isHeld, !claims[waiter].isHeld else { return false }
         guard [.handle, .aware].contains(claims[holder].nature) else { return false }
@@ -21,7 +21,7 @@ extension NaiveArbiter {
         return !areThreads
     }
 
-    /// D2: in the order of claim numbers.
+    /// D2: the claims that a waiting claim waits for, in the order of claim numbers.
     private func steps(from waiter: Int) -> [NaiveWaitEdge] {
         let open = openQuestions(of: waiter).map(\.id)
         let answering = claims.indices.filter { other in
@@ -47,7 +47,7 @@ extension NaiveArbiter {
         return steps.sorted { ($0.next, $0.holder ?? -1) < ($1.next, $1.holder ?? -1) }
     }
 
-    /// D2, D4: the cycle through the lowest claim that lies on a cycle.
+    /// D2, D4: returns a cycle through the claim with the lowest number of all claims on cycles; nil if there is no cycle.
     private func cycle() -> [NaiveWaitEdge]? {
         for start in claims.indices where !claims[start].isHeld {
             var seen: Set<Int> = []
@@ -65,14 +65,14 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// D5: whether claims of so many processes wait that cycles are searched at whole seconds only.
+    /// D5: whether the waiting claims belong to so many processes that cycles are searched at whole seconds only.
     var hasManyPrograms: Bool {
         let parties = claims.filter { !$0.isHeld }.compactMap(\.party)
         let processes = parties.flatMap { [$0.process, $0.partner?.process] }.compactMap { $0 }
         return Set(processes).count > limits.programs
     }
 
-    /// D5.
+    /// D5: schedules a search at the next whole second if there is a cycle while many programs wait.
     mutating func noteDeferredCycle() {
         if !hasManyPrograms { return searchDue = nil }
         guard searchDue == nil, cycle() != nil else { return }
@@ -80,13 +80,13 @@ extension NaiveArbiter {
         searchDue = Instant(nanoseconds: (now.nanoseconds / second + 1) * second)
     }
 
-    /// D5.
+    /// D5: ends all cycles at a whole second.
     mutating func breakDeferredCycles() {
         searchDue = nil
         while breakCycle() { advance() }
     }
 
-    /// D3, D4.
+    /// D3, D4: reports a cycle and ends it.
     ///
     /// - Returns: whether there was a cycle.
     mutating func breakCycle() -> Bool {
@@ -110,7 +110,7 @@ extension NaiveArbiter {
         return true
     }
 
-    /// D3.
+    /// D3: returns the first possible step that ends a cycle, and the claim to which the step applies.
     private func remedy(_ waiting: [Int], _ holders: [Int]) -> (Deadlock.Resolution, Int) {
         let passing = waiting.first { index in
             openQuestions(of: index).isEmpty && blockers(of: index).allSatisfy { !claims[$0].isHeld }

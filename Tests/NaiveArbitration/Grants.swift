@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Grants claims until no claim changes any more.
+/// Grants claims, until no further claim can be granted.
 extension NaiveArbiter {
     mutating func processPendingWork() {
         repeat { advance() } while !hasManyPrograms && breakCycle()
@@ -18,9 +18,9 @@ extension NaiveArbiter {
         requestIdentity()
     }
 
-    /// Advances each free claim, in the order of claim numbers.
+    /// Takes each claim that no claim blocks one step further, in the order of claim numbers.
     ///
-    /// - Returns: whether any claim advanced.
+    /// - Returns: whether a claim was granted, was refused or chose its presenters.
     private mutating func advanceClaims() -> Bool {
         let free = claims.indices.filter { !claims[$0].isHeld && isFree($0) }.map { claims[$0].id }
         var hasGoneOn = false
@@ -45,14 +45,14 @@ extension NaiveArbiter {
             advanceAccessSessions()
             if openQuestions(of: index).isEmpty { grantOrRefuse(index) }
         } else {
-            // P1, X2.
+            // P1, X2: presenters are chosen only after the claim's party is identified.
             identify(index)
             return false
         }
         return true
     }
 
-    /// X2, X3.
+    /// X2, X3: asks for the parties of waiting claims that are blocked, and of the claims that block them.
     private mutating func requestIdentity() {
         for waiter in claims.indices where !claims[waiter].isHeld {
             let blockers = blockers(of: waiter)
@@ -61,7 +61,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y11: a holder that can be in contention is asked about only during its contention.
+    /// Y11: whether the arbiter may ask for the party of a claim. A holder that can be in contention must be in contention now.
     private func mayBeAsked(_ index: Int) -> Bool {
         let claim = claims[index]
         return !claim.isHeld || claim.contendedSince != nil || claim.isFullySuspended
@@ -75,7 +75,7 @@ extension NaiveArbiter {
         effects.append(.identify(claims[index].id))
     }
 
-    /// P12: the `fail` policy refuses a write without consent.
+    /// P12: grants a claim, or refuses it under the policy `fail` if it is a write without the consent of a presenter.
     private mutating func grantOrRefuse(_ index: Int) {
         let claim = claims[index]
         let isBusy = bounds.policy == .fail && !claim.onlyReads && !claim.isOfSocket
@@ -101,7 +101,7 @@ extension NaiveArbiter {
         effects.append(.grant(claims[index].id, grant))
     }
 
-    /// G5.
+    /// G5: the held write claims of other programs on an item that the granted claim writes.
     private func preempted(by index: Int) -> [Int] {
         if claims[index].nature == .batch { return [] }
         return claims.indices.filter { other in
@@ -114,7 +114,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12.
+    /// P12: the presenters that refused, forfeited or still owe an answer to a claim.
     private func unanswered(of index: Int) -> [PresenterID] {
         let claim = claims[index]
         guard claim.hasConsulted else { return claim.nature == .pendingSave ? [] : wouldBeAsked(by: index) }
@@ -127,7 +127,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12.
+    /// P12: returns the presenters that a grant lists, with those that the claim did not ask because of P7, P8, P15 or N15.
     private mutating func listUnaskedWrites(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
         let claim = claims[index]
         let party = claim.party ?? .nobody
@@ -145,12 +145,12 @@ extension NaiveArbiter {
         return all.sorted()
     }
 
-    /// Whether an answer to the session is open.
+    /// Whether the session waits for an answer.
     func isOpen(_ accessSession: NaiveAccessSession) -> Bool {
         questions.contains { $0.accessSession == accessSession.id || accessSession.awaited.contains($0.id) }
     }
 
-    /// T1.
+    /// T1: decides about a waiting claim when its time is over: the claim is refused as busy, or proceeds.
     mutating func runOut(_ index: Int) {
         let claim = claims[index]
         if claim.isOfSocket || (bounds.policy == .fail && !claim.onlyReads) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Changes of the items, names and places of claims.
+/// Changes the items, names and places of claims.
 extension NaiveArbiter {
-    /// R1.
+    /// R1: when a document's file is replaced, the claims held through its handles go on with the former file, the orphan.
     mutating func moveHandles(_ document: ItemID, _ orphan: ItemID) {
         for index in claims.indices where claims[index].isHeld && claims[index].nature == .handle {
             changeParts(of: index, on: document) { ClaimRequest.Part(orphan, $0.access) }
         }
     }
 
-    /// R2, P11.
+    /// R2, P11: the claims and presenters of the incoming file go over to the document.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, orphan) }
         let left = claims.flatMap(\.parts).first { $0.item == document && $0.place.directory != nil }
@@ -30,7 +30,7 @@ extension NaiveArbiter {
         claims[index].parts = claims[index].parts.map { $0.item == item ? body($0) : $0 }
     }
 
-    /// S7.
+    /// S7: when a symbolic link leads elsewhere, the waiting claims that resolve the link wait for the new item.
     mutating func relink(_ link: ItemID, _ item: ItemID, _ place: Place) {
         for index in claims.indices where !claims[index].isHeld {
             for number in claims[index].parts.indices where claims[index].parts[number].via == link {
@@ -41,7 +41,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Resets the presenters of a claim: the new item has others.
+    /// Makes a claim choose its presenters anew, because its new item has other presenters.
     private mutating func retarget(_ index: Int, _ from: ItemID, _ to: ItemID) {
         effects.append(.retarget(claims[index].id, from: from, to: to))
         claims[index].hasConsulted = false
@@ -51,7 +51,7 @@ extension NaiveArbiter {
         leaveAccessSessions(index, isOver: false)
     }
 
-    /// S5, S6, N2, N7.
+    /// S5, S6, N2, N7: records a move: claims follow the item, and presenters are told.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?) {
         for index in claims.indices {
             let isRetargeted = claims[index].parts.indices.reduce(false) { isRetargeted, number in
@@ -71,9 +71,9 @@ extension NaiveArbiter {
         }
     }
 
-    /// S6.
+    /// S6: makes a part of a claim follow a moved item.
     ///
-    /// - Returns: whether the part is about to replace an item, and so follows the name.
+    /// - Returns: whether the part is to replace an item. Such a part follows the name, not the item.
     private mutating func follow(_ index: Int, _ number: Int, _ item: ItemID, _ move: Move) -> Bool {
         let part = claims[index].parts[number]
         guard part.item == item, part.place.isSameName(as: move.from) else { return false }
@@ -115,7 +115,9 @@ extension NaiveArbiter {
         }
     }
 
-    /// N15.
+    /// N15: for a muted presenter, only notes that it missed a move, unless the move is its own.
+    ///
+    /// - Returns: whether the presenter is muted.
     private mutating func noteMissedMove(
         _ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?
     ) -> Bool {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A second, naive implementation of the rules.
+/// A second, naive implementation of the rules of the arbiter.
 ///
-/// Each query reads all claims, and no derived state is stored. It is slow and simple, and the arbiter must agree with
-/// it. It is written from the Rules document alone, without the code of the arbiter.
+/// Each query reads all claims, and nothing is stored that follows from other state. The naive arbiter is slow and simple, and
+/// both arbiters must agree. It is written from the Rules document alone, without a look at the arbiter's code.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
     package let limits: WorkLimits
-    /// The next search for cycles while many programs wait (D5).
+    /// D5: the moment of the next search for cycles, while claims of many programs wait.
     var searchDue: Instant?
-    /// In the order of claim numbers.
+    /// All claims, in the order of their numbers.
     package internal(set) var claims: [NaiveClaim] = []
-    /// In the order of presenter numbers.
+    /// All presenters, in the order of their numbers.
     package internal(set) var presenters: [NaivePresenter] = []
     package internal(set) var accessSessions: [NaiveAccessSession] = []
-    /// The open questions.
+    /// The questions that are neither answered nor forfeited.
     package internal(set) var questions: [Question] = []
-    /// Q5.
+    /// Q5: the resources with a queue that counts as overlong.
     var overlongQueues: Set<NaiveResource> = []
-    /// Y11: the earliest contention start at each resource that has no free contention slot.
+    /// Y11: for each resource without a free contention slot, the earliest start of a contention when the last slot was taken.
     var fullSince: [NaiveResource: Instant] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)
@@ -73,7 +73,7 @@ package struct NaiveArbiter: Sendable {
         switch event {
         case .claimed(let request):
             claims.append(NaiveClaim(request: request, arrival: now, deadline: now + bounds.wait))
-            // G2: the basis is `free` only if the claim had no blocker and no presenter.
+            // G2: the basis is `free` only if no claim blocks the new claim and no presenter must be asked.
             enter()
             let index = claims.count - 1
             if isFree(index), !isPresented(index) { grant(index, .free) }
@@ -105,7 +105,7 @@ package struct NaiveArbiter: Sendable {
             presenters[index].item = item
             presenters[index].place = place
         case .removed(let id):
-            // P14.
+            // P14: a removed presenter has agreed to everything and gets no further notices.
             presenters.removeAll { $0.id == id }
             questions.removeAll { $0.presenter == id }
             for accessSession in accessSessions where accessSession.presenter == id { drop(accessSession.id) }

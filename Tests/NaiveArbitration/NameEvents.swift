@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// An event below a presented item.
+/// An event at a name below a presented item.
 enum NaiveNameEvent: Sendable {
     case changed(ItemID, Place, Cause)
     case made(ItemID, Place, Cause)
@@ -9,7 +9,7 @@ enum NaiveNameEvent: Sendable {
     case moved(NaiveMove)
 }
 
-/// A move, as far as a presenter above it is told (N7).
+/// A move as a presenter above the former or the new place sees it (N7).
 struct NaiveMove: Sendable {
     let item: ItemID
     let move: Move
@@ -19,9 +19,9 @@ struct NaiveMove: Sendable {
     let isOfDirectory: Bool
 }
 
-/// A name.
+/// A name in a directory.
 ///
-/// Without a link number, the item identifies it.
+/// If the link number is not known, the directory and the item identify the name.
 struct NaiveName: Equatable, Sendable {
     let directory: ItemID?
     let link: LinkID?
@@ -33,12 +33,12 @@ struct NaiveName: Equatable, Sendable {
     }
 }
 
-/// The result of all events at a name (N8).
+/// The result of all events of a session at one name (N8).
 struct NaiveNameState: Sendable {
-    /// The item that has the name.
+    /// The item that has the name now, with its history in the session.
     struct Holder: Sendable {
         let item: ItemID
-        /// The name of the item before the session, if it is known.
+        /// The name that the item had before the session, if that name is known.
         var origin: NaiveName?
         var changed: Cause?
     }
@@ -48,9 +48,9 @@ struct NaiveNameState: Sendable {
     var isInside: Bool
     var before: ItemID?
     var holder: Holder?
-    /// The state that the last item with this name took along.
+    /// The state of the last item with this name, after the item has lost the name.
     var taken: Holder?
-    /// The item that a move replaced; it may reappear elsewhere.
+    /// The item that a move replaced at this name; the second half of an exchange may move it to another name.
     var under: Holder?
     var arrived: (cause: Cause, isDirectoryMoved: Bool)?
     var left: Cause?
@@ -67,7 +67,7 @@ struct NaiveNameState: Sendable {
         latest = Cause(cause.party, .write(.forReplacing))
     }
 
-    /// Removes an item from the name and returns the state that the item takes along.
+    /// Takes the name away from an item, and returns the item's state, which moves with the item.
     mutating func go(_ item: ItemID, _ cause: Cause, isExchanged: Bool = false) -> Holder {
         left = cause
         let isItsFormer = before == item
@@ -93,7 +93,7 @@ struct NaiveNameState: Sendable {
     }
 }
 
-/// The results at all names that a session knows.
+/// The results of a session's events, for all names that the session knows.
 struct NaiveNameStates: Sendable {
     var all: [NaiveNameState] = []
 
@@ -171,9 +171,9 @@ struct NaiveNameStates: Sendable {
         return all.count - 1
     }
 
-    /// The former name of each moved item.
+    /// The pairs of a new and a former name that count as moves.
     ///
-    /// Items with an observed move come first, then items that lost a name and got another.
+    /// Pairs from an observed move come first. Then come items that lost one name and got another.
     var formers: [(to: Int, from: Int)] {
         var pairs: [(to: Int, from: Int)] = []
         for to in all.indices {
@@ -196,7 +196,7 @@ struct NaiveNameStates: Sendable {
         return pairs
     }
 
-    /// N5: names that had an item and have none now.
+    /// N5: the names that had an item before the session and have none now.
     var gone: [NaiveName] {
         let formers = formers
         return all.indices.filter { index in
@@ -205,7 +205,7 @@ struct NaiveNameStates: Sendable {
     }
 }
 
-/// A notice about a name.
+/// A notice about a name, before it is sent.
 struct NaiveNotice: Sendable {
     let name: NaiveName
     let kind: PresenterNotice
@@ -218,7 +218,7 @@ struct NaiveNotice: Sendable {
 }
 
 extension NaiveNameStates {
-    /// N8: compares the items before the session with the present ones.
+    /// N8: the notices of all names: compares the item before the session with the present item.
     var notices: [NaiveNotice] {
         let formers = formers
         var (directories, others): ([NaiveNotice], [NaiveNotice]) = ([], [])
@@ -274,7 +274,7 @@ extension NaiveNameStates {
     }
 }
 
-/// The names known to a session.
+/// The names that an access session knows.
 extension NaiveAccessSession {
     var outcomes: NaiveNameStates {
         var outcomes = NaiveNameStates(all: known)
@@ -289,15 +289,15 @@ extension NaiveAccessSession {
         }
     }
 
-    /// Continues with some of the names only.
+    /// Makes the session go on with some of its names only.
     mutating func keep(_ kept: [NaiveNameState]) {
         (known, nameEvents) = (kept, [])
         if let name = movedTo, !kept.contains(where: { $0.name == name }) { movedTo = nil }
     }
 
-    /// Discards the names that were told, except for `heldBack`.
+    /// Makes the session forget the names of which the presenter was told, except `heldBack`.
     ///
-    /// The target of the last move stays, since the other half of an exchange may follow.
+    /// The target of the last move stays known, because the other half of an exchange may follow.
     mutating func discardReported(but heldBack: [NaiveName] = []) {
         keep(
             outcomes.all.compactMap { outcome in
@@ -313,12 +313,14 @@ extension NaiveAccessSession {
         outcomes.all.contains { names.contains($0.name) && !$0.isTold }
     }
 
-    /// N10.
+    /// N10: whether the session has a notice that may be a step of a save: a new, deleted or moved name, or a move or end of
+    /// the item.
     var hasSteps: Bool {
         moved != nil || gone != nil || outcomes.all.contains { $0.arrived != nil || $0.left != nil }
     }
 
-    /// P26: whether a name is new and its item did not come from a name known to the presenter.
+    /// P26: whether the name is new, the presenter was not told of it yet, and its item came from no name that the presenter
+    /// knows.
     func isUnreported(_ name: NaiveName) -> Bool {
         let outcomes = outcomes
         guard let index = outcomes.find(name), outcomes.all[index].before == nil else { return false }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Notices of changes.
+/// Records changes, and sends notices of them.
 extension NaiveArbiter {
     enum NaiveItemEvent {
         case moved(ItemID, Move)
@@ -10,7 +10,7 @@ extension NaiveArbiter {
         case below(NaiveNameEvent)
     }
 
-    /// N1, N4, N6.
+    /// N1, N4, N6: records a change of an item for the presenters of the item and above the item.
     mutating func noteChange(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64?,
         isOngoing: Bool = false
@@ -23,7 +23,7 @@ extension NaiveArbiter {
         where presenters[index].item.map(shown.contains) ?? false && !presenters[index].isMuted {
             if isSaving(presenters[index], cause.party, claim) { presenters[index].lastSaved = now }
         }
-        // P12.
+        // P12: a granted claim that lists a presenter and changes an item marks the item for that presenter.
         if let claim = claim.flatMap({ index(of: $0) }) {
             for index in presenters.indices
             where claims[claim].overriddenPresenters.contains(presenters[index].id) {
@@ -36,7 +36,7 @@ extension NaiveArbiter {
         for index in presenters.indices where presenters[index].item.map(all.contains) ?? false {
             let isShown = presenters[index].item == item && !presenters[index].isMuted
             guard isShown || presenters[index].item != item && isTold(presenters[index]) else { continue }
-            // P12.
+            // P12: a presenter's own change of an item removes the mark.
             if isItsOwn(presenters[index], cause.party, claim) {
                 presenters[index].unaskedWrites.remove(item)
             }
@@ -52,7 +52,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12.
+    /// N12: records a change by a program that may go on writing; this change is told at once.
     mutating func noteWriting(
         _ item: ItemID, _ place: Place, _ cause: Cause, _ claim: ClaimID?, _ stamp: UInt64
     ) {
@@ -60,7 +60,7 @@ extension NaiveArbiter {
         if let index = claim.flatMap({ index(of: $0) }) { claims[index].reportedStamp = stamp }
     }
 
-    /// N6.
+    /// N6: records the creation of an item for the presenters of the item and above the item.
     mutating func noteCreation(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forReplacing))
         noteMissed(above: ancestors(of: item, at: place), by: cause.party)
@@ -79,7 +79,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N9: withdraws the deletion notice of an item that exists again.
+    /// N9: withdraws the notice of a deletion, because the item exists again.
     mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in accessSessions where accessSession.presenter == presenter {
             change(accessSession.id) { accessSession in
@@ -90,7 +90,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N6, N9, P19.
+    /// N6, N9, P19: records a deletion of one name for the presenters of that name and above it.
     mutating func noteDeletion(_ item: ItemID, _ place: Place, _ party: Party, _ claim: ClaimID?) {
         let cause = Cause(party, .write(.forDeleting))
         noteMissed(above: ancestors(of: item, at: place), by: cause.party)
@@ -120,7 +120,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N13.
+    /// N13: before a directory is deleted or moved out of sight, sends the notices of all names inside the directory.
     mutating func reportNameEvents(
         inside directory: ItemID, but taken: NaiveName? = nil, to presenters: [NaivePresenter]
     ) {
@@ -144,7 +144,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N12.
+    /// N12: sends a session's notices about the written names while the session goes on.
     private mutating func reportWritten(
         _ names: [NaiveName], _ id: AccessSessionID, _ presenter: NaivePresenter
     ) {
@@ -155,7 +155,7 @@ extension NaiveArbiter {
             presenter)
     }
 
-    /// N3: changes of the item itself come first, except for its deletion.
+    /// N3: sends some notices of a session that goes on, first those of the presented item's own move and change.
     private mutating func tell(
         _ told: [NaiveNotice], inMidstOf accessSession: NaiveAccessSession, _ presenter: NaivePresenter
     ) {
@@ -183,7 +183,7 @@ extension NaiveArbiter {
         effects += items.map { .tell($0) }
     }
 
-    /// P2: reports a deletion that was at first taken for a step of a save.
+    /// P2: reports a deletion that at first looked like a step of a save, and asks the presenters to agree to it.
     mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
         let name = NaiveName(place, item)
         let untold = presenters.map(\.id).filter { isUnreported(name, to: $0) }
@@ -203,7 +203,7 @@ extension NaiveArbiter {
                 ? NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: item)
                 : NaiveQuestionKind(request: .accommodateDeletion, subitem: nil)
             guard presenter.implements(ask.request) else { continue }
-            // P26.
+            // P26: a presenter above is not asked about a name that is new and of which it was not told.
             if isAbove, untold.contains(presenter.id), isUnreported(name, to: presenter.id) { continue }
             if isExcused(party, presenter) {
                 excuse(party, presenter.id)
@@ -228,14 +228,15 @@ extension NaiveArbiter {
         }
     }
 
-    /// P26: whether a presenter has not been told yet that an item has the name.
+    /// P26: whether a presenter has not yet been told that the item has the name.
     func isUnreported(_ name: NaiveName, to presenter: PresenterID) -> Bool {
         accessSessions.contains { $0.presenter == presenter && $0.isUnreported(name) }
     }
 
-    /// P6: changes by a helper of a presenter that owes an answer are the presenter's own.
+    /// P6: whether a party's change counts as the presenter's own. It does if the party works for the presenter while the
+    /// presenter owes an answer.
     ///
-    /// For a party with a purpose, only claims declared as part of the answer count.
+    /// A party with a purpose must have made the claim to give that answer.
     func isOwn(_ presenter: NaivePresenter, _ party: Party, answering: QuestionID?) -> Bool {
         if presenter.isOwn(party) { return true }
         let debts = questions.filter {
@@ -244,14 +245,16 @@ extension NaiveArbiter {
         return presenter.isWorkedForBy(party) && !debts.isEmpty
     }
 
-    /// P9: whether the claim belongs to a save that was asked for.
+    /// P9: whether a change belongs to a save that the presenter was asked to make.
     private func isSaving(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard isItsOwn(presenter, party, claim) else { return false }
         if questions.contains(where: { $0.presenter == presenter.id && $0.request == .save }) { return true }
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
-    /// P5, P6: for a claim that was put to its presenters, the result of that time counts.
+    /// P5, P6: whether a change counts as the presenter's own.
+    ///
+    /// For a claim that has chosen its presenters, the answer of that time counts.
     func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].hasConsulted else {
             let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }
@@ -264,7 +267,8 @@ extension NaiveArbiter {
         _ itemEvent: NaiveItemEvent, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
         isOngoing: Bool = false
     ) {
-        // P24.
+        // P24: a presenter that cannot be told of changes is outdated after another program's write, until it reads or writes
+        // the item itself.
         let (isOwn, hears) = (
             isItsOwn(presenter, cause.party, claim),
             presenter.implements(.didChange) || presenter.implements(.subitemDidChange)
@@ -295,7 +299,7 @@ extension NaiveArbiter {
             }
         }
         tellAtOnce(id, presenter, itemEvent)
-        // N12.
+        // N12: a change by a program that goes on writing is told at once.
         if isOngoing { reportWritten(names, id, presenter) }
         if members(of: id).isEmpty, accessSessions.contains(where: { $0.id == id && !isOwing($0) }) {
             trail(id)
@@ -316,7 +320,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: a presenter is told nothing of names that it changed itself, except for contents that it may not know.
+    /// N5: after a presenter's own change of a name, its sessions forget the name, except for contents that others changed.
     private mutating func know(_ itemEvent: NaiveItemEvent, _ presenter: NaivePresenter) {
         guard case .below(let nameEvent) = itemEvent else { return }
         switch nameEvent {
@@ -347,7 +351,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: other sessions first tell their notices of the names; the move of a directory includes them.
+    /// N5: other sessions first send their notices of these names. If a directory moved, they forget its two names instead.
     private mutating func tellFirst(
         _ names: [NaiveName], besides own: AccessSessionID?, to presenter: NaivePresenter, isForgotten: Bool
     ) {
@@ -381,13 +385,13 @@ extension NaiveArbiter {
         return accessSession(of: presenter, cause, true, isOfSocket: false)
     }
 
-    /// N7, N8: tells the move of a directory, or changes of many names, at once.
+    /// N7, N8: sends all notices of a session at once after the move of a directory, or when the session knows too many names.
     private mutating func tellAtOnce(
         _ id: AccessSessionID, _ presenter: NaivePresenter, _ itemEvent: NaiveItemEvent
     ) {
         var isDirectoryMoved = false
         if case .below(.moved(let move)) = itemEvent { isDirectoryMoved = move.isOfDirectory }
-        // With very many presenters, each session may hold fewer names.
+        // N8: if there are very many presenters, each session may hold fewer names.
         let most = max(4, min(256, 32_768 / max(1, presenters.count)))
         guard let accessSession = accessSessions.first(where: { $0.id == id }),
             isDirectoryMoved
@@ -399,7 +403,7 @@ extension NaiveArbiter {
 }
 
 extension NaiveAccessSession {
-    /// N11: an item that returns to its former name was not moved.
+    /// N11: records a move of the item. An item that is back at its former name has not moved.
     mutating func noteMove(_ item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves = moves.filter { $0.item != item }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The presenters that a claim concerns, and the questions for them.
+/// Chooses the presenters that a claim concerns, and the questions for them.
 extension NaiveArbiter {
     private enum NaiveRelation { case same, packageAbove, directoryAbove, below }
 
-    /// P1: whether the arbiter must know the party of a claim.
+    /// P1: whether the arbiter must know the party of a claim before the grant, because the claim concerns a presenter.
     func isPresented(_ claim: Int) -> Bool {
         if claims[claim].nature == .pendingSave { return false }
         if let party = claims[claim].party, !unaskedWritesOfMuted(by: claim, party).isEmpty { return true }
@@ -15,7 +15,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12, N15: of the muted presenters of an item, the first is listed.
+    /// P12, N15: the muted presenters that a write lists. Of several muted presenters of an item, the first is listed.
     func unaskedWritesOfMuted(by index: Int, _ party: Party) -> [(PresenterID, ItemID)] {
         let claim = claims[index]
         return claim.parts.filter(\.access.isWrite).flatMap { part in
@@ -30,10 +30,11 @@ extension NaiveArbiter {
         }
     }
 
-    /// P16, P17, P18, P19, P21.
+    /// P16 to P19, P21: the position of a presenter relative to a part's item: same, above or below; nil if the part does not
+    /// concern it.
     private func position(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
         let position = place(of: presenter, for: part)
-        // N15.
+        // N15: of several muted presenters of an item, only the first counts.
         guard presenter.isMuted else { return position }
         let isConcerned = position == .same || position == .packageAbove
         let first = presenters.first {
@@ -57,7 +58,7 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// The questions of a part to a presenter; nil if the part does not concern it.
+    /// Returns the questions of a part to a presenter; nil if the part does not concern the presenter.
     private func asks(_ part: ClaimRequest.Part, of presenter: NaivePresenter, in claim: NaiveClaim)
         -> [NaiveQuestionKind]?
     {
@@ -66,17 +67,19 @@ extension NaiveArbiter {
         case nil: return nil
         case .same: return isCreation ? [] : itemAsks(part.access, nil)
         case .packageAbove:
-            // P16.
+            // P16: a presenter of a package above is asked the same as a presenter of the item, but about the deletion of a
+            // subitem.
             return isCreation ? itemAsks(.write(.updating), nil) : itemAsks(part.access, part.item)
         case .directoryAbove:
-            // P18.
+            // P18: a presenter of a plain directory above is asked only to agree to the deletion of a subitem.
             guard part.access.isDeletion, !isCreation, presenter.implements(.accommodateSubitemDeletion)
             else {
                 return nil
             }
             return [NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: part.item)]
         case .below:
-            // B2, P17.
+            // B2, P17: presenters below are asked by a batch, by a structural write, and by an access to a package or a
+            // directory in a package.
             if claim.nature == .batch { return itemAsks(part.access, nil) }
             let isInPackage = outermostPackage(of: part.item, at: part.place) != nil
             guard part.access.isStructural || isInPackage else { return nil }
@@ -85,7 +88,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P2.
+    /// P2: the questions that follow from the kind of access.
     private func itemAsks(_ access: Access, _ subitem: ItemID?) -> [NaiveQuestionKind] {
         let reader = NaiveQuestionKind(request: .relinquishToReader, subitem: nil)
         let writer = NaiveQuestionKind(request: .relinquishToWriter, subitem: nil)
@@ -101,7 +104,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter presents an item of a claim, or a package that contains it.
+    /// Whether a presenter shows an item of a claim, or a package that contains the item.
     func isNotified(_ presenter: NaivePresenter, _ claim: Int) -> Bool {
         claims[claim].parts.contains { part in
             let position = position(of: presenter, for: part)
@@ -114,25 +117,27 @@ extension NaiveArbiter {
         claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
     }
 
-    /// P20: whether a part that concerns a presenter writes; nil if none concerns it.
+    /// P20: whether a part of the claim that concerns the presenter writes; nil if no part concerns the presenter.
     func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
         let parts = parts(of: claim, concerning: presenter)
         return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
     }
 
-    /// The questions of a claim to a presenter, each with its access; relinquishments come first.
+    /// The questions of a claim to a presenter, each with the access that needs it. Questions to relinquish come first.
     func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(
         NaiveQuestionKind, Access
     )] {
         let claim = claims[index]
-        // P5, P8, N15.
+        // A presenter is not asked about accesses of its own program (P5), after three forfeits (P8), or while it is muted
+        // (N15).
         if presenter.isSpared(party) || presenter.isDemoted || presenter.isMuted { return [] }
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: the presented items that a claim writes without a question because of P7 or P8.
+    /// P12: the presented items that a claim writes without a question to the presenter, because of P7 or P8.
     ///
-    /// P15 counts too, if the presenter did not agree to the enclosing access.
+    /// An item that was not asked about because of P15 is included if the presenter did not agree to the access around the
+    /// claim.
     func unaskedWrites(
         by index: Int, _ presenter: NaivePresenter, _ party: Party
     ) -> [(PresenterID, ItemID)] {
@@ -168,15 +173,15 @@ extension NaiveArbiter {
         var wanted: [(NaiveQuestionKind, Access)] = []
         for part in parts {
             for ask in asks(part, of: presenter, in: claim) ?? [] {
-                // P10.
+                // P10: background programs and watchers that do not use the socket do not ask to save when they read.
                 let isQuiet =
                     !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
-                // P25.
+                // P25: a reader that makes this presenter's program wait does not ask the presenter to save.
                 if ask.request == .save, !part.access.isWrite, holdsUp(party, presenter) { continue }
                 if isSettled(ask, of: presenter, party, claim) { continue }
                 if ask.request.isDeletion, isMovedInstead(part, party, claim) { continue }
-                // P26.
+                // P26: a presenter above is not asked about a name of which it was not told yet.
                 let name = NaiveName(part.place, part.item)
                 if ask.subitem != nil, isUnreported(name, to: presenter.id) { continue }
                 if presenter.implements(ask.request), !wanted.contains(where: { $0.0 == ask }) {
@@ -184,16 +189,16 @@ extension NaiveArbiter {
                 }
             }
         }
-        // P20: a single write makes it a relinquishment to a writer.
+        // P20: if any part writes, the presenter is asked to relinquish to a writer instead of to a reader.
         if wanted.contains(where: { $0.0.request == .relinquishToWriter }) {
             wanted.removeAll { $0.0.request == .relinquishToReader }
         }
-        // P3.
+        // P3: questions to relinquish come first, then questions to save, then questions about a deletion.
         return wanted.filter { $0.0.request.isRelinquishment } + wanted.filter { $0.0.request == .save }
             + wanted.filter { $0.0.request.isDeletion }
     }
 
-    /// P15: whether a question is omitted within an aware access of the same program.
+    /// P15: whether a question is omitted because the same program holds an aware access around the claim.
     private func isSettled(
         _ ask: NaiveQuestionKind, of presenter: NaivePresenter, _ party: Party, _ claim: NaiveClaim
     ) -> Bool {
@@ -207,7 +212,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15.
+    /// P15: the held aware accesses of the same program that a write of the presented item would have to wait for.
     private func accesses(
         around claim: NaiveClaim, _ presenter: NaivePresenter, _ party: Party
     ) -> [NaiveClaim] {
@@ -219,7 +224,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: whether an item is deleted within an aware access that may move it.
+    /// P15: whether the question about a deletion is omitted. The same program holds an aware access that may still move the
+    /// item.
     private func isMovedInstead(_ part: ClaimRequest.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
         if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
         let moving: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
@@ -230,7 +236,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: the presenters that a claim would have asked.
+    /// P12: the presenters that a claim would have asked if its time had not run out.
     func wouldBeAsked(by index: Int) -> [PresenterID] {
         let party = claims[index].party ?? .nobody
         return presenters.filter { presenter in
@@ -239,7 +245,7 @@ extension NaiveArbiter {
         .map(\.id)
     }
 
-    /// P7.
+    /// P7: whether a presenter is not asked for a process, because it forfeited a question of that process a short time ago.
     func isExcused(_ party: Party, _ presenter: NaivePresenter) -> Bool {
         guard let process = party.process, let last = presenter.excused[process] else { return false }
         return now.since(last) <= bounds.excused

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Access sessions, questions and answers.
+/// Asks questions in access sessions, and takes the answers.
 extension NaiveArbiter {
-    /// P1: chooses the presenters of a claim.
+    /// P1: chooses the presenters of a claim, and enters the claim in access sessions with them.
     mutating func consult(_ index: Int) {
         guard let party = claims[index].party else { return }
         claims[index].hasConsulted = true
@@ -22,7 +22,7 @@ extension NaiveArbiter {
                 claims[index].ownOf.append(presenter.id)
                 continue
             }
-            // N15.
+            // N15: a muted presenter is not asked and gets no access session.
             if presenter.isMuted { continue }
             let wanted = isExcused ? [] : wanted(by: index, of: presenter, for: party)
             if wanted.isEmpty, !isNotified(presenter, index) { continue }
@@ -31,7 +31,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P24.
+    /// P24: a presenter that reads its item itself is no longer outdated.
     private mutating func noteOwnReading(_ index: Int, _ party: Party) {
         guard claims[index].onlyReads else { return }
         for place in presenters.indices where isReadBy(index, party, presenters[place]) {
@@ -73,21 +73,22 @@ extension NaiveArbiter {
         }
     }
 
-    /// The access session of an access or change: an open one, or a new one.
+    /// Returns the access session for an access or a change: an existing session, or a new one.
     mutating func accessSession(
         of presenter: PresenterID, _ cause: Cause, _ isWriting: Bool, isOfSocket: Bool, isSilent: Bool = false
     ) -> AccessSessionID? {
         if let found = openAccessSession(of: presenter, cause.party, isWriting, isOfSocket) {
             return found.id
         }
-        // N3: a session that has lasted for `hold` accepts no more accesses.
+        // N3: sessions of the program without claims end before a new session begins. They accepted no more accesses, because
+        // they have lasted `hold`.
         let former = accessSessions.filter { accessSession in
             accessSession.presenter == presenter && accessSession.isWriting == isWriting
                 && accessSession.end != nil
                 && accessSession.program.isExempt(from: cause.party)
         }
         for accessSession in former { end(accessSession.id) }
-        // P2: no session is made if it could tell nothing.
+        // P2: no session begins for a read that asks nothing, because there would be nothing to tell.
         if isSilent { return nil }
         let accessSession = NaiveAccessSession(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
@@ -106,12 +107,12 @@ extension NaiveArbiter {
         let all = accessSessions.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
         let own = all.filter { !hasLasted($0) }
         let alike = own.filter { $0.isWriting == isWriting }
-        // B3.
+        // B3: of several sessions of the program, the session of the same purpose is taken.
         let isOfPurpose = { (accessSession: NaiveAccessSession) in
             party.purpose != nil && accessSession.program.purpose == party.purpose
         }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession }
-        // P22, B3: used if there is no read session.
+        // P22, B3: without a session of reads, an aware read joins the session of its purpose's writes.
         guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
@@ -141,7 +142,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// The next question of a session: relinquishments first, then in the order of the requests.
+    /// Returns the next question of a session: questions to relinquish first, then the question that a claim needed first.
     private func nextWant(of id: AccessSessionID) -> NaivePendingQuestion? {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), !accessSession.isForfeited
         else { return nil }
@@ -164,13 +165,16 @@ extension NaiveArbiter {
             ?? pendingQuestions.first
     }
 
-    /// P22.
+    /// P22: whether a question to relinquish to a reader is not needed, because the presenter has relinquished to a writer in
+    /// this session.
     func isCovered(_ ask: NaiveQuestionKind, in accessSession: NaiveAccessSession) -> Bool {
         ask.request == .relinquishToReader
             && accessSession.asked.contains { $0.request == .relinquishToWriter }
     }
 
     /// Asks a question, unless P9, P23 or P24 omits it.
+    ///
+    /// - Returns: whether the session must wait, because the question was asked.
     private mutating func ask(_ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let accessSession = accessSessions.first(where: { $0.id == pendingQuestion.accessSession })
         else { return true }
@@ -210,7 +214,7 @@ extension NaiveArbiter {
         return true
     }
 
-    /// P23, P24.
+    /// P23, P24, P25: whether a question must not be asked, because the item was written and the presenter was not told yet.
     private func isForbidden(_ pendingQuestion: NaivePendingQuestion, _ id: PresenterID) -> Bool {
         let written = accessSessions.filter {
             $0.presenter == id && $0.isWriting && $0.wasWritten && $0.end == nil
@@ -230,7 +234,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P25.
+    /// P25: whether the reader's presenter owes an answer to a claim of this presenter's own program.
     func holdsUp(_ reader: Party, _ presenter: NaivePresenter) -> Bool {
         if presenter.isWorkedForBy(reader) { return false }
         return claims.contains { claim in
@@ -242,7 +246,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Forgets a pending question; a later claim may ask it again.
+    /// Removes a pending question from its session and from all claims. A later claim may need the question again.
     private mutating func forget(_ pendingQuestion: NaivePendingQuestion) {
         for index in claims.indices {
             claims[index].pendingQuestions.removeAll {
@@ -256,7 +260,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: before a question, tells earlier changes and lets the presenter reacquire.
+    /// N5: before a question, tells the presenter earlier changes and lets it reacquire.
     private mutating func tellFirst(_ asking: NaiveAccessSession) {
         for accessSession in accessSessions
         where accessSession.presenter == asking.presenter && accessSession.id != asking.id {
@@ -269,7 +273,7 @@ extension NaiveArbiter {
         tellNow(asking.id)
     }
 
-    /// P9.
+    /// P9: whether a question to save is omitted, because a save was asked for or made a short time ago.
     private func isSparedSaving(_ id: PresenterID, _ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
         if bounds.askAgain == .zero { return false }
@@ -280,7 +284,7 @@ extension NaiveArbiter {
         return moments.contains { $0.map { now.since($0) < bounds.askAgain } ?? false }
     }
 
-    /// P4.
+    /// P4: the time in which the presenter must answer a question.
     private func span(of request: PresenterRequest) -> TimeSpan {
         switch request {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish
@@ -290,7 +294,7 @@ extension NaiveArbiter {
     }
 
     mutating func take(_ answer: Answer, to id: QuestionID, by presenter: PresenterID) {
-        // P8, P12.
+        // P8, P12: an answer resets the number of forfeits in a row, and removes all marks of the presenter.
         change(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard let question = questions.first(where: { $0.id == id && $0.presenter == presenter }) else {
             return
@@ -304,12 +308,12 @@ extension NaiveArbiter {
         leaveIfEmpty(question.accessSession)
     }
 
-    /// The session of the question, and the sessions that wait for it (P9).
+    /// P9: the session in which a question was asked, and the sessions that also wait for its answer.
     private func accessSessions(waitingFor question: Question) -> [NaiveAccessSession] {
         accessSessions.filter { $0.id == question.accessSession || $0.awaited.contains(question.id) }
     }
 
-    /// P13.
+    /// P13: refuses the waiting aware claims of a session, because a presenter answered with an error.
     private mutating func failTurn(_ accessSession: NaiveAccessSession) {
         change(accessSession.id) { $0.isRefused = true }
         let failing = members(of: accessSession.id).filter { !claims[$0].isHeld && claims[$0].isOfSocket }
@@ -318,7 +322,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P7.
+    /// P7: a question that was not answered in time is forfeited: its sessions ask nothing more, nor do the processes that
+    /// caused it.
     mutating func forfeit(_ question: Question) {
         let concerned = accessSessions(waitingFor: question)
         questions.removeAll { $0.id == question.id }
@@ -335,14 +340,14 @@ extension NaiveArbiter {
         leaveIfEmpty(question.accessSession)
     }
 
-    /// P4.
+    /// P4: gives a question a shorter time to answer.
     mutating func hurry(_ id: QuestionID, _ span: TimeSpan) {
         guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
         let least = max(now, questions[index].asked + span)
         questions[index].deadline = min(questions[index].deadline, least)
     }
 
-    /// P4.
+    /// P4: begins the time of a question anew, because the presenter reports progress.
     mutating func extend(_ id: QuestionID) {
         guard let index = questions.firstIndex(where: { $0.id == id }) else { return }
         let question = questions[index]

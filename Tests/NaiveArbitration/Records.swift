@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A live claim.
+/// A claim that waits or is held.
 package struct NaiveClaim: Sendable {
     package let request: ClaimRequest
     package internal(set) var parts: [ClaimRequest.Part]
-    /// X6, Y10.
+    /// X6, Y10: whether the program only appends to the file, or locks it.
     var accessPattern: ClaimRequest.AccessPattern
     package internal(set) var isHeld = false
     package internal(set) var party: Party?
@@ -16,32 +16,32 @@ package struct NaiveClaim: Sendable {
     let arrival: Instant
     var deadline: Instant
     var nextObservation: Instant?
-    /// Y9.
+    /// Y9: the moment from which a writer that has changed nothing lets readers go ahead.
     var unchangedGrace = Instant(nanoseconds: 0)
     var seen: Observation?
     var lastChange = Instant(nanoseconds: 0)
-    /// D3.
+    /// D3: whether the claim goes before other waiting claims, to end a deadlock.
     var overtakes = false
-    /// Whether its presenters were chosen.
+    /// Whether the presenters of the claim were chosen.
     var hasConsulted = false
-    /// Its required locks, recomputed after each step.
+    /// The locks that the claim requires, computed anew after each step.
     var requiredLocks: [NaiveLock] = []
-    /// Whether the current step made the claim.
+    /// Whether the event that is being handled made the claim.
     ///
-    /// `entered` holds the directories with a read lock of the claim on their contents (S4).
+    /// `entered` holds the directories for which the claim's read lock on the contents counts (S4).
     var isNew = true
     var entered: Set<ItemID> = []
     var accessSessions: [AccessSessionID] = []
-    /// P6: the presenters for which its changes are their own.
+    /// P6: the presenters for which the claim's changes count as their own.
     var ownOf: [PresenterID] = []
-    /// P7, P8: the presenters that it need not ask.
+    /// P7, P8: the presenters that the claim need not ask, because they forfeited questions before.
     var skippedPresenters: [PresenterID] = []
-    /// P12: the presenters that its grant listed.
+    /// P12: the presenters that the grant of the claim listed.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: the items that it writes without a question because of P7 and P8, with their presenters.
+    /// P12: the items that the claim writes without a question because of P7 or P8, each with its presenter.
     var unaskedWritesOfClaim: [(PresenterID, ItemID)] = []
     var pendingQuestions: [NaivePendingQuestion] = []
-    /// The stamp up to which its changes were told at its suspension (N4).
+    /// N4: the stamp of the last change of the claim that was told.
     var reportedStamp: UInt64?
 
     init(request: ClaimRequest, arrival: Instant, deadline: Instant) {
@@ -65,35 +65,35 @@ struct NaiveQuestionKind: Hashable, Sendable {
     let subitem: ItemID?
 }
 
-/// A question that a claim needs in one of its access sessions.
+/// A question that a claim needs in one of its access sessions, and that was not asked yet.
 struct NaivePendingQuestion: Hashable, Sendable {
     let accessSession: AccessSessionID
     let ask: NaiveQuestionKind
     let cause: Cause
-    /// P9.
+    /// P9: whether the question is for a read by a program that does not use the socket.
     let isForUnmodifiedRead: Bool
 }
 
-/// A registration.
+/// A registered presenter.
 package struct NaivePresenter: Sendable {
     package let presenter: Presenter
     package internal(set) var item: ItemID?
     package internal(set) var place: Place
     var forfeits = 0
-    /// P7: for each process with a forfeited question, the time of its last access that concerned the presenter.
+    /// P7: for each process with a forfeited question, the time of the process's last access that concerned the presenter.
     var excused: [ProcessID: Instant] = [:]
-    /// P9: the time of the last question to save, by session.
+    /// P9: the time of the last question to save, for each POSIX session.
     var saveAsked: [Int32: Instant] = [:]
     var lastAskedToSave: Instant?
     var lastSaved: Instant?
-    /// P12.
+    /// P12: the items that are marked: they were written without the presenter's consent.
     var unaskedWrites: Set<ItemID> = []
-    /// P24: another program has written the presented item, and the presenter was not told.
+    /// P24: whether another program has written the presented item, and the presenter could not be told.
     var isOutdated = false
-    /// N14.
+    /// N14: whether the presenter is told of no names below the directory that it shows.
     var isPaused = false
     var hasMissed = false
-    /// N15.
+    /// N15: whether the presenter is not asked, and not told of the item that it shows.
     var isMuted = false
     var hasMissedOwn = false
     var hasMissedMove = false
@@ -106,10 +106,10 @@ package struct NaivePresenter: Sendable {
 
     package var id: PresenterID { presenter.id }
     var party: Party { presenter.party }
-    /// P8.
+    /// P8: whether the presenter is not asked any more, because it forfeited three questions in a row.
     var isDemoted: Bool { forfeits >= 3 }
 
-    /// N15.
+    /// N15: whether the presenter implements any question but `relinquishToReader`, so that a write would ask it.
     var answersWriters: Bool {
         let requests: [PresenterRequest] = [
             .relinquishToWriter, .save, .accommodateDeletion, .accommodateSubitemDeletion,
@@ -125,16 +125,18 @@ package struct NaivePresenter: Sendable {
         presenter.messages.contains(PresenterMessages(notice))
     }
 
-    /// P5.
+    /// P5: whether an access of the party counts as the presenter's own.
     func isOwn(_ party: Party) -> Bool {
         if let purpose = party.purpose { return purpose == self.party.purpose }
         return party.isSameProcess(as: self.party)
     }
 
-    /// P6.
+    /// P6: whether the party works for the presenter.
     func isWorkedForBy(_ party: Party) -> Bool { party.works(for: self.party) }
 
-    /// P5: aware accesses of the presenter's own process with another purpose are put to it.
+    /// P5: whether the presenter is not asked about accesses of the party.
+    ///
+    /// The presenter is asked about aware accesses of its own process with another purpose.
     func isSpared(_ party: Party) -> Bool {
         if isOwn(party) { return true }
         let isAwareSelf = party.purpose != nil && party.isSameProcess(as: self.party)
@@ -149,30 +151,30 @@ package struct NaiveAccessSession: Sendable {
     var program: Party
     let isWriting: Bool
     let began: Instant
-    /// The last access or change in the session.
+    /// The cause of the last access or change in the session.
     var cause: Cause
     var asked: [NaiveQuestionKind] = []
-    /// P3: the cause that first wanted each question.
+    /// P3: for each question, the cause of the access that needed it first.
     var causes: [NaiveQuestionKind: Cause] = [:]
-    /// In the order in which they were first wanted.
+    /// The questions in the order in which claims first needed them.
     var order: [NaiveQuestionKind] = []
-    /// Saves that other sessions asked for (P9).
+    /// P9: the questions to save that were asked in other sessions, and for which this session waits.
     var awaited: [QuestionID] = []
-    /// Questions that no claim waits for (P2, `lost`).
+    /// P2: the questions that no claim waits for, about deletions that have already happened (`lost`).
     var owed: [NaivePendingQuestion] = []
     var isForfeited = false
     var isRefused = false
     /// P23: whether a write was granted in the session.
     var wasWritten = false
     var end: Instant?
-    /// N11: the moved items and their former places.
+    /// N11: the moved items with their former places.
     var moves: [(item: ItemID, former: Place, cause: Cause)] = []
     var changed: Cause?
-    /// N9: the item is gone.
+    /// N9: the cause of the item's deletion; nil if the item exists.
     var gone: Cause?
-    /// Events below the item.
+    /// The events at names below the item.
     ///
-    /// `known` holds the names known before, and `movedTo` the target of the last move.
+    /// `known` holds the names that the session already knew. `movedTo` is the target of the last move.
     var nameEvents: [NaiveNameEvent] = []
     var known: [NaiveNameState] = []
     var movedTo: NaiveName?
@@ -180,7 +182,7 @@ package struct NaiveAccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
-    /// Whether there is anything to tell, if the presenter implements it.
+    /// Whether the session has something to tell, if the presenter implements the notice.
     var hasUnreported: Bool {
         hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A resource that can be locked: an item, or separately the contents of a plain directory.
+/// A resource that can be locked: an item, or the contents of a plain directory, which have a lock of their own.
 enum NaiveResource: Hashable, Sendable {
     case item(ItemID)
     case contents(ItemID)
@@ -12,9 +12,9 @@ struct NaiveLock: Sendable {
     let isWrite: Bool
 }
 
-/// Places of items, and required locks of claims.
+/// Computes the places of items and the required locks of claims.
 extension NaiveArbiter {
-    /// The directories above an item, the nearest first.
+    /// The directories above an item, the nearest directory first.
     func ancestors(of item: ItemID, at place: Place) -> [ItemID] {
         var chain: [ItemID] = []
         var next = directories[item].map { $0.parent } ?? place.directory
@@ -36,9 +36,9 @@ extension NaiveArbiter {
         directories[directory] != nil && outermostPackage(of: directory, at: Place()) == nil
     }
 
-    /// S1, S2, S3; two locks on a resource count as one (G1).
+    /// S1 to S3: the locks that a claim requires. Two locks of a claim on one resource count as one lock (G1).
     func requiredLocks(of claim: NaiveClaim) -> [NaiveLock] {
-        // B1.
+        // B1: a batch requires no lock.
         if claim.nature == .batch { return [] }
         var found: [NaiveLock] = []
         for lock in claim.parts.flatMap({ requiredLocks($0.item, $0.place, $0.access) }) {
@@ -65,7 +65,7 @@ extension NaiveArbiter {
         return requiredLocks
     }
 
-    /// For each resource that both claims lock, at least one to write: whether each of them writes.
+    /// For each resource on which the two claims meet, whether the first and whether the second claim writes.
     func meetings(_ one: Int, _ other: Int, on only: NaiveResource? = nil) -> [(Bool, Bool)] {
         let theirs = claims[other].requiredLocks
         return claims[one].requiredLocks.compactMap { lock in
@@ -89,11 +89,11 @@ extension NaiveArbiter {
 
     func meets(_ one: Int, _ other: Int) -> Bool { !meetings(one, other).isEmpty }
 
-    /// Recomputes the required locks of all claims, and the read locks on contents (S4).
+    /// Computes the required locks of all claims anew, and which read locks on the contents of directories count (S4).
     ///
-    /// - A claim enters its read lock on contents while another claim needs to write them.
-    /// - The lock goes with the last such writer.
-    /// - Of the claims that arrived earlier, a name change enters aware ones only.
+    /// - A read lock on contents counts while another claim requires to write the contents.
+    /// - It no longer counts when the last such writer ends.
+    /// - Against a name change that comes later, only the read locks of aware claims count.
     mutating func enter() {
         let all = claims.map { requiredLocks(of: $0) }
         for index in claims.indices { claims[index].requiredLocks = all[index] }
@@ -118,7 +118,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a write of the item now would overlap with the required locks of a claim (P15).
+    /// P15: whether a write of the item would now meet the required locks of a claim.
     func wouldMeet(_ item: ItemID, _ place: Place, _ claim: NaiveClaim) -> Bool {
         let ours = requiredLocks(item, place, .write(.updating))
         return claim.requiredLocks.contains { theirs in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Presenters that are temporarily told of no names below them (N14).
+/// Pauses presenters (N14): a paused presenter is told of no names below the directory that it shows.
 extension NaiveArbiter {
     mutating func pause(_ ids: [PresenterID]) {
         for index in presenters.indices where ids.contains(presenters[index].id) {
@@ -35,13 +35,13 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter above an item is told of its changes.
+    /// Whether a presenter above an item is told at present of changes to the item.
     func isTold(_ presenter: NaivePresenter) -> Bool {
         guard let item = presenter.item else { return true }
         return isPackage(item) ? !presenter.isMuted : !presenter.isPaused
     }
 
-    /// Records a change that was not told, so that the presenter is told later that it missed one.
+    /// Records that a presenter was not told of a change, so that it is told later that it missed something.
     mutating func noteMissed(above directories: [ItemID], by party: Party) {
         for index in presenters.indices where !isTold(presenters[index]) {
             guard let item = presenters[index].item, directories.contains(item) else { continue }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Time limits.
+/// Carries out the actions of time limits.
 extension NaiveArbiter {
-    /// Due actions, in the order of T4.
+    /// An action that is due at a moment. The order of actions is that of T4: by moment, then questions, sessions and claims.
     private struct NaiveDueAction: Comparable {
         enum Subject { case question(Question), accessSession(AccessSessionID), claim(ClaimID), search }
         let moment: Instant
@@ -17,7 +17,7 @@ extension NaiveArbiter {
         static func == (one: Self, other: Self) -> Bool { !(one < other) && !(other < one) }
     }
 
-    /// The earliest moment at which something must happen (T3).
+    /// T3: the earliest moment at which something must happen.
     package var nextMoment: Instant? {
         dues.filter { due in
             guard case .accessSession(let id) = due.subject else { return true }
@@ -26,7 +26,7 @@ extension NaiveArbiter {
         .min()?.moment
     }
 
-    /// Whether a session has notices; a session without any need not end in time.
+    /// Whether a session has notices to send. A session without notices needs no wake-up at its end.
     func isWorthTelling(_ accessSession: NaiveAccessSession) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else {
             return false
@@ -62,7 +62,7 @@ extension NaiveArbiter {
         return min(end, claim.nextObservation ?? end)
     }
 
-    /// T4.
+    /// T4: carries out all actions that are due, in the order of their moments.
     mutating func tick() {
         while let due = dues.min(), due.moment <= now {
             switch due.subject {
@@ -80,11 +80,11 @@ extension NaiveArbiter {
         if !claim.isHeld {
             runOut(index)
         } else if let end = holdEnd(of: claim), end <= now {
-            // Y6, Y9.
+            // Y6, Y9: a writer that was last seen unchanged counts as clean when `hold` ends.
             if case .unchanged = claim.seen { claims[index].isClean = true }
             suspend(index, .holdExpired)
         } else {
-            // Y2.
+            // Y2: a holder in contention is observed, and then again after a fifth of the shorter idle time.
             effects.append(.observe(claim.id))
             let fifth = min(bounds.readerIdle, bounds.idle).nanoseconds / 5
             claims[index].nextObservation = now + max(TimeSpan(nanoseconds: fifth), .milliseconds(5))
