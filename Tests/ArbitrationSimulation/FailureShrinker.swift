@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Removes steps from a failing world as long as it still fails.
+/// Shortens a failing world: removes steps as long as the world still fails.
 package struct FailureShrinker {
     private let bounds: Bounds
     private let checker: String
     private var budget: Int
     private let injectFault: FaultInjection?
 
-    /// Searches for a shorter sequence in which the same checker fails.
+    /// Creates a shrinker that searches for a shorter sequence of steps in which the same checker fails.
     ///
-    /// `tries` bounds the time: each try has a hundred steps.
+    /// `tries` limits the time of the search, which runs at most 100 steps for each try.
     package init(bounds: Bounds, checker: String, tries: Int, injectFault: FaultInjection? = nil) {
         self.injectFault = injectFault
         self.bounds = bounds
@@ -18,7 +18,7 @@ package struct FailureShrinker {
         budget = tries * 100
     }
 
-    /// Removes halves, quarters and smaller parts as long as the world still fails (delta debugging).
+    /// Removes halves, quarters and ever smaller parts of the steps, as long as the world still fails (delta debugging).
     package mutating func shrink(_ steps: [SimulationStep]) -> [SimulationStep] {
         guard var best = failing(steps) else { return steps }
         var size = max(1, best.count / 2)
@@ -41,12 +41,12 @@ package struct FailureShrinker {
         return best
     }
 
-    /// The steps that are valid, up to the violation; nil if there is none.
+    /// Runs the steps that are valid. Returns those up to the violation; nil if there is no violation.
     private mutating func failing(_ steps: [SimulationStep]) -> [SimulationStep]? {
         var simulationRun = SimulationRun(bounds: bounds, injectFault: injectFault)
         var done: [SimulationStep] = []
         for step in steps where simulationRun.allows(step) {
-            // Several advances of time become one.
+            // Several steps in a row that advance the time become one step.
             if case .advance(let span) = step, case .advance(let before) = done.last {
                 done[done.count - 1] = .advance(TimeSpan(nanoseconds: before.nanoseconds + span.nanoseconds))
             } else {
@@ -62,7 +62,7 @@ package struct FailureShrinker {
 }
 
 extension SimulationRun {
-    /// Whether a step is valid after other steps were left out; a file system would not report an invalid step.
+    /// Whether a step is still valid after other steps were left out. A file system would never report an invalid step.
     func allows(_ step: SimulationStep) -> Bool {
         switch step {
         case .advance, .late: return true

@@ -2,26 +2,26 @@
 import Arbitration
 package import Coordination
 
-/// A violation of a rule.
+/// A violation of a rule that a checker has found.
 package struct Violation: Hashable, Sendable, CustomStringConvertible {
-    /// The name of the checker that reports it.
+    /// The name of the checker that reports the violation.
     package let checker: String
     package let what: String
     package let moment: Instant
     package var description: String { "\(moment): \(checker): \(what)" }
 }
 
-/// The violations that a checker found in the current event.
+/// The violations that a checker has found in the current event.
 struct ViolationReport {
     var found: [String] = []
     mutating func addViolation(_ what: String) { found.append(what) }
 }
 
-/// A check of one rule group from outside: it reads each event, each effect and the model.
+/// Checks a group of rules. A checker reads each event, each effect and the model, but nothing inside the arbiter.
 protocol Checker: Sendable {
-    /// Called after the model records the event, before its effects.
+    /// Called after the model has recorded the event and before the effects of the event.
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport)
-    /// Called before the model records the effect.
+    /// Called for each effect, before the model records the effect.
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport)
     /// Called when the model has recorded all effects of an event.
@@ -36,18 +36,18 @@ extension Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {}
 }
 
-/// A change to effects before the checkers read them; tests use it to show that checkers find faults.
+/// Changes the effects before the checkers read them. Tests use such changes to show that the checkers find faults.
 package typealias FaultInjection = @Sendable (Effect) -> [Effect]
 
-/// Steps performed by an arbiter in virtual time, with the checkers.
+/// Carries out steps with an arbiter in virtual time, and calls the checkers.
 ///
-/// The same steps give the same run: all random choices are made by the generator of the steps.
+/// The same steps give the same run, because all random choices are made before, when the steps are generated.
 package struct SimulationRun: Sendable {
     package private(set) var findings: [Violation] = []
     package private(set) var totals = SimulationCounts()
     private(set) var model: WorldModel
     private(set) var arbiter: Arbiter
-    /// All events and effects, if the run is verbose.
+    /// A line for each event and effect, if the run is verbose.
     package private(set) var transcript: [String] = []
     private let isVerbose: Bool
     private let injectFault: FaultInjection?
@@ -65,7 +65,7 @@ package struct SimulationRun: Sendable {
         self.isVerbose = isVerbose
     }
 
-    /// Performs a step and returns the effects of the arbiter, in order.
+    /// Carries out a step, and returns the effects of the arbiter in their order.
     @discardableResult
     package mutating func perform(_ step: SimulationStep) -> [Effect] {
         var effects: [Effect] = []
@@ -89,7 +89,7 @@ package struct SimulationRun: Sendable {
         return effects
     }
 
-    /// The party of a claim in scenario files: known only if the claim's step named it.
+    /// Returns the party that made a claim. It is known only if the step that made the claim named it.
     func maker(of claim: ClaimID) -> Party { makers[claim] ?? .nobody }
 
     private mutating func tell(_ event: ArbiterEvent, _ all: inout [Effect]) {
@@ -117,7 +117,7 @@ package struct SimulationRun: Sendable {
         }
     }
 
-    /// Checks the end: no program is left and every directory is forgotten.
+    /// Checks the state at the end: no program and no directory is left in the arbiter.
     package mutating func checkEnd() {
         if !model.isQuiet { addViolation("RestChecker", "something is going on when all is over") }
         if arbiter.remembered > 0 {

@@ -122,7 +122,7 @@ extension NaiveArbiter {
         leaveAccessSessions(index)
     }
 
-    /// Y3, Y4, Y5, Y9: takes an observation of a holder, and suspends the holder if it has nothing to lose or has not moved for long enough.
+    /// Y3, Y4, Y5, Y9: takes an observation of a holder; suspends a holder with nothing to lose, or one that is idle.
     mutating func observe(_ id: ClaimID, _ observation: Observation) {
         guard let index = index(of: id), claims[index].contendedSince != nil else { return }
         if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }

@@ -2,7 +2,8 @@
 import Coordination
 
 /// Checks access sessions (P3, N3, N8).
-/// - Each relinquishment is followed by one reacquire.
+///
+/// - The presenter may reacquire the item exactly once after each relinquishment.
 /// - A presenter is never asked or told the same thing twice in an access session.
 /// - A presenter is told of all changes before it may reacquire the item.
 struct AccessSessionChecker: Checker {
@@ -24,26 +25,26 @@ struct AccessSessionChecker: Checker {
 
     private struct SessionRecord {
         let presenter: PresenterID
-        /// The event that began the access session.
+        /// The number of the event that began the access session.
         let number: Int
         var causes: [Cause] = []
         var asked: Set<Asked> = []
-        /// The changes of each name, or of the item itself, that were told.
+        /// The notices that were sent, each with the names (or the item itself) that the notice was about.
         var told: [PresenterNotice: Set<Told>] = [:]
         var rank = 0
-        /// The number of subitems told since the session last reached its limit and told everything.
+        /// The number of notices about subitems since the session last reached its limit and sent all its notices.
         var subitems = 0
         var isOver = false
         /// The time of the last question.
         var askedAt = Instant(nanoseconds: 0)
-        /// The event in which the session last told something.
+        /// The number of the event in which the session last sent a notice.
         var toldAt = 0
 
         var isRelinquished: Bool { asked.contains { $0.request.isRelinquishment } }
     }
 
     private var accessSessions: [AccessSessionID: SessionRecord] = [:]
-    /// The access sessions of each granted claim.
+    /// For each granted claim, the access sessions to which the claim certainly belongs, with the presented item.
     private var members: [ClaimID: [AccessSessionID: ItemID]] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -58,14 +59,14 @@ struct AccessSessionChecker: Checker {
             check(question, model, &report)
             beginAnew(question.presenter)
         case .tell(let notice): check(notice, model, &report)
-        // A claim that proceeded may not have been put to its presenters.
+        // The presenters of a claim that proceeded were perhaps not asked.
         case .grant(let id, let grant):
             if grant.basis != .proceeded, let claim = model.claims[id] { join(claim, model) }
         default: break
         }
     }
 
-    /// N5: before a question, all access sessions of its presenter tell pending notices and continue.
+    /// N5: before a question, all access sessions of the presenter send their pending notices and go on.
     private mutating func beginAnew(_ presenter: PresenterID) {
         for (id, accessSession) in accessSessions where accessSession.presenter == presenter {
             var accessSession = accessSession
@@ -90,7 +91,7 @@ struct AccessSessionChecker: Checker {
         if accessSession.presenter != question.presenter {
             report.addViolation("\(question.accessSession) has two presenters")
         }
-        // The presenter may have been asked about a deletion only.
+        // Relinquishing must come first only if it is needed: a claim may ask to agree to a deletion only.
         if question.request.isRelinquishment, accessSession.asked.contains(where: { $0.request == .save }),
             !accessSession.isRelinquished, implementsAll(question.presenter, model)
         {
@@ -129,10 +130,10 @@ struct AccessSessionChecker: Checker {
             case .subitemDidAppear, .subitemDidChange, .subitemDidMove: 2
             case .reacquire: 3
             }
-        // N3, N5, N7: a session that continues may tell its pending notices, and then starts a new sequence.
+        // N3, N5, N7: a session that goes on may send its pending notices. After that a new sequence of notices begins.
         if accessSession.toldAt != model.number { (accessSession.rank, accessSession.told) = (0, [:]) }
         accessSession.toldAt = model.number
-        // N13: changes of names in a directory are told before the move of the directory.
+        // N13: before a directory moves, the changes of names in the directory are told.
         if rank == 2, let item = notice.subitem?.item, model.directories[item] != nil {
             accessSession.told = [:]
         }
@@ -151,7 +152,7 @@ struct AccessSessionChecker: Checker {
         if !accessSession.told[notice.kind, default: []].insert(told).inserted {
             report.addViolation("\(notice.kind.rawValue) is told twice in \(notice.accessSession)")
         }
-        // A move and a change are separate notices; each other kind includes the earlier ones.
+        // A move and a change of one name are two notices. Any other notice replaces all earlier notices of the name.
         if let item = notice.subitem?.item {
             let kinds = Set(accessSession.told.filter { $0.value.contains(told) }.keys)
             if kinds.count > 1, kinds != [.subitemDidMove, .subitemDidChange] {
@@ -174,14 +175,15 @@ struct AccessSessionChecker: Checker {
                 claim.suspension == nil,
                 claim.parts.contains(where: { $0.item == item }),
                 model.presenterModels[notice.presenter]?.item == item,
-                // R2: a claim that came to the document with another file was put to the presenters of that file.
+                // R2: a claim may have come to the document with another file. Then the presenters of that other file were
+                // asked.
                 model.lastStructuralChange < claim.number
             else { continue }
             report.addViolation("\(notice.presenter) is let in while \(id) is at work")
         }
     }
 
-    /// Records the access sessions that a granted claim certainly belongs to.
+    /// Records the access sessions to which a granted claim certainly belongs.
     private mutating func join(_ claim: WorldModel.ClaimModel, _ model: WorldModel) {
         guard let party = claim.party, claim.parts.count == 1, claim.nature != .pendingSave else { return }
         let part = claim.parts[0]
@@ -201,13 +203,13 @@ struct AccessSessionChecker: Checker {
         }
     }
 
-    /// N3, Y6: no presenter waits for its item forever.
+    /// N3, Y6: checks that no presenter waits for ever until it may reacquire its item.
     ///
-    /// The longest session: a claim arrives within `hold`, waits for its bound, holds for its bound, and the session
-    /// trails.
+    /// The longest session: the last claim arrives after `hold`, waits and holds as long as it may, and the session then ends
+    /// after its last pause.
     private func checkSpans(_ model: WorldModel, _ report: inout ViolationReport) {
         let bounds = model.bounds
-        // The file system ends name changes and pending saves.
+        // The file system alone ends name changes and pending saves, so their length has no limit here.
         let isChanging = model.claims.values.contains {
             $0.nature == .nameChange || $0.nature == .pendingSave
         }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks that the presenters of a granted claim were asked, and that those without consent are listed (P1, P2, P12,
-/// P16 to P18).
+/// Checks that the presenters of granted claims were asked, and that grants list those that did not agree (P1, P2, P12, P16 to
+/// P18).
 struct ConsentChecker: Checker {
     private struct ConsentRecord {
         let presenter: PresenterID
-        /// The event that began the access session.
+        /// The number of the event that began the access session.
         let number: Int
         var isWrite: Bool
         var causes: [Party] = []
         var asked: Set<PresenterRequest> = []
-        /// A presenter refused or forfeited a question.
+        /// Whether a presenter refused or forfeited a question of the session.
         var lacksConsent = false
-        /// P9: the session may have waited for a save that another session asked for.
+        /// P9: whether the session may have waited for a save that was asked for in another session.
         var mayBeUnanswered = false
         var isOver = false
     }
 
     private var accessSessions: [AccessSessionID: ConsentRecord] = [:]
-    /// The time at which a save question of each presenter, open or closed, was last open.
+    /// For each presenter, the last time at which it had an unanswered question to save.
     private var saves: [PresenterID: Instant] = [:]
     private var sessionOf: [QuestionID: AccessSessionID] = [:]
-    /// Questions that a presenter may refuse; a relinquishment is not among them.
+    /// The questions that a presenter may refuse: all except questions to relinquish.
     private var refusable: Set<QuestionID> = []
     private var saving: Set<QuestionID> = []
-    /// Parties with a purpose.
+    /// The identified parties that have a purpose.
     private var purposeful: Set<Party> = []
-    /// The event in which each presenter last refused or forfeited.
+    /// For each presenter, the number of the event in which it last refused or forfeited a question.
     private var refused: [PresenterID: Int] = [:]
-    /// P15: claims made within other claims, with the presenters that have relinquished to those.
+    /// P15: for each claim made within another access, the presenters that have relinquished to that access.
     private var covered: [ClaimID: Set<PresenterID>] = [:]
-    /// P15: the items that the enclosing claims might move.
+    /// P15: for each claim made within another access, the items that the other access may move.
     private var moving: [ClaimID: Set<ItemID>] = [:]
-    /// P12: items for which a presenter was listed since its last answer; excused presenters need not be listed again.
+    /// P12: the items for which a presenter was listed since its last answer. A presenter need not be listed for them again.
     private var listed: [PresenterID: Set<ItemID>] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -60,10 +60,10 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// Whether two parties may share an access session (Terms).
+    /// Whether accesses of two parties may be in one access session (Terms in the Rules).
     ///
-    /// A session that a process began without a purpose may have become the session of one of its purposes. A session
-    /// that a parent began includes all of its children.
+    /// A session that a process began without a purpose may have become the session of a purpose of the process. A session that
+    /// a parent began includes all children of the parent.
     private func mayShareSession(_ cause: Party, _ party: Party) -> Bool {
         WorldModel.areOneProgram(cause, party)
             || !Set(cause.ancestors).isDisjoint(with: party.ancestors)
@@ -139,7 +139,7 @@ struct ConsentChecker: Checker {
     ) {
         guard grant.basis != .proceeded, claim.nature != .pendingSave else { return }
         for (id, presenterModel) in model.presenterModels.sorted(by: { $0.key < $1.key }) {
-            // Two kinds of presenters need not be asked: those registered after the claim, and those that only a later
+            // Some presenters need not be asked: those that registered after the claim was made, and those that only a later
             // move concerns.
             guard presenterModel.number < claim.number, model.lastStructuralChange < claim.number,
                 !presenterModel.hasEverForfeited
@@ -153,7 +153,7 @@ struct ConsentChecker: Checker {
                     continue
                 }
                 if model.isOwn(party, presenterModel) || party.works(for: presenterModel.party) { continue }
-                // P15: a relinquishment to an enclosing access counts as well.
+                // P15: it is enough if the presenter has relinquished to an access around the claim.
                 let parties =
                     [party]
                     + model.claims.values.compactMap {
@@ -168,14 +168,14 @@ struct ConsentChecker: Checker {
                 for request in wanted where !present.contains(where: { $0.asked.contains(request) }) {
                     if isCovered(claim, request, id, model) { continue }
                     if request.isDeletion, isMovedInstead(part, of: claim) { continue }
-                    // P26.
+                    // P26: a presenter above is not asked about the deletion of a name of which it was not told yet.
                     if request == .accommodateSubitemDeletion, model.newcomers.contains(part.item) {
                         continue
                     }
-                    // P9: the claim waits for a save that another claim asked for.
+                    // P9: the claim waits for a save that another claim has asked for.
                     if request == .save, let saved = saves[id], saved >= claim.arrived { continue }
                     if request == .save, isSparedSaving(claim, part, presenterModel, model) { continue }
-                    // P22.
+                    // P22: a presenter that has relinquished to a writer need not relinquish to a reader.
                     if request == .relinquishToReader,
                         present.contains(where: { $0.asked.contains(.relinquishToWriter) })
                     {
@@ -187,8 +187,8 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P23, P24: another write goes on in a session of the presenter, or the presenter cannot have been told of a
-    /// write.
+    /// Whether the question to save may be omitted: another write goes on in a session of the presenter (P23), or the presenter
+    /// cannot be told of a write (P24).
     private func isSparedSaving(
         _ claim: WorldModel.ClaimModel, _ part: ClaimRequest.Part,
         _ presenterModel: WorldModel.PresenterModel, _ model: WorldModel
@@ -202,7 +202,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// The requests that certainly must be put to the presenter for a part (P2, P16 to P19).
+    /// Returns the questions that a presenter certainly must get because of a part of a claim (P2, P16 to P19).
     private static func wanted(
         _ claim: WorldModel.ClaimModel, _ part: ClaimRequest.Part,
         _ presenterModel: WorldModel.PresenterModel, _ model: WorldModel
@@ -212,7 +212,8 @@ struct ConsentChecker: Checker {
         case (nil, _): return []
         case (.plainAbove, _), (.below, .read): return []
         case (.below, .write(let option)):
-            // Links to items below may have their own state; the move concerns the directory.
+            // For the items below a directory, only a move or deletion of the directory asks. A link number may belong to
+            // another name.
             guard option.isStructural, claim.nature != .handle else { return [] }
             return option == .forMoving ? [.relinquishToWriter] : [.relinquishToWriter, .accommodateDeletion]
         case (_, .read): return [.relinquishToReader]
@@ -221,7 +222,8 @@ struct ConsentChecker: Checker {
             return [.relinquishToWriter]
         case (let position, .write(let option)):
             guard claim.nature != .handle || option != .forReplacing else { return [] }
-            // P19.
+            // P19: only presenters of the deleted, moved or replaced name are asked. With a link number this checker cannot
+            // tell which they are.
             guard position != .of || (part.place.link == nil && presenterModel.place.link == nil) else {
                 return []
             }
@@ -232,7 +234,7 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: within another access no presenter is asked to save, or to relinquish again.
+    /// P15: within another access, no presenter is asked to save, or to relinquish a second time.
     private func isCovered(
         _ claim: WorldModel.ClaimModel, _ request: PresenterRequest, _ id: PresenterID, _ model: WorldModel
     ) -> Bool {
@@ -245,13 +247,13 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: the item is deleted within an access that may move it.
+    /// P15: whether the item is deleted within an access that may move the item.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: WorldModel.ClaimModel) -> Bool {
         part.access == .write(.forDeleting) && claim.nature != .aware && !claim.isBatch
             && moving[claim.id]?.contains(part.item) ?? false
     }
 
-    /// P12.
+    /// P12: checks that the grant lists exactly the presenters that did not agree.
     private func checkList(
         _ claim: WorldModel.ClaimModel, _ grant: Grant, _ model: WorldModel, _ report: inout ViolationReport
     ) {
@@ -273,7 +275,7 @@ struct ConsentChecker: Checker {
                     $0.presenter == id && ($0.lacksConsent || $0.mayBeUnanswered)
                 }
                 || refused[id].map { $0 >= claim.number } ?? false
-            // P12: a presenter that forfeited is listed for each item, in any session.
+            // P12: a presenter that has ever forfeited a question may be listed in any session.
             if !isOpen, !hasRefused, !presenterModel.hasEverForfeited, grant.basis != .proceeded {
                 report.addViolation("\(claim.id) lists \(id), who refused nothing")
             }

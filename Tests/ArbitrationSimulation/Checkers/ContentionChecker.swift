@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks the holders that are identified, observed and suspended: each makes others wait for a bounded time (X2, X3,
-/// Y1 to Y10).
+/// Checks which holders are identified, observed and suspended, and that each makes others wait for a limited time only (X2,
+/// X3, Y1 to Y10).
 struct ContentionChecker: Checker {
     private var asked: Set<ClaimID> = []
-    /// The time since which each holder has made another claim wait without a pause.
+    /// For each holder, the time since which it has made another claim wait without a break.
     private var contended: [ClaimID: Instant] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // Records current contentions before a suspension ends them.
+        // Records the contentions before the effects of the event end some of them.
         noteContentions(model)
     }
 
@@ -85,7 +85,7 @@ struct ContentionChecker: Checker {
         }
     }
 
-    /// Y1.
+    /// Y1: records which holders make a waiting claim wait, and since when.
     private mutating func noteContentions(_ model: WorldModel) {
         let waiting = model.claims.values.filter { !$0.isHeld }
         var now: [ClaimID: Instant] = [:]
@@ -93,7 +93,7 @@ struct ContentionChecker: Checker {
             guard [.handle, .handleless, .aware].contains(holder.nature),
                 holder.suspension?.isForReaders ?? true,
                 waiting.contains(where: {
-                    // G4: only aware claims make a name change wait.
+                    // G4: a name change waits only for aware claims.
                     ($0.nature != .nameChange || holder.nature == .aware) && $0.nature != .pendingSave
                         && model.keepsOut(holder, $0, certain: true)
                 })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks that each reported deadlock is a real cycle, that its resolution is allowed, and that no cycle remains (D1 to
-/// D4, I6).
+/// Checks that each reported deadlock is a real cycle and is ended by an allowed step, and that no cycle remains (D1 to D4,
+/// I6).
 struct DeadlockChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -63,7 +63,7 @@ struct DeadlockChecker: Checker {
         }
     }
 
-    /// Whether one claim may wait for another, or depend on it.
+    /// Whether one claim may wait for another claim, or cannot end before the other claim.
     private func waits(_ one: WorldModel.ClaimModel, for other: WorldModel.ClaimModel, _ model: WorldModel)
         -> Bool
     {
@@ -72,11 +72,11 @@ struct DeadlockChecker: Checker {
         guard let id = other.request.answering, let question = model.questions[id],
             let presenterModel = model.presenterModels[question.presenter]
         else { return false }
-        // The presenter may have been concerned when it was asked.
+        // After a later move, any claim may have waited for this presenter when it was asked.
         return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
-    /// D1.
+    /// D1: whether a holder cannot end before a waiting claim, which was made within it or belongs to the same program.
     private func depends(_ holder: WorldModel.ClaimModel, on waiter: WorldModel.ClaimModel, certain: Bool)
         -> Bool
     {
@@ -92,10 +92,11 @@ struct DeadlockChecker: Checker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // A claim of an unidentified party may turn out to belong to a relative.
+        // Only identified claims count. An unidentified claim may turn out to belong to a relative, with which there is no
+        // cycle.
         let waiting = model.waiting.filter { $0.party != nil }
         if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
-        // The cost is quadratic or worse: the largest worlds are checked only at ticks.
+        // The cost is at least quadratic, so the largest worlds are checked only at ticks.
         if waiting.count * model.claims.count > 400, event != .tick { return }
         var next: [ClaimID: [ClaimID]] = [:]
         for claim in waiting {
@@ -109,7 +110,7 @@ struct DeadlockChecker: Checker {
                 }
             }
         }
-        // D1: a claim that waits for an answer waits for the claims made to give that answer.
+        // D1: a claim that waits for an answer also waits for the claims that were made to give that answer.
         for (question, asker) in model.askers {
             let answerers = model.claims.values.filter {
                 $0.request.answering == question && $0.party != nil
@@ -120,9 +121,9 @@ struct DeadlockChecker: Checker {
         if let start = Self.cycle(in: next) { report.addViolation("a deadlock is left, with \(start) in it") }
     }
 
-    /// A claim that lies on a cycle.
+    /// Returns a claim that lies on a cycle of the graph; nil if there is no cycle.
     static func cycle(in next: [ClaimID: [ClaimID]]) -> ClaimID? {
-        // Remove claims without successors until only cycles, and claims that lead to them, are left.
+        // Removes claims without successors, again and again. Only cycles, and claims that lead to a cycle, are left.
         var left = next
         while true {
             let dead = left.filter { !$0.value.contains { left[$0] != nil } }.keys

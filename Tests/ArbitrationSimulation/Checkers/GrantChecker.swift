@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks that granted claims are compatible, that no claim overtakes, and that preempted claims are listed (G1 to G5).
+/// Checks that granted claims are compatible, that none goes ahead of a claim that blocks it, and that preempted claims are
+/// listed (G1 to G5).
 struct GrantChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -16,7 +17,7 @@ struct GrantChecker: Checker {
         if !claim.isBatch { checkPassed(claim, grant, model, &report) }
     }
 
-    /// G5.
+    /// G5: checks that the grant lists the held write claims of other programs on the items that it writes.
     private func checkPassed(
         _ claim: WorldModel.ClaimModel, _ grant: Grant, _ model: WorldModel, _ report: inout ViolationReport
     ) {
@@ -54,7 +55,7 @@ struct GrantChecker: Checker {
     }
 }
 
-/// Checks that each claim is decided once, and within its bound (T1, T2, P12).
+/// Checks that each claim is granted or refused exactly once, and within its time limit (T1, T2, P12).
 struct WaitChecker: Checker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -141,11 +142,11 @@ struct WaitChecker: Checker {
     }
 }
 
-/// Checks that no grantable claim waits (I2).
+/// Checks that no claim waits although nothing blocks it (I2).
 struct QueueChecker: Checker {
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
         let waiting = model.claims.values.filter { !$0.isHeld }
-        // The cost is quadratic or worse: the largest worlds are checked only at ticks.
+        // The cost is at least quadratic, so the largest worlds are checked only at ticks.
         if waiting.count * model.claims.count > 600, event != .tick { return }
         for claim in waiting where !waitsForPresenters(claim, model) {
             let isHindered = model.claims.values.contains {
@@ -158,7 +159,7 @@ struct QueueChecker: Checker {
     private func waitsForPresenters(_ claim: WorldModel.ClaimModel, _ model: WorldModel) -> Bool {
         let concerned = model.presenterModels.filter { model.concerns($0.value, claim) }
         guard let party = claim.party else { return !concerned.isEmpty }
-        // The claim may have asked when its item was elsewhere, or may wait for a save that another claim asked for.
+        // The claim may have asked other presenters before its item moved, or may wait for a save that another claim asked for.
         if model.lastStructuralChange >= claim.number, !model.questions.isEmpty { return true }
         return model.questions.values.contains {
             concerned[$0.presenter] != nil || WorldModel.areOneProgram($0.cause.party, party)

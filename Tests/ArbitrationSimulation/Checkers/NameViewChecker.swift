@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks that notices give a presenter a true view of the names (N1, N5 to N8, P26).
+/// Checks that notices give a presenter a true view of the names below its item (N1, N5 to N8, P26).
 ///
-/// - A presenter that applies its notices has the names that exist.
-/// - It is told of contents that others changed, and of nothing that did not happen.
-/// - It is asked only about deletions of items that it knows.
+/// - If a presenter changes its list of names as each notice says, the list has the names that exist.
+/// - A presenter is told of all contents that others changed, and of nothing that did not happen.
+/// - A presenter is asked only about deletions of items that it knows.
 ///
-/// A name is unchanged until an event mentions it. The first such event shows whether the name existed before.
+/// A name counts as unchanged until an event mentions it. The first such event shows whether the name existed before.
 struct NameViewChecker: Checker {
-    /// A name in a directory.
+    /// A name within its directory: the link number, or the item if no link number is known.
     struct Key: Hashable {
         let link: LinkID?
         let item: ItemID?
@@ -30,42 +30,43 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// The names of directories below the presented item, from the outermost, and a name in the last directory.
+    /// The names of the directories below the presented item, from the outermost, and then a name in the last directory.
     typealias Path = [Key]
 
     struct NameView {
         var paths: Set<Path> = []
-        /// The last event at each name with untold changes.
+        /// For each name with changes that were not told yet, the number of the last event at the name.
         var untold: [ModelName: Int] = [:]
-        /// Names that the presenter itself made.
+        /// The names that the presenter's own program made, each with its item.
         var made: [ModelName: ItemID] = [:]
-        /// Untold names that were outside the presented item.
+        /// The names with untold changes that are outside the presented item.
         var outside: Set<ModelName> = []
-        /// The last event that changed the contents of each name through another program and was not told yet.
+        /// For each name with contents that another program changed and that were not told yet, the number of the last such
+        /// event.
         var contents: [ModelName: Int] = [:]
-        /// Names that the presenter was told of, or acted on, since the model was last quiet.
+        /// The names of which the presenter was told, or which its own program changed, since the model was last quiet.
         var heard: Set<ModelName> = []
-        /// The names told in the current event.
+        /// The names in the notices that follow from the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
-        /// The presenter may itself have made a change; the checker cannot know.
+        /// Whether the presenter's own program may have made a change. The checker cannot know, so it does not check this view.
         var isExcused = false
     }
 
-    /// The item, or no item, at each name that was mentioned.
+    /// The item at each name that an event has mentioned; nil if no item has the name.
     private var names: [ModelName: ItemID?] = [:]
-    /// The items at the names when the model was last quiet.
+    /// The item at each name when the model was last quiet.
     private var former: [ModelName: ItemID?] = [:]
     private var homes: [ItemID: Place] = [:]
-    /// Items that are other names of the same files.
+    /// For an item that was found to be another name of a file, the first item of that file.
     private var aliases: [ItemID: ItemID] = [:]
-    /// The events in which directories were deleted.
+    /// For each deleted directory, the number of the event in which it was deleted.
     private var ends: [ItemID: Int] = [:]
-    /// The last name first mentioned as the target of a move: it may have been taken.
+    /// The name to which the last move led, if no event had mentioned it before. An item may have had this name.
     private var guessed: ModelName?
     private var nameViews: [PresenterID: NameView] = [:]
-    /// The change stamps told for claims that continue (N12).
+    /// N12: for each claim that goes on writing, the change stamp that was told last.
     private var reportedStamps: [ClaimID: UInt64] = [:]
-    /// The last move: an earlier notice about the former name concerns the contents of the new name.
+    /// The last move. A notice about the former name that is sent in the same event concerns the contents of the new name.
     private var last: (from: ModelName, to: ModelName, number: Int)?
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -81,7 +82,7 @@ struct NameViewChecker: Checker {
             changed(item, place, cause, claim, isTold: isTold, model, model.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { reportedStamps[claim] = stamp }
-            // N12: a notice of the current event reports this change.
+            // N12: the change must be told in the current event, so it counts as older than this event.
             changed(item, place, cause, claim, isTold: false, model, model.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }
@@ -116,7 +117,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: cause.party, claim, model) {
             touch(id, [name], model)
             if nameViews[id]?.untold[name] == model.number { nameViews[id]?.untold[name] = number }
-            // A handle of a file that no longer has the name made the change.
+            // The change was made through a handle of a file that no longer has the name.
             if names[name] == .some(nil) { nameViews[id]?.isExcused = true }
             if !isTold, isInside(name, id, model) { nameViews[id]?.contents[name] = number }
         }
@@ -134,7 +135,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: party, claim, model, at: [name], own) {
             touch(id, [name], model)
         }
-        // No names are left below the directory.
+        // When a directory is deleted, no names exist below it any more.
         if homes[item] != nil {
             ends[item] = model.number
             for one in names.keys where one.directory == item { names[one] = .some(nil) }
@@ -148,7 +149,7 @@ struct NameViewChecker: Checker {
         let (taken, next) = (guessed, ModelName(move.to, move.replacedDocument ?? item))
         guessed = names[next] == nil ? next : nil
         let to = learn(move.replacedDocument ?? item, move.to, held: move.replacedDocument, model)
-        // Second half of an exchange: an item had the name that the first half took.
+        // This is the second half of an exchange. So an item had the name to which the first half led.
         if from == taken, move.isSecondHalf { believe(from, model) }
         if !move.isSecondHalf, let known = names[from], let known, known != item {
             aliases[item] = aliases[known] ?? known
@@ -159,7 +160,7 @@ struct NameViewChecker: Checker {
         if homes[item] != nil { homes[item] = move.to }
         let own: (inout Self, PresenterID) -> Void = { checker, id in
             if let other = checker.names[from], let other {
-                // The presenter's own program has exchanged them.
+                // The presenter's own program has exchanged the two items.
                 for (name, item) in [(from, other), (to, item)] {
                     checker.strike(name, item, from: id, model)
                 }
@@ -167,7 +168,7 @@ struct NameViewChecker: Checker {
                 return
             }
             checker.rename(from, item, to: to, in: id, model)
-            // Changes by other programs are still to be told.
+            // The contents that other programs changed must still be told, under the new name.
             let last = checker.nameViews[id]?.contents.removeValue(forKey: from)
             checker.nameViews[id]?.contents[to] = nil
             if move.replacedDocument == nil, checker.homes[item] == nil, let last {
@@ -183,7 +184,7 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// Adds a name that was not mentioned before, also for presenters of the directories above.
+    /// Records a name that no event had mentioned before. If it existed before, the presenters above know it.
     private mutating func learn(_ item: ItemID, _ place: Place, held: ItemID?, _ model: WorldModel)
         -> ModelName
     {
@@ -202,8 +203,9 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// P5, P6: the presenters that must be told of a party's change. For presenters that made the change themselves,
-    /// `body` updates their view.
+    /// P5, P6: returns the presenters that must be told of a party's change.
+    ///
+    /// For a presenter that made the change itself, the method calls `body`, which changes the presenter's view.
     private mutating func hearers(
         of party: Party, _ claim: ClaimID?, _ model: WorldModel, at touched: [ModelName] = [],
         _ body: (inout Self, PresenterID) -> Void = { _, _ in }
@@ -230,7 +232,7 @@ struct NameViewChecker: Checker {
             nameViews[id]?.contents[name] = contents
         }
         guard touched.contains(where: { isInside($0, id, model) }) else { return }
-        // N7: a moved item is reported under its new name.
+        // N7: a moved item is reported under its new name only.
         for name in touched {
             let isInside = isInside(name, id, model)
             guard isInside || name == touched.last else { continue }
@@ -240,7 +242,7 @@ struct NameViewChecker: Checker {
     }
 }
 
-/// Locations of names.
+/// Computes where names are.
 extension NameViewChecker {
     private func path(of name: ModelName, below id: PresenterID, _ model: WorldModel) -> Path? {
         guard let shown = model.presenterModels[id]?.item else { return nil }
@@ -259,7 +261,7 @@ extension NameViewChecker {
         path(of: name, below: id, model) != nil
     }
 
-    /// Whether directories have their known names: in the middle of an exchange, one directory has not.
+    /// Whether all directories above have the names that the checker knows. In the middle of an exchange one of them does not.
     private func isReachable(_ directory: ItemID?) -> Bool {
         var (next, depth) = (directory, 0)
         while let here = next, let home = homes[here], depth < 64 {
@@ -269,7 +271,7 @@ extension NameViewChecker {
         return true
     }
 
-    /// All names that exist.
+    /// Returns all names that exist below the presented item.
     private func truth(below id: PresenterID, _ model: WorldModel) -> [Path: ModelName] {
         var found: [Path: ModelName] = [:]
         for (name, item) in names where item != nil && isReachable(name.directory) {
@@ -287,13 +289,15 @@ extension NameViewChecker {
         nameViews[id] = NameView(paths: Set(truth(below: id, model).keys))
     }
 
-    /// Adds a name; a presenter that is told of an unknown directory reads its contents.
+    /// Adds a name to a presenter's view. For a new directory it also adds the names in it, because the presenter reads the
+    /// directory.
     private mutating func add(_ name: ModelName, _ item: ItemID, to id: PresenterID, _ model: WorldModel) {
         guard let path = path(of: name, below: id, model) else { return }
         nameViews[id]?.paths.insert(path)
         guard homes[item] != nil, let known = nameViews[id]?.paths else { return }
         nameViews[id]?.paths = known.filter { $0 == path || !$0.starts(with: path) }
-        // A presenter does not believe in a name that exists only in the middle of an access session.
+        // A new name that was not told yet and that did not exist before is left out, because the presenter's program may not
+        // see it.
         let (untold, outside) = (nameViews[id]?.untold ?? [:], nameViews[id]?.outside ?? [])
         let made = nameViews[id]?.made ?? [:]
         let below = truth(below: id, model).filter { one in
@@ -332,7 +336,7 @@ extension NameViewChecker {
     }
 }
 
-/// Checks of notices.
+/// Checks the notices and questions.
 extension NameViewChecker {
     mutating func noteEffect(
         _ effect: Effect, of event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport
@@ -341,13 +345,13 @@ extension NameViewChecker {
         if case .suspend(let claim, _) = effect { noteSuspension(claim, model) }
         guard case .tell(let notice) = effect, let subitem = notice.subitem,
             let presenterModel = model.presenterModels[notice.presenter], nameViews[notice.presenter] != nil,
-            // N6: a plain directory is told of itself by this kind of notice.
+            // N6: a notice of this kind that names the presented directory itself is no notice about a name below it.
             presenterModel.item != subitem.item
         else { return }
         let id = notice.presenter
         let name = ModelName(subitem.place, subitem.item)
         checkHappened(notice, name, model, &report)
-        // N13.
+        // N13: after the end of a directory, no notice about a name in the directory may follow.
         for place in [subitem.place, subitem.former].compactMap(\.self) {
             guard let directory = place.directory, let end = ends[directory], end < model.number,
                 directory != presenterModel.item, isInside(ModelName(place, subitem.item), id, model)
@@ -355,7 +359,7 @@ extension NameViewChecker {
             report.addViolation("\(id) is told of \(name) when \(directory) is gone")
         }
         switch notice.kind {
-        // A notice reports everything made in a new directory.
+        // A directory that was moved into view brings its names with it.
         case .subitemDidAppear where notice.cause.access == .write(.forMoving):
             add(name, subitem.item, to: id, model)
         case .subitemDidMove:
@@ -364,7 +368,7 @@ extension NameViewChecker {
             }
             rename(ModelName(former, subitem.item), subitem.item, to: name, in: id, model)
             settle(ModelName(former, subitem.item), id, model)
-            // N5: no session tells anything else of the name after this.
+            // N5: no session sends another notice of the name after the notice of the directory's move.
             if homes[subitem.item] != nil { nameViews[id]?.untold[name] = nil }
         case .subitemDidChange where notice.cause.access == .write(.forDeleting):
             strike(name, subitem.item, from: id, model)
@@ -373,7 +377,7 @@ extension NameViewChecker {
         settle(name, id, model)
     }
 
-    /// Marks a name as told; changes in the current event may be told in another session.
+    /// Marks a name as told. Changes in the current event stay untold, because another session may tell them.
     private mutating func settle(_ name: ModelName, _ id: PresenterID, _ model: WorldModel) {
         if let last = nameViews[id]?.untold[name], last < model.number { nameViews[id]?.untold[name] = nil }
         var settled = [name]
@@ -390,7 +394,7 @@ extension NameViewChecker {
     ) {
         guard var told = nameViews[notice.presenter]?.told else { return }
         if told.number != model.number { told = ([], model.number) }
-        // A move and a change of one name are told one after the other.
+        // A move and a change of one name are two notices, so the name may occur twice in one event.
         let isWritten = model.claims.values.contains { claim in
             claim.isHeld && claim.parts.contains { $0.item == notice.subitem?.item && $0.access.isWrite }
         }
@@ -403,7 +407,7 @@ extension NameViewChecker {
         nameViews[notice.presenter]?.told = told
     }
 
-    /// N4: the suspended claim may have changed the items that it writes.
+    /// N4: a suspended claim may have changed the items that it writes, so notices of these items are allowed.
     private mutating func noteSuspension(_ id: ClaimID, _ model: WorldModel) {
         for part in model.claims[id]?.parts ?? [] where part.access.isWrite {
             let name = learn(part.item, part.place, held: part.item, model)
@@ -411,7 +415,7 @@ extension NameViewChecker {
         }
     }
 
-    /// P26.
+    /// P26: checks that a presenter is asked only about the deletion of an item that it knows.
     private func check(_ question: Question, _ model: WorldModel, _ report: inout ViolationReport) {
         guard question.request == .accommodateSubitemDeletion, let nameView = nameViews[question.presenter],
             !nameView.isExcused, let item = question.subitem
@@ -424,7 +428,7 @@ extension NameViewChecker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // The check does not run between the two halves of an exchange.
+        // The views are not compared between the two halves of an exchange, but only at a tick.
         guard model.isQuiet, event == .tick else { return }
         for (id, nameView) in nameViews.sorted(by: { $0.key < $1.key }) {
             guard let presenterModel = model.presenterModels[id] else { continue }

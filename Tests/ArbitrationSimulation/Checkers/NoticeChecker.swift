@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks that each change of an item is told once to all its presenters except its author (P5, P6, N1, N2, N4, N9,
-/// N11, N12).
+/// Checks that changes of an item are told once to its presenters except the author (P5, P6, N1, N2, N4, N9, N11, N12).
 ///
 /// The ``NameViewChecker`` checks notices of names below an item.
 struct NoticeChecker: Checker {
     enum What { case moved, changed, deleted }
 
-    /// A notice about its own item that a presenter is still due.
+    /// A notice that a presenter must still get, or may still get, about the item that it shows.
     struct ExpectedNotice {
         let presenter: PresenterID
-        /// The item that changed.
+        /// The item that was changed, moved or deleted.
         let origin: ItemID
         let what: What
-        /// The former place of a moved item.
+        /// The place of a moved item before the move.
         var former: Place?
         let party: Party
-        /// Whether the notice is required; otherwise it is allowed.
+        /// Whether the notice is required. If not, the notice is only allowed.
         var isCertain: Bool
-        /// The event that made the notice due, and its time.
+        /// The number of the event because of which the notice is expected; `moment` is its time.
         let number: Int
         let moment: Instant
     }
 
     var expectedNotices: [ExpectedNotice] = []
-    /// N6: the parties that changed something below a presented item, with the time of their last change. A notice may
-    /// name them in place of the exact cause.
+    /// N6: for each presenter, the parties that changed something below its item, with the time of their last change.
+    ///
+    /// A package's notice that it changed may name any of these parties as its cause.
     var parties: [PresenterID: [Party: Instant]] = [:]
     private var families = ProgramFamilies()
-    /// Claims that are live, or ended recently.
+    /// The claims that wait or are held, and those that ended a short time ago.
     var recent: [ClaimID: Recent] = [:]
-    /// Open access sessions with a question, and the last claim that wanted it.
+    /// The access sessions in which a question was asked and that have not ended, with the last question.
     var open: [AccessSessionID: QuestionRecord] = [:]
-    /// P9: the last time at which each presenter owed a save; several sessions may wait for it.
+    /// P9: for each presenter, the last time at which it had an unanswered question to save. Several sessions may wait for one
+    /// save.
     var saveOwed: [PresenterID: Instant] = [:]
-    /// The presenters to which the party of each waiting claim owed an answer.
+    /// For each waiting claim, the presenters that its party worked for while they owed an answer.
     private var possibleCreditors: [ClaimID: PossibleCreditors] = [:]
-    /// The change stamp told when each claim was suspended.
+    /// The change stamp that was told when each claim was suspended, or in its last notice.
     private var reportedStamps: [ClaimID: UInt64] = [:]
 
     struct Recent {
@@ -48,11 +49,11 @@ struct NoticeChecker: Checker {
 
     struct QuestionRecord {
         let question: Question
-        /// The last time at which the answer was owed.
+        /// The last time at which the question was unanswered.
         var last: Instant
     }
 
-    /// P6: the presenters for which an access may be their own save, and those for which it certainly is.
+    /// P6: the presenters for which an access is perhaps their own save, and those for which it certainly is.
     private struct PossibleCreditors {
         var ever: Set<PresenterID>
         var always: Set<PresenterID>
@@ -116,7 +117,7 @@ struct NoticeChecker: Checker {
         claim.flatMap { model.claims[$0]?.party } ?? party
     }
 
-    /// Marks notices of an item as optional, since its presenters may now be told of another kind of change.
+    /// Makes the notices of an item optional, because an item that became a package is told of by another kind of notice.
     private mutating func isMarked(_ item: ItemID, _ model: WorldModel) {
         for index in expectedNotices.indices
         where model.presenterModels[expectedNotices[index].presenter]?.item == item {
@@ -161,8 +162,9 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// P6: a claim of the asking party may wait in a queue behind the claim that asks. Then it waits for the presenter's
-    /// answer, too.
+    /// P6: records the claims of parties that work for the asked presenter.
+    ///
+    /// Such a claim may wait in a lock queue behind the claim that asks. Then it waits for the presenter's answer, too.
     private mutating func noteDebts(to question: Question, _ model: WorldModel) {
         for claim in model.claims.values where !claim.isHeld {
             guard let party = claim.party,
@@ -173,7 +175,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// Adds a notice that is due to a presenter, if the change concerns it.
+    /// Adds an expected notice for a presenter, unless the change is the presenter's own.
     private mutating func add(
         _ what: What, to presenterModel: WorldModel.PresenterModel, _ act: ObservedChange, isCertain: Bool,
         from former: Place? = nil,
@@ -181,7 +183,7 @@ struct NoticeChecker: Checker {
     ) {
         if model.isOwn(act.party, presenterModel) { return }
         families.note(act.party)
-        // P6.
+        // P6: if the party certainly worked for the presenter during the whole wait, the change is the presenter's own.
         let id = presenterModel.presenter.id
         let known = act.claim.flatMap { possibleCreditors[$0] }
         if known?.always.contains(id) ?? false, wasSurelyConsulted(act.claim, to: presenterModel, model) {
@@ -200,7 +202,7 @@ struct NoticeChecker: Checker {
                 moment: model.now))
     }
 
-    /// Whether a presenter would certainly have been asked for a claim if the claim's party did not work for it.
+    /// Whether the claim certainly chose its presenters and the presenter is one of them.
     private func wasSurelyConsulted(
         _ claim: ClaimID?, to presenterModel: WorldModel.PresenterModel, _ model: WorldModel
     ) -> Bool {
@@ -214,9 +216,10 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N6: a package is told that it changed if it does not implement the exact notice.
+    /// N6: records the party of a change for the presenters above. A presenter of a package that does not implement the exact
+    /// notice is told that it changed.
     ///
-    /// A plain directory may be a package when it is told.
+    /// A directory that is plain now may be a package at the time of the notice.
     private mutating func noteBelow(_ act: ObservedChange, from: Place? = nil, _ model: WorldModel) {
         var above = Set(model.above(act.item, act.place))
         if let directory = from?.directory { above.formUnion([directory] + model.above(directory, Place())) }
@@ -236,7 +239,7 @@ struct NoticeChecker: Checker {
         noteBelow(act, model)
     }
 
-    /// N9: the item exists again, so notices of its end are no longer due.
+    /// N9: the item exists again, so notices of its deletion are no longer required.
     private mutating func returned(_ act: ObservedChange, _ model: WorldModel) {
         for index in expectedNotices.indices where expectedNotices[index].what == .deleted {
             let shown = model.presenterModels[expectedNotices[index].presenter]?.item
@@ -251,7 +254,7 @@ struct NoticeChecker: Checker {
     private mutating func deleted(_ act: ObservedChange, isCertain: Bool, _ model: WorldModel) {
         for presenterModel in model.presenterModels.values
         where presenterModel.item == act.item && presenterModel.place.isSameName(as: act.place) {
-            // N9: the notice is not required if the session asked the presenter about a deletion. A presenter that
+            // N9: the notice is not required if the session asked the presenter about the deletion. Any presenter that
             // implements this question may have been asked. Other notices of that session are not required either.
             let isSure =
                 isCertain && !presenterModel.implements(.accommodateDeletion) && !model.isPlain(act.item)
@@ -266,17 +269,17 @@ struct NoticeChecker: Checker {
         noteBelow(act, model)
     }
 
-    /// N2.
+    /// N2: adds the notices of a move, for presenters of the item and of items below a moved directory.
     private mutating func moved(
         _ item: ItemID, _ move: Move, _ party: Party, _ claim: ClaimID?, _ model: WorldModel
     ) {
         let act = ObservedChange(item: item, place: move.to, claim: claim, party: party)
-        // N8, N9: an item that was thought to be deleted has moved.
+        // N8, N9: an item that seemed to be deleted has moved, so no notice of the deletion is required.
         for index in expectedNotices.indices
         where expectedNotices[index].what == .deleted && expectedNotices[index].origin == item {
             expectedNotices[index].isCertain = false
         }
-        // N11.
+        // N11: an item that is back at its former name has not moved, so no notice of the move is required.
         let isBack = expectedNotices.contains {
             $0.what == .moved && $0.origin == item && $0.former == move.to
         }
@@ -296,7 +299,7 @@ struct NoticeChecker: Checker {
         noteBelow(act, from: move.from, model)
     }
 
-    /// Notices due for one item may be told for the other, or not at all.
+    /// When a file becomes a document, the notices expected for either item become optional.
     private mutating func becomes(_ incoming: ItemID, _ document: ItemID) {
         for index in expectedNotices.indices
         where expectedNotices[index].origin == incoming || expectedNotices[index].origin == document {
@@ -312,7 +315,7 @@ struct NoticeChecker: Checker {
             checkNews(before: question, &report)
             open[question.accessSession] = QuestionRecord(question: question, last: model.now)
             noteDebts(to: question, model)
-        // A claim that proceeded may not have been put to its presenters.
+        // The presenters of a claim that proceeded were perhaps not asked.
         case .grant(let id, let grant): if grant.basis == .proceeded { possibleCreditors[id]?.always = [] }
         case .forfeit(let question, _):
             if question.request == .save { saveOwed[question.presenter] = model.now }
@@ -324,7 +327,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N5: a presenter that is not told of a change before a save would overwrite it.
+    /// N5: checks that a presenter was told of all changes before it is asked to save, since its save would overwrite them.
     private func checkNews(before question: Question, _ report: inout ViolationReport) {
         guard question.request == .save else { return }
         for expected in expectedNotices
@@ -334,7 +337,7 @@ struct NoticeChecker: Checker {
         }
     }
 
-    /// N4.
+    /// N4: a suspended writer may have changed its items, so notices of a change are allowed.
     private mutating func noteSuspension(_ id: ClaimID, _ model: WorldModel) {
         guard let claim = model.claims[id] else { return }
         let party = claim.party ?? .nobody
@@ -363,7 +366,7 @@ struct NoticeChecker: Checker {
         )
     }
 
-    /// N12.
+    /// N12: checks that a change by a program that goes on writing is told in the same event.
     private func checkGoingOn(_ model: WorldModel, _ report: inout ViolationReport) {
         for expected in expectedNotices where expected.isCertain && expected.number == model.number {
             report.addViolation("\(expected.presenter) is not told at once: \(Self.text(expected))")

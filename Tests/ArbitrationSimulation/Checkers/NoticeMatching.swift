@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Compares notices with the expected ones.
+/// Compares the notices that the arbiter sends with the expected notices.
 extension NoticeChecker {
     mutating func check(_ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport) {
         guard let presenterModel = model.presenterModels[notice.presenter] else { return }
@@ -15,11 +15,11 @@ extension NoticeChecker {
             expectedNotices[$0].presenter == notice.presenter && isRelated(expectedNotices[$0].party, party)
         }
         let kinds = Self.kinds(notice.kind)
-        // N9: the cause is the last event of its kind, so no notice of it was sent yet.
+        // N9: a notice names the last event of its kind as its cause, so no notice of that event was sent before.
         let matching = related.filter {
             kinds.contains(expectedNotices[$0].what) && expectedNotices[$0].party == party
         }
-        // An event of this moment may belong to the next session.
+        // An event of the current moment may belong to the next session, so an earlier event is preferred.
         guard let cause = matching.last(where: { expectedNotices[$0].number < model.number }) ?? matching.last
         else {
             if isStandIn(notice, presenterModel) { return }
@@ -30,7 +30,7 @@ extension NoticeChecker {
         settle(notice, cause, related, model)
     }
 
-    /// N6.
+    /// N6: whether the notice of a package that it changed replaces a notice that its presenter does not implement.
     private func isStandIn(_ notice: Notice, _ presenterModel: WorldModel.PresenterModel) -> Bool {
         let isComplete = [.subitemDidAppear, .subitemDidChange, .subitemDidMove].allSatisfy(
             presenterModel.implements)
@@ -38,11 +38,11 @@ extension NoticeChecker {
             && parties[notice.presenter]?[notice.cause.party] != nil
     }
 
-    /// Removes the expected notices that a notice fulfills.
+    /// Removes the expected notices that a sent notice satisfies.
     private mutating func settle(_ notice: Notice, _ cause: Int, _ related: [Int], _ model: WorldModel) {
         let party = notice.cause.party
         let kinds = Self.kinds(notice.kind)
-        // Two children of a program have a session each, and changes of the program itself may belong to either.
+        // Two children of a program have a session each. A change of the program itself may be told in either session.
         let isSpread = open.contains {
             $0 != notice.accessSession && $1.question.presenter == notice.presenter
                 && isRelated($1.question.cause.party, party)
@@ -51,11 +51,11 @@ extension NoticeChecker {
             isSpread || hasLasted(related.map { expectedNotices[$0] }, party, notice.presenter, model)
         var gone: Set<Int> = [cause]
         for index in related where kinds.contains(expectedNotices[index].what) {
-            // A notice stays expected in these cases:
-            // - A relative made the change: it may have been told with it, or have its own session.
-            // - The program has worked for `hold`, so that it has several sessions.
-            // - The event is of this moment and may belong to the next session.
-            // - An optional notice is told apart from a required one.
+            // An expected notice stays, but becomes optional, in these cases:
+            // - A relative made the change. The change may have been told with this notice, or have its own session.
+            // - The program has worked for `hold`, so that it may have several sessions.
+            // - The event is of the current moment and may belong to the next session.
+            // - The expected notice is optional, and a required notice is expected too.
             let isMatched =
                 expectedNotices[index].isCertain || !related.contains { expectedNotices[$0].isCertain }
             if expectedNotices[index].party == party, expectedNotices[index].number < model.number,
@@ -69,8 +69,9 @@ extension NoticeChecker {
         expectedNotices = expectedNotices.indices.filter { !gone.contains($0) }.map { expectedNotices[$0] }
     }
 
-    /// N3: the changes of a program are told before the presenter may reacquire, unless it has relinquished in another
-    /// session of the program.
+    /// N3: checks that a program's changes are told before the presenter may reacquire.
+    ///
+    /// There is no check if the presenter has also relinquished in another session of the program.
     private mutating func checkReacquire(
         _ notice: Notice, _ model: WorldModel, _ report: inout ViolationReport
     ) {
@@ -82,7 +83,8 @@ extension NoticeChecker {
             return
         }
         let mine = expectedNotices.filter { $0.presenter == id && $0.isCertain && $0.number < model.number }
-        // A program and two of its children are not all one program: the presenter may have sessions with both.
+        // Two children of a program are not one program, but each is one with their parent. So the presenter may have a session
+        // with each of them.
         let isFamily =
             expectedNotices.contains { $0.presenter == id && $0.party != party && isRelated($0.party, party) }
             || isAtWork(id, model) { $0 != party && isRelated($0, party) }
@@ -92,7 +94,7 @@ extension NoticeChecker {
         }
     }
 
-    /// N3, N10: changes of a program that is done are told within `trailing`, or `steps`.
+    /// N3, N10: checks that the changes of a program that has ended its accesses are told within `trailing` or `steps`.
     func checkPromptness(_ model: WorldModel, _ report: inout ViolationReport) {
         let trailing = max(model.bounds.trailing, model.bounds.steps)
         for expected in expectedNotices where expected.isCertain && expected.moment + trailing < model.now {
@@ -107,7 +109,7 @@ extension NoticeChecker {
             let isFollowedBelow = (parties[expected.presenter] ?? [:]).contains {
                 $0.value + trailing >= model.now && isRelated($0.key, expected.party)
             }
-            // P9: the session may wait for a save that another session asked for.
+            // P9: the session may wait for a save that was asked for in another session.
             let isSaved = saveOwed[expected.presenter].map { $0 + trailing >= model.now } ?? false
             if isAsked || isSaved || isFollowed || isFollowedBelow
                 || isAtWork(expected.presenter, model, { isRelated($0, expected.party) })
@@ -118,7 +120,7 @@ extension NoticeChecker {
         }
     }
 
-    /// Whether a claim that concerns a presenter is held or waits, or did so recently.
+    /// Whether a matching claim that concerns a presenter waits or is held, or ended a short time ago.
     private func isAtWork(_ id: PresenterID, _ model: WorldModel, _ isMeant: (Party) -> Bool) -> Bool {
         guard let presenterModel = model.presenterModels[id] else { return false }
         return recent.values.contains { known in
@@ -134,7 +136,7 @@ extension NoticeChecker {
         model.lastStructuralChange >= entry.number || model.concerns(presenterModel, entry)
     }
 
-    /// Whether a program has worked so long that it may have several access sessions.
+    /// Whether a program has worked for so long that it may have several access sessions.
     private func hasLasted(
         _ expectedNotices: [ExpectedNotice], _ party: Party, _ id: PresenterID, _ model: WorldModel
     ) -> Bool {
@@ -146,7 +148,7 @@ extension NoticeChecker {
         }
         if isTurnOld { return true }
         guard let presenterModel = model.presenterModels[id] else { return false }
-        // Or a purpose of the program has taken over a session.
+        // A purpose of the program may also have taken over a session, so that another session began.
         return recent.values.contains {
             (isOld($0.entry.arrived) || $0.entry.party?.purpose != nil)
                 && isRelated($0.entry.party ?? .nobody, party)
@@ -163,9 +165,9 @@ extension NoticeChecker {
     }
 }
 
-/// Parties that may share an access session: those that are one program with each other, or both with a third party.
+/// Groups parties that may share an access session: parties that are one program, or each one program with a third party.
 ///
-/// The relation is not transitive: two children of one process are not one program, but each is one program with the
+/// To be one program is not transitive. Two children of one process are not one program, but each is one program with the
 /// process.
 struct ProgramFamilies: Sendable {
     private enum Trait: Hashable {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks the recipients of questions, and that each question is answered or forfeited by its deadline (P2 to P10,
-/// P14).
+/// Checks which presenters are asked, and that each question is answered or forfeited by its deadline (P2 to P10, P14).
 struct QuestionChecker: Checker {
     private struct SaveAsked: Hashable {
         let presenter: PresenterID
@@ -17,7 +16,7 @@ struct QuestionChecker: Checker {
 
     private var last = QuestionID(0)
     private var savesAsked: [SaveAsked: Instant] = [:]
-    /// The questions certainly asked for each claim.
+    /// For each claim, the questions that were certainly asked because of this claim.
     private var asked: [ClaimID: Set<Asked>] = [:]
 
     mutating func noteEffect(
@@ -35,13 +34,13 @@ struct QuestionChecker: Checker {
                 report.addViolation(
                     "\(question.presenter) has forfeited \(forfeits) times: demoted \(isDemoted)")
             }
-        // P1: the presenters of the claim's new item were not asked yet.
+        // P1: the claim has a new item, and the presenters of the new item were not asked yet.
         case .retarget(let id, _, _): asked[id] = nil
         default: break
         }
     }
 
-    /// P1: each presenter is asked once for each claim.
+    /// P1: checks that each presenter is asked once for each claim.
     private mutating func checkOnce(
         _ question: Question, _ model: WorldModel, _ report: inout ViolationReport
     ) {
@@ -90,7 +89,7 @@ struct QuestionChecker: Checker {
         checkOnce(question, model, &report)
     }
 
-    /// P9, P10.
+    /// P9, P10: checks that only ordinary programs ask to save when they read, and each session at most once in `askAgain`.
     private mutating func checkSave(
         _ question: Question, _ model: WorldModel, _ report: inout ViolationReport
     ) {

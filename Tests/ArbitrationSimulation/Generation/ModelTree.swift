@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The real contents of a world: directories, packages, files with their names, and symbolic links.
+/// The real contents of a simulated file system: directories, packages, files with their names, and symbolic links.
 struct ModelTree {
     enum Kind: Hashable {
         case file
         case directory(isPackage: Bool)
-        /// A symbolic link to a file or directory.
+        /// A symbolic link that leads to a file or directory.
         case link(ItemID)
     }
 
     struct ModelNode {
         var kind: Kind
-        /// All names of the item; a file with hard links has several, each with its link number.
+        /// All names of the item. A file with hard links has several names, each with its link number.
         var names: [Place]
 
         var isDirectory: Bool { if case .directory = kind { true } else { false } }
@@ -53,7 +53,7 @@ struct ModelTree {
         nodes.filter { $0.value.names.contains { $0.directory == directory } }.keys.sorted()
     }
 
-    /// Whether an item is a directory, or lies below it.
+    /// Whether an item is the directory itself, or lies below it.
     func isWithin(_ item: ItemID, _ directory: ItemID) -> Bool {
         var next: ItemID? = item
         while let here = next {

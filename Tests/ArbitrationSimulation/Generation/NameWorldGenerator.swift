@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A world generated from a seed: programs make, link, rename, exchange, save and remove items under a few names in a
-/// few directories.
+/// Generates a world from a seed. In this world, programs make, link, rename, exchange, save and remove items under a few names
+/// in a few directories.
 package struct NameWorldGenerator: Sendable {
     package private(set) var simulationRun: SimulationRun
     package private(set) var steps: [SimulationStep] = []
@@ -102,7 +102,7 @@ package struct NameWorldGenerator: Sendable {
     private var folders: [Place] { places.filter(isDirectory) }
     private func links(of place: Place) -> Int { names.values.count { $0 == names[place] } }
 
-    /// An unused name, of three in each directory.
+    /// Returns a name that no item has, out of three names in each directory.
     private mutating func free() -> Place? {
         let all = directories.keys.sorted().flatMap { directory in
             (1...3).map { Place(in: directory, link: LinkID(directory.rawValue * 10 + $0)) }
@@ -110,7 +110,7 @@ package struct NameWorldGenerator: Sendable {
         return chance.one(of: all.filter { names[$0] == nil })
     }
 
-    /// Whether a place lies in or below a directory.
+    /// Whether a place lies in the directory or deeper below it.
     private func isWithin(_ place: Place, _ directory: ItemID?) -> Bool {
         var next = place.directory
         while let here = next {
@@ -199,14 +199,14 @@ package struct NameWorldGenerator: Sendable {
 
     private mutating func move(_ from: Place, _ to: Place, by party: Party) {
         guard let known = names.removeValue(forKey: from) else { return }
-        // Each name of a file may be known as a separate item.
+        // A further name of a file sometimes gets an item of its own, as if the two names were separate items.
         let item = directories[known] == nil && chance.isLucky(5) ? fresh() : known
         names[to] = item
         if directories[item] != nil { directories[item] = to }
         tell(.moved(item, Move(from: from, to: to), by: party, under: nil))
     }
 
-    /// Renames a file over a file that no claim follows.
+    /// Renames a file over another file that no claim follows.
     private mutating func renameOver(by party: Party) {
         guard let from = chance.one(of: files),
             let to = chance.one(of: files.filter { names[$0] != names[from] })
@@ -236,7 +236,8 @@ package struct NameWorldGenerator: Sendable {
         guard let one = chance.one(of: places), let other = chance.one(of: places), one != other,
             let item = names[one], let otherItem = names[other], item != otherItem,
             !isWithin(one, otherItem), !isWithin(other, item),
-            // Events of names below the second directory may be told under the first one's name between the two halves.
+            // Two directories are not exchanged. Between the two halves, an event below the second would be told under the name
+            // of the first.
             directories[item] == nil || directories[otherItem] == nil
         else { return }
         (names[one], names[other]) = (otherItem, item)
@@ -260,7 +261,7 @@ package struct NameWorldGenerator: Sendable {
         move(from, to, by: party)
     }
 
-    /// Renames a directory over an empty one.
+    /// Renames a directory over an empty directory.
     private mutating func replaceFolder(by party: Party) {
         guard let from = chance.one(of: folders), let to = chance.one(of: folders.filter(isEmpty)),
             from != to,

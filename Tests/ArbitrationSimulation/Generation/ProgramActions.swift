@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Actions of programs and users.
+/// The actions of programs and users in a generated world.
 extension WorldGenerator {
     mutating func act() {
         doWhatIsDue()
@@ -36,7 +36,7 @@ extension WorldGenerator {
     mutating func program() -> Party { anyone(of: population.programs, &chance) }
     mutating func awareProgram() -> Party { anyone(of: population.aware, &chance) }
 
-    /// An item with one of its names; large populations prefer a few places.
+    /// Returns a part for an item and one of its names. If there are many programs, most parts are for a few items.
     mutating func part(_ items: [ItemID], _ access: Access) -> ClaimRequest.Part? {
         let few = chance.isLucky(families > 100 ? 15 : 60) ? Array(items.prefix(3)) : items
         guard let item = chance.one(of: few), let place = chance.one(of: tree.nodes[item]?.names ?? []) else {
@@ -72,7 +72,7 @@ extension WorldGenerator {
     private mutating func create(by party: Party) {
         guard let directory = chance.one(of: tree.directories) else { return }
         let old = deletedItems.filter { tree.nodes[$0.value.directory ?? ItemID(0)] != nil }.keys.sorted()
-        // A deleted file may come back, as the same document.
+        // A file that was deleted sometimes comes back, as the same document.
         let item = chance.isLucky(40) ? chance.one(of: old) ?? tree.fresh() : tree.fresh()
         let place = deletedItems[item] ?? Place(in: directory)
         let part = ClaimRequest.Part(item, .write(.forReplacing), at: place)
@@ -95,7 +95,7 @@ extension WorldGenerator {
         case 3..<6: moveSomething(tree.files + tree.links, .nameChange, by: party)
         case 6..<8: moveSomething(tree.directories, .nameChange, by: party)
         default:
-            // Rename a file over another in the same directory.
+            // The program renames a file over another file in the same directory.
             guard let source = chance.one(of: tree.files), tree.nodes[source]?.names.count == 1,
                 let place = tree.nodes[source]?.names.first, let directory = place.directory,
                 let target = chance.one(
@@ -164,12 +164,12 @@ extension WorldGenerator {
             ClaimRequest(nextClaim(), .batch, first, Array(parts.dropFirst())), by: awareProgram(), .prepare)
     }
 
-    /// Makes another access for the maker of `outer`, declared as nested or not.
+    /// Makes an access for the maker of `outer`. Sometimes the access does not declare that it is within `outer`.
     mutating func nest(in outer: ClaimID) {
         guard model.claims[outer]?.isHeld ?? false, let maker = makers[outer] else { return }
         if model.claims[outer]?.nature == .aware || model.claims[outer]?.isBatch ?? false {
             var party = maker
-            // Undeclared nesting: another purpose, or an unmodified child.
+            // A nested access that is not declared has another purpose, or comes from a child that does not use the socket.
             if chance.isLucky(30) { party = population.aware.first { $0.process == maker.process } ?? maker }
             if chance.isLucky(25) {
                 party.purpose = nil
@@ -188,7 +188,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Two programs that claim two files in opposite orders.
+    /// Makes two programs claim the same two files in opposite orders.
     mutating func cross() {
         let files = tree.files
         guard files.count > 1, let one = chance.one(of: files), let other = chance.one(of: files),
@@ -240,13 +240,13 @@ extension WorldGenerator {
         tell(.shown(id, part.item, at: part.place))
     }
 
-    /// P4.
+    /// P4: gives a presenter less time to answer an open question.
     mutating func hurry() {
         let question = chance.one(of: model.questions.keys.sorted()) ?? QuestionID(1)
         tell(.hurried(question, .milliseconds(chance.milliseconds(0...1_000))))
     }
 
-    /// Sends events that do not fit the state; the arbiter must tolerate them.
+    /// Sends events that do not fit the state. The arbiter must accept them without effect.
     mutating func sendStray() {
         let (claim, question) = (ClaimID(lastClaim + 1_000), QuestionID(UInt64(chance.below(2_000))))
         switch chance.below(7) {

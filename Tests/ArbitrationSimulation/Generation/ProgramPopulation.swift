@@ -3,11 +3,11 @@ import Coordination
 
 /// The programs of a world.
 struct ProgramPopulation {
-    /// Programs, threads and children that make unmodified accesses.
+    /// The programs, threads and children that access files without the control socket.
     private(set) var programs: [Party] = []
-    /// Programs with presenters; an editor's children work for it.
+    /// The programs with presenters. Children of such a program work for it.
     private(set) var editors: [Party] = []
-    /// Programs that make accesses over the control socket.
+    /// The programs that make accesses over the control socket.
     private(set) var aware: [Party] = []
     private var number: Int32 = 100
 
@@ -22,7 +22,7 @@ struct ProgramPopulation {
         switch chance.below(10) {
         case 0...2: programs.append(party(root))
         case 3:
-            // Two threads of one program.
+            // The two parties are two threads of one program.
             for thread in 1...2 as ClosedRange<Int32> {
                 var party = party(root)
                 party.thread = thread
@@ -49,7 +49,7 @@ struct ProgramPopulation {
         for offset in 1...(1 + Int32(chance.below(3))) {
             var child = Party(process: process(root.number + offset), ancestors: [root])
             child.session = root.number
-            // Some children run in a terminal pane.
+            // Some children run in a terminal of their own, as in a terminal pane of an editor.
             child.terminals = chance.isLucky(30) ? [terminal + offset, terminal] : [terminal, terminal]
             if chance.isLucky(30) {
                 child = Party(process: child.process, ancestors: [process(root.number + 9), root])
@@ -67,7 +67,7 @@ struct ProgramPopulation {
             aware.append(party)
             if chance.isLucky(40) { editors.append(party) }
         }
-        // The same purpose in another process.
+        // Another process may have the same purpose.
         if chance.isLucky(30) {
             var party = party(process(root.number + 5))
             party.purpose = Purpose("a\(root.number)x0")

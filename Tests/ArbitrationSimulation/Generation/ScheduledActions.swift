@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Reactions of a world to the effects of the arbiter.
+/// The reactions of the programs in a world to the effects of the arbiter.
 extension WorldGenerator {
     mutating func react(to effect: Effect) {
         switch effect {
@@ -22,7 +22,7 @@ extension WorldGenerator {
     private mutating func arrange(_ question: Question) {
         let (id, presenter) = (question.id, question.presenter)
         let span = question.deadline.since(now).milliseconds
-        // A presenter sometimes departs from its usual behavior.
+        // A presenter sometimes behaves otherwise than usual.
         let habit =
             chance.isLucky(85)
             ? habits[presenter] ?? .good : chance.one(of: PresenterBehavior.allCases) ?? .good
@@ -47,7 +47,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Uses a granted claim according to its plan.
+    /// Uses a granted claim as its plan says.
     private mutating func useGrant(_ claim: ClaimID) {
         switch plans[claim] {
         case .use:
@@ -68,7 +68,7 @@ extension WorldGenerator {
             tell(.identified(claim, chance.isLucky(95) ? makers[claim] ?? .nobody : .nobody))
         case .reportObservation(let claim): reportObservation(claim)
         case .answer(let question, let presenter, let answer):
-            // A removed presenter answers nothing.
+            // A presenter that was removed in the meantime sends no answer.
             if model.presenterModels[presenter] != nil { tell(.answered(question, by: presenter, answer)) }
         case .progress(let question): if model.questions[question] != nil { tell(.progressed(question)) }
         case .save(let question, let presenter): save(question, presenter)
@@ -81,7 +81,7 @@ extension WorldGenerator {
     }
 
     private mutating func reportObservation(_ claim: ClaimID) {
-        // The claim may have ended meanwhile; a late observation may still arrive.
+        // The claim may have ended in the meantime. Even then a late observation may arrive.
         guard let entry = model.claims[claim] else {
             if chance.isLucky(30) { tell(.observed(claim, .atEnd)) }
             return
@@ -101,12 +101,12 @@ extension WorldGenerator {
             if chance.isLucky(70) { return tell(.observed(claim, .unchanged(position: position))) }
             return tell(.observed(claim, chance.isLucky(50) ? .clean : .emptied))
         }
-        // Once written, a file stays dirty.
+        // Once a program has written to a file, each later observation shows that the file was changed.
         if stamps[claim] == nil || chance.isLucky(30) { stamps[claim] = (stamps[claim] ?? 0) + 1 }
         tell(.observed(claim, .dirty(stamp: stamps[claim] ?? 1)))
     }
 
-    /// The asked presenter saves: its own process writes, over the socket or as an unmodified program.
+    /// Lets an asked presenter save: its own process writes, over the socket or without it.
     private mutating func save(_ question: QuestionID, _ presenter: PresenterID) {
         guard let asked = model.questions[question], let presenterModel = model.presenterModels[presenter],
             let item = presenterModel.item, tree.nodes[item]?.kind == .file
@@ -132,7 +132,7 @@ extension WorldGenerator {
         tell(.removed(presenter))
     }
 
-    /// A program or an editor dies, with all its claims and presenters.
+    /// Ends a program, with all its claims and presenters.
     mutating func die(_ party: Party) {
         for (id, presenterModel) in model.presenterModels.sorted(by: { $0.key < $1.key })
         where presenterModel.party.process == party.process {
@@ -153,7 +153,7 @@ extension WorldGenerator {
     mutating func claim(_ request: ClaimRequest, by party: Party, _ plan: Plan) {
         makers[request.claim] = party
         plans[request.claim] = plan
-        // The party of a socket claim is known at once, and so is the program that removes a name in a save.
+        // The party of a claim over the socket is known at once. So is the program that removes a name in a save.
         let isShy = request.nature != .aware && request.nature != .batch && request.nature != .pendingSave
         perform(.claim(request, by: isShy && chance.isLucky(shyness) ? nil : party))
         if model.claims[request.claim]?.isHeld == false {
@@ -166,7 +166,7 @@ extension WorldGenerator {
         }
     }
 
-    /// Ends a claim after its changes are carried out.
+    /// Carries out the changes of a claim, and ends the claim.
     mutating func finish(_ claim: ClaimID) {
         guard let entry = model.claims[claim] else { return }
         guard entry.isHeld else { return tell(.ended(claim)) }
@@ -181,7 +181,7 @@ extension WorldGenerator {
             }
         case .fill(let document, let pendingSave):
             if model.claims[pendingSave] != nil { tell(.ended(pendingSave)) }
-            // The mode is set afterwards, under no claim.
+            // The program sets the mode of the file after the save, without a claim.
             if chance.isLucky(50), let place = tree.nodes[document]?.names.first {
                 let cause = Cause(makers[claim] ?? .nobody, .write(.updating))
                 tell(.changed(document, at: place, cause, under: nil, stamp: 99))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Pseudorandom numbers that follow from a seed (xorshift64*).
+/// Pseudorandom numbers that depend only on a seed (xorshift64*).
 package struct SeededRandom {
     private var state: UInt64
 
     package init(_ seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
 
-    /// Returns a number below the bound, which is positive.
+    /// Returns a number from 0 up to `bound` - 1; `bound` must be positive.
     package mutating func below(_ bound: Int) -> Int {
         state ^= state >> 12
         state ^= state << 25
@@ -20,7 +20,7 @@ package struct SeededRandom {
         elements.isEmpty ? nil : elements[below(elements.count)]
     }
 
-    /// Returns whole milliseconds from a range.
+    /// Returns a whole number of milliseconds from a range.
     mutating func milliseconds(_ range: ClosedRange<Int>) -> UInt64 {
         UInt64(range.lowerBound + below(range.count))
     }

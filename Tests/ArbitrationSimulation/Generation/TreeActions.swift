@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Changes of files and directories, and the events that report them.
+/// Changes of files and directories, and the events that report the changes to the arbiter.
 extension WorldGenerator {
     mutating func makeDirectory() {
         guard let parent = chance.one(of: tree.directories.filter { tree.depth(of: $0) < 5 }) else { return }
@@ -34,14 +34,14 @@ extension WorldGenerator {
 
     mutating func makeSomething() {
         if chance.isLucky(40) { return makeDirectory() }
-        // Outside all claims: Truce does not see the open of this new file.
+        // The file is made without a claim, because Truce does not see the open of this new file.
         guard let directory = chance.one(of: tree.directories) else { return }
         let item = tree.fresh()
         tree.add(item, .file, [Place(in: directory)])
         tell(.created(item, at: Place(in: directory), by: program(), under: nil))
     }
 
-    /// Makes a directory a package, or a package a plain directory.
+    /// Makes a plain directory a package, or a package a plain directory.
     mutating func mark() {
         guard let item = chance.one(of: tree.directories.filter { $0 != ModelTree.root }),
             var directory = model.directories[item]
@@ -59,7 +59,7 @@ extension WorldGenerator {
         tell(.relinked(link, to: target, at: place))
     }
 
-    /// Reports a change outside all claims.
+    /// Reports a change that was made without a claim.
     mutating func changeAroundClaims() {
         let party = program()
         guard let part = part(tree.files + tree.directories, .read()) else { return }
@@ -67,7 +67,7 @@ extension WorldGenerator {
         tell(.changed(part.item, at: part.place, Cause(party, .write(.updating)), under: nil, stamp: stamp))
     }
 
-    /// A program writes to its open file and continues.
+    /// Lets a program write to its open file and go on.
     mutating func writeOn() {
         let writers = model.claims.values.filter { $0.isHeld && $0.nature == .handle }.sorted {
             $0.id < $1.id
@@ -82,12 +82,12 @@ extension WorldGenerator {
 
     // MARK: Under claims
 
-    /// Carries out the changes of a held claim, as far as they are still possible.
+    /// Carries out the changes of a held claim, as far as the tree still allows them.
     mutating func carryOut(_ entry: WorldModel.ClaimModel) {
         if entry.isBatch || entry.nature == .pendingSave { return }
         if entry.nature == .nameChange, entry.parts.count == 2 { return renameOver(entry) }
         for part in entry.parts where part.access.isWrite {
-            // An access may end without any change.
+            // An access may also end without a change.
             if entry.nature == .aware || entry.nature == .handle, chance.isLucky(30) { continue }
             switch part.access {
             case .write(.forDeleting): delete(part, entry.id)
@@ -102,7 +102,7 @@ extension WorldGenerator {
     private func maker(_ claim: ClaimID) -> Party { simulationRun.maker(of: claim) }
 
     private mutating func change(_ part: ClaimRequest.Part, _ claim: ClaimID) {
-        // An orphan has no place and no presenter.
+        // An orphan has no place and no presenter, so its changes are not reported.
         guard tree.nodes[part.item] != nil else { return }
         let stamp = chance.isLucky(60) ? (stamps[claim] ?? 0) + 1 : stamps[claim] ?? 1
         tell(
@@ -126,7 +126,7 @@ extension WorldGenerator {
         guard let node = tree.nodes[part.item], part.item != ModelTree.root else { return }
         if node.isDirectory {
             let children = tree.children(of: part.item)
-            // rmdir(2) refuses; an access over the socket deletes the contents as well.
+            // rmdir(2) refuses a directory that is not empty. An access over the socket deletes the contents first.
             if !children.isEmpty, model.claims[claim]?.nature == .nameChange { return }
             for child in children {
                 for name in tree.nodes[child]?.names ?? [] where name.directory == part.item {
@@ -147,7 +147,7 @@ extension WorldGenerator {
         tell(.deleted(part.item, at: name, by: maker(claim), under: claim))
     }
 
-    /// Points a dangling link to another file, because the model has no dangling links.
+    /// Makes a dangling link lead to another file, because this model has no dangling links.
     private mutating func dangle(_ link: ItemID, _ claim: ClaimID) {
         if let other = chance.one(of: tree.files) { tree.setKind(link, .link(other)) }
     }
@@ -161,11 +161,12 @@ extension WorldGenerator {
         if node.isDirectory, tree.depth(of: directory) > 6 { return }
         let to = Place(in: directory, link: from.link)
         tree.setNames(part.item, node.names.map { $0 == from ? to : $0 })
-        // A claim that is to replace the item at this name follows the name.
+        // If a claim is to replace the item, it stays with the name, and the move must give a number that stands for the name.
         let isAwaited = model.claims.values.contains { other in
             other.parts.contains { $0.item == part.item && $0.access == .write(.forReplacing) }
         }
-        // A move through another file: a deletion of the former file is reported first, then the move.
+        // Sometimes a move is made through a new file. Then the deletion of the former file is reported first, and the move
+        // afterwards.
         if node.kind == .file, from.link == nil, model.claims[claim]?.nature == .aware, chance.isLucky(25) {
             tell(.deleted(part.item, at: from, by: maker(claim), under: claim))
         }
@@ -187,7 +188,7 @@ extension WorldGenerator {
 
     // MARK: Saves in several steps
 
-    /// A program renames a document aside or unlinks it, and will fill its name again.
+    /// Lets a program rename a document aside or unlink it. The program will later put a new file under the name.
     mutating func beginSave() {
         guard let part = part(tree.files.filter { tree.nodes[$0]?.names.count == 1 }, .write(.updating))
         else {
@@ -217,7 +218,7 @@ extension WorldGenerator {
     mutating func fill(_ document: ItemID, _ party: Party, _ pendingSave: ClaimID) {
         guard let place = tree.nodes[document]?.names.first, model.claims[pendingSave] != nil else { return }
         if chance.isLucky(15) {
-            // It was no save: the pending save ends.
+            // The program puts no new file under the name: the removal was no step of a save, so the pending save ends.
             tell(.ended(pendingSave))
             tree.remove(document)
             deletedItems[document] = place.link == nil ? place : nil
@@ -230,7 +231,7 @@ extension WorldGenerator {
         claim(ClaimRequest(nextClaim(), .handle, part), by: party, .fill(document, pendingSave))
     }
 
-    /// Forgets a deleted directory when no claim or presenter names it any more.
+    /// Tells the arbiter to forget a deleted directory, once no claim or presenter is in it.
     mutating func forgetIfUnused(_ directory: ItemID) {
         let isNamed =
             model.claims.values.contains { claim in

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A world generated from a seed: actions of programs, editors and users, in virtual time.
+/// A world generated from a seed: the actions of programs, editors and users, in virtual time.
 ///
-/// It reports only events that a file system could report, and reads the model to know the current state. All its
-/// actions are steps, so that the same world can be replayed with some steps left out.
+/// The generator reports only events that a file system could report, and reads the current state from the model. All its
+/// actions are steps. So the same world can be run again with some steps left out.
 package struct WorldGenerator: Sendable {
-    /// An action scheduled for a moment.
+    /// An action that is scheduled for a later moment.
     enum ScheduledAction: Sendable {
         case identify(ClaimID)
         case reportObservation(ClaimID)
@@ -20,19 +20,19 @@ package struct WorldGenerator: Sendable {
         case fill(ItemID, Party, pendingSave: ClaimID)
     }
 
-    /// The plan of a claim for the time after its grant.
+    /// What a claim's program does after the grant.
     enum Plan: Sendable {
-        /// Uses the item for a while, and ends.
+        /// The program uses the item for a while, and ends the claim.
         case use
-        /// Carries out the changes of its parts, and ends.
+        /// The program carries out the changes of all parts, and ends the claim.
         case act
-        /// Removes a name in the middle of a save.
+        /// The program removes a name in the middle of a save.
         case vacate(ItemID)
-        /// Fills the vacated name.
+        /// The program puts a new file under the name that it removed in a save.
         case fill(ItemID, ClaimID)
-        /// Saves, then answers.
+        /// The presenter's program saves, and then answers the question.
         case answer(QuestionID, PresenterID)
-        /// Asks for accesses of the same purpose meanwhile.
+        /// The program makes further accesses of the same purpose while it holds the claim.
         case prepare
     }
 
@@ -41,7 +41,7 @@ package struct WorldGenerator: Sendable {
         let action: ScheduledAction
     }
 
-    /// The behavior of a presenter.
+    /// How a presenter behaves when it is asked.
     enum PresenterBehavior: Sendable, CaseIterable {
         case good, brisk, slow, silent, failing, working, dying, lying, saving
     }
@@ -62,7 +62,7 @@ package struct WorldGenerator: Sendable {
     var stamps: [ClaimID: UInt64] = [:]
     var lastClaim: UInt64 = 0
     var lastPresenter: UInt64 = 0
-    /// The share of claims, in percent, that are not identified at once.
+    /// The percentage of claims that are not identified at once.
     let shyness: Int
     private let length: Int
     let families: Int
@@ -73,7 +73,7 @@ package struct WorldGenerator: Sendable {
         onStep: (@Sendable (SimulationStep) -> Void)? = nil
     ) {
         var chance = SeededRandom(seed)
-        // Each fiftieth world is large.
+        // Every fiftieth world is large.
         let isLarge = seed % 50 == 0 && !isBrief
         length = isLarge ? 500 : isBrief ? 15 + chance.below(25) : 30 + chance.below(80)
         families = isLarge ? 120 + chance.below(100) : 2 + chance.below(14)
@@ -110,7 +110,7 @@ package struct WorldGenerator: Sendable {
     var now: Instant { simulationRun.model.now }
     package var findings: [Violation] { simulationRun.findings }
 
-    /// Plays the whole world, to its end or to the first violation.
+    /// Runs the whole world, to its end or to the first violation.
     package mutating func play() {
         settleLand()
         for _ in 0..<length where findings.isEmpty { act() }
@@ -135,7 +135,7 @@ package struct WorldGenerator: Sendable {
         agenda.insert(AgendaEntry(moment: moment, action: action), at: index)
     }
 
-    /// Advances time and performs all due actions.
+    /// Advances the time by a span and carries out all actions that are due within it.
     mutating func pass(_ span: TimeSpan) {
         let end = now + span
         while findings.isEmpty {
@@ -166,9 +166,9 @@ package struct WorldGenerator: Sendable {
         for _ in 0..<(1 + chance.below(4)) { present() }
     }
 
-    /// Removes all programs and checks that no records are left.
+    /// Ends all programs, and checks that the arbiter has no records left.
     private mutating func end() {
-        // At the end only time decides: presenters may answer, holders end, and all waiting claims reach their limits.
+        // From here on only time passes, so presenters answer, holders end, and waiting claims reach their limits.
         for _ in 0..<4 {
             for claim in simulationRun.model.held { finish(claim.id) }
             pass(.seconds(25))
@@ -177,7 +177,7 @@ package struct WorldGenerator: Sendable {
         pass(.seconds(5))
         for presenter in simulationRun.model.presenterModels.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
-        // The arbiter does not cancel the wakes it asked for earlier.
+        // The arbiter never cancels a wake that it has asked for, so all wakes must still come.
         if let last = simulationRun.model.wakes.last, last > now { pass(last.since(now)) }
         for directory in simulationRun.model.directories.keys.sorted(by: {
             tree.depth(of: $0) > tree.depth(of: $1)

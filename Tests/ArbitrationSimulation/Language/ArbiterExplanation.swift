@@ -2,9 +2,9 @@
 import Arbitration
 import Coordination
 
-/// Queries of a scenario, which change nothing.
+/// Queries for scenario files; they do not change the arbiter.
 extension Arbiter {
-    /// The blockers of a claim, their blockers, and so on to the end.
+    /// Returns the blockers of a claim, the blockers of those blockers, and so on to the end.
     func blockingChain(of claim: ClaimID) -> [String] {
         var lines: [String] = []
         var explained: Set<ClaimID> = []
@@ -26,7 +26,7 @@ extension Arbiter {
         return lines.isEmpty ? ["\(claim) does not wait"] : lines
     }
 
-    /// The claims on an item, its presenters, and their open questions.
+    /// Returns the claims on an item, the presenters of the item, and their unanswered questions.
     func claimsAndPresenters(of item: ItemID) -> [String] {
         let claims = claims(on: item).map { claim in
             let isWaiting = blocker(of: claim) != nil || !openQuestions(for: claim).isEmpty

@@ -3,7 +3,7 @@ import Coordination
 
 package struct CommandSyntaxError: Error {}
 
-/// The words of a command, read from left to right.
+/// Reads the words of a command from left to right.
 struct CommandParser {
     private var words: [String]
 
@@ -25,8 +25,10 @@ struct CommandParser {
         return ItemID(number)
     }
 
-    /// Reads `read @1`, `read(withoutChanges,forUploading) @1`, `write @1` (which is updating) or `forMoving @1`,
-    /// then ` in @5 link 2` and `via @7`, each if it is there.
+    /// Reads a part of a claim.
+    ///
+    /// A part begins with `read @1`, `read(withoutChanges,forUploading) @1`, `write @1` (an update) or `forMoving @1`. ` in @5
+    /// link 2` and `via @7` may follow.
     mutating func part() throws(CommandSyntaxError) -> ClaimRequest.Part {
         let access = try self.access()
         let item = try self.item()
@@ -53,25 +55,26 @@ struct CommandParser {
         "forUploading": .forUploading,
     ]
 
-    /// Reads `in @5 link 2`, with the given preposition, or nothing.
+    /// Reads a place such as `in @5 link 2` after the given preposition. Returns an empty place if the preposition does not
+    /// follow.
     mutating func place(after preposition: String) throws(CommandSyntaxError) -> Place {
         let directory = try follows(preposition) ? try item() : nil
         return Place(in: directory, link: try follows("link") ? LinkID(try number()) : nil)
     }
 
-    /// Consumes the next word if it matches.
+    /// Reads the next word and returns true if it is the given word; else returns false and reads nothing.
     mutating func follows(_ word: String) throws(CommandSyntaxError) -> Bool {
         guard peek == word else { return false }
         words.removeLast()
         return true
     }
 
-    /// Consumes the next word, which must match.
+    /// Reads the next word; throws if it is not the given word.
     mutating func expect(_ word: String) throws(CommandSyntaxError) {
         guard try next() == word else { throw CommandSyntaxError() }
     }
 
-    /// Reads `nobody`, `nobody purpose x`, `100`, `100 below 50 20` or `100 background`.
+    /// Reads a party, such as `nobody`, `nobody purpose x`, `100`, `100 below 50 20` or `100 background`.
     mutating func party() throws(CommandSyntaxError) -> Party {
         if peek == "nobody" {
             words.removeLast()
@@ -92,7 +95,7 @@ struct CommandParser {
         return party
     }
 
-    /// Reads `thread 7`, `session 7`, `terminals 1 0 1`, `purpose x` and `beside 60`, in this order.
+    /// Reads the details of a party: `thread 7`, `session 7`, `terminals 1 0 1`, `purpose x` and `beside 60`, in this order.
     private mutating func details(of party: inout Party) throws(CommandSyntaxError) {
         if try follows("thread") { party.thread = Int32(truncatingIfNeeded: try number()) }
         if peek == "session" {
@@ -130,7 +133,7 @@ struct CommandParser {
         return number
     }
 
-    /// Reads `save didChange` or `all`, up to the end.
+    /// Reads the messages that a presenter implements, such as `save didChange` or `all`, up to the end of the command.
     mutating func messages() throws(CommandSyntaxError) -> PresenterMessages {
         var messages: PresenterMessages = []
         while !isAtEnd {
@@ -148,7 +151,7 @@ struct CommandParser {
         return messages
     }
 
-    /// Reads `clean`, `unchanged 0`, `untouched`, `dirty 7`, `atEnd`, `atEndUnconfirmed 512` or `reading 512`.
+    /// Reads an observation: `clean`, `unchanged 0`, `untouched`, `dirty 7`, `atEnd`, `atEndUnconfirmed 512` or `reading 512`.
     mutating func observation() throws(CommandSyntaxError) -> Observation {
         switch try next() {
         case "clean": return .clean
@@ -162,10 +165,10 @@ struct CommandParser {
         }
     }
 
-    /// Reads `250ms` or `2s`.
+    /// Reads a time span, such as `250ms` or `2s`.
     mutating func span() throws(CommandSyntaxError) -> TimeSpan { try Self.span(try next()) }
 
-    /// Reads `hold=2s` or `policy=fail`.
+    /// Reads a bound, such as `hold=2s` or `policy=fail`.
     mutating func bound(_ bounds: inout Bounds) throws(CommandSyntaxError) {
         let halves = try next().split(separator: "=").map(String.init)
         guard halves.count == 2 else { throw CommandSyntaxError() }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// An effect as scenario files spell it.
+/// Returns the text for an effect in a scenario file.
 package func describe(_ effect: Effect) -> String {
     switch effect {
     case .grant(let claim, let grant):
@@ -37,13 +37,13 @@ package func describe(_ effect: Effect) -> String {
     }
 }
 
-/// N6: a notice of a change shows its reader that the item is deleted and need not be reread.
+/// N6: whether a notice of a change is about a deletion, so that the presenter need not read the item again.
 private func isOfDeletion(_ notice: Notice) -> Bool {
     (notice.kind == .didChange || notice.kind == .subitemDidChange)
         && notice.cause.access == .write(.forDeleting)
 }
 
-/// ` at @5 link 2`, or an empty string for an empty place.
+/// Returns the text for a place, such as ` at @5 link 2`; empty for an empty place.
 private func describe(_ place: Place, as preposition: String) -> String {
     let directory = place.directory.map { " \(preposition) \($0)" } ?? ""
     return directory + (place.link.map { " link \($0.rawValue)" } ?? "")

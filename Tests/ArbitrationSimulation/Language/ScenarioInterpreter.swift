@@ -117,7 +117,7 @@ package struct ScenarioInterpreter {
         }
     }
 
-    /// Reads `p1 @1 in @5 by 50 implementing all`; `none` for an item that does not exist yet.
+    /// Reads a presenter, such as `p1 @1 in @5 by 50 implementing all`. `none` stands for an item that does not exist yet.
     private func presenter(_ words: inout CommandParser) throws(CommandSyntaxError) -> Presenter {
         let id = try words.presenter()
         let item = try words.follows("none") ? nil : try words.item()
@@ -128,7 +128,7 @@ package struct ScenarioInterpreter {
         return Presenter(id, of: item, at: place, by: party, try words.messages())
     }
 
-    /// Reads `created @1 in @5 by 100`, `moved @1 from @5 to @6 leaving @9 under 3` and the like.
+    /// Reads an event at a name, such as `created @1 in @5 by 100` or `moved @1 from @5 to @6 leaving @9 under 3`.
     private func nameEvent(_ name: String, _ words: inout CommandParser) throws(CommandSyntaxError)
         -> ArbiterEvent
     {
@@ -150,7 +150,7 @@ package struct ScenarioInterpreter {
         return .moved(item, move, by: party, under: claim)
     }
 
-    /// Reads `under 3` or `by 100`.
+    /// Reads the claim or the party that made a change: `under 3` or `by 100`.
     private func author(_ words: inout CommandParser) throws(CommandSyntaxError) -> (ClaimID?, Party) {
         if try words.follows("under") {
             let claim = try words.claim()
@@ -160,7 +160,7 @@ package struct ScenarioInterpreter {
         return (nil, try words.party())
     }
 
-    /// Reads `changed @1 in @5 stamp 7 under 3`, the same with `written`, or `changed @1 stamp 7 by 100`.
+    /// Reads a change, such as `changed @1 in @5 stamp 7 under 3` or `changed @1 stamp 7 by 100`; `written` replaces `changed`.
     private mutating func change(_ words: inout CommandParser, isOngoing: Bool) throws(CommandSyntaxError)
         -> [String]
     {
@@ -206,7 +206,7 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// Sends the event to the arbiter, answers its requests, and returns the whole conversation.
+    /// Sends an event to the arbiter, answers what the arbiter asks, and returns a line for each event and effect.
     private mutating func tell(_ event: ArbiterEvent, isQuiet: Bool = false) -> [String] {
         if case .tick = event { wakes.pass(now) }
         var effects: [Effect] = []
@@ -227,7 +227,8 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// Whether an effect is omitted while time advances: wakes, and observations with a prepared answer.
+    /// Whether the output leaves out an effect while time advances: wakes, and observations for which the scenario has set the
+    /// answer.
     private func isRoutine(_ effect: Effect) -> Bool {
         switch effect {
         case .wake: true

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// A step of a world, equal to one command of a scenario file.
+/// A step of a world. Each step can be written as a command of a scenario file.
 package enum SimulationStep: Hashable, Sendable {
-    /// The named party is identified as soon as the arbiter asks.
+    /// The step makes a claim. If a party is given, it is identified as soon as the arbiter asks.
     indirect case claim(ClaimRequest, by: Party?)
     indirect case event(ArbiterEvent)
-    /// Ticks at every moment the arbiter asked for.
+    /// The step advances the time, with a tick at every moment for which the arbiter asked.
     case advance(TimeSpan)
-    /// A single tick at the end of the span.
+    /// The step advances the time, with a single tick at the end of the span.
     case late(TimeSpan)
 }
 
-/// Writes the commands of scenario files; ``ScenarioInterpreter`` reads them.
+/// Writes steps as commands of a scenario file, which a ``ScenarioInterpreter`` can read.
 package enum CommandWriter {
     package static func text(_ step: SimulationStep) -> String {
         switch step {

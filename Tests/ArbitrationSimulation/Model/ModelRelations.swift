@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The rules of required locks and lock queues, evaluated naively on the model.
+/// Evaluates the rules of required locks and lock queues on the model, without any index.
 ///
-/// Some answers depend on choices that the rules leave open, or on state that is not visible outside. A query then has
-/// two answers: a `certain` one and a possible one.
+/// Some answers depend on choices that the rules leave open, or on state inside the arbiter. For these, a query has two
+/// answers. The answer for `certain` is true only if it is true in all cases.
 extension WorldModel {
     enum ModelResource: Hashable {
         case item(ItemID)
@@ -17,7 +17,7 @@ extension WorldModel {
         let isContents: Bool
     }
 
-    /// The directories above an item, from the nearest to the root.
+    /// Returns the directories above an item, from the nearest directory to the root.
     func above(_ item: ItemID, _ place: Place) -> [ItemID] {
         var found: [ItemID] = []
         var next = directories[item].map(\.parent) ?? place.directory
@@ -28,19 +28,19 @@ extension WorldModel {
         return found
     }
 
-    /// Whether an item is a directory in no package.
+    /// Whether an item is a directory that is not in a package and is no package itself.
     func isPlain(_ item: ItemID) -> Bool {
         directories[item] != nil && outermostPackage(item, Place()) == nil
     }
 
     func isPackage(_ item: ItemID) -> Bool { directories[item]?.isPackage ?? false }
 
-    /// The outermost package at or above an item.
+    /// Returns the outermost package at or above an item; nil if there is none.
     func outermostPackage(_ item: ItemID, _ place: Place) -> ItemID? {
         ([item] + above(item, place)).last(where: isPackage)
     }
 
-    /// S1 to S3: the required locks, each to read or to write.
+    /// S1 to S3: returns the locks that a claim requires, each to read or to write.
     func requiredLocks(_ entry: ClaimModel) -> [ModelLock] {
         var requiredLocks: [ModelLock] = []
         if entry.isBatch { return requiredLocks }
@@ -59,7 +59,7 @@ extension WorldModel {
             } else if part.access.isStructural, directories[part.item] != nil {
                 lock(.contents(part.item), true, isContents: true)
             }
-            // Plain directories have no package at or above them.
+            // Only plain directories have a lock on their contents; a package is locked as a whole.
             for directory in above.reversed() {
                 if isPackage(directory) { break }
                 lock(.contents(directory), false, isContents: true)
@@ -68,7 +68,9 @@ extension WorldModel {
         return requiredLocks
     }
 
-    /// Whether the required locks of two claims overlap, and on a write lock of the second if `onWrites` is set.
+    /// Whether two claims require a lock on the same resource, at least one of them to write.
+    ///
+    /// With `onWrites` the second claim must write, with `onBoth` both claims.
     func meet(
         _ one: ClaimModel, _ other: ClaimModel, certain: Bool, onWrites: Bool = false, onBoth: Bool = false
     )
@@ -80,8 +82,8 @@ extension WorldModel {
                 if onWrites, !second.isWrite { continue }
                 if onBoth, !(lock.isWrite && second.isWrite) { continue }
                 if lock.isContents, certain, lock.isWrite != second.isWrite {
-                    // S4: a name change conflicts with the read locks of aware claims and of later claims only. Others
-                    // may be entered for another claim.
+                    // S4: a name change certainly waits only for the read locks of aware claims. Other read locks on contents
+                    // may count because of another claim.
                     let (writer, reader) = lock.isWrite ? (one, other) : (other, one)
                     if writer.nature == .nameChange, reader.nature != .aware { continue }
                 }
@@ -97,7 +99,8 @@ extension WorldModel {
         return party.isExempt(from: otherParty)
     }
 
-    /// X6.
+    /// X6: handles of one item are compatible if all their programs lock the file, or if one appends and the other appends or
+    /// reads.
     private func areCompatible(_ one: ClaimModel, _ other: ClaimModel) -> Bool {
         guard one.nature == .handle, other.nature == .handle, one.parts[0].item == other.parts[0].item else {
             return false
@@ -119,7 +122,7 @@ extension WorldModel {
         }
     }
 
-    /// X4.
+    /// X4: whether a suspended writer still blocks another writer, because one of the two is not identified yet.
     func isHeldBack(_ claim: ClaimModel, by holder: ClaimModel, certain: Bool) -> Bool {
         guard holder.suspension != nil, holder.party == nil || claim.party == nil,
             !areExempt(holder, claim)
@@ -127,7 +130,9 @@ extension WorldModel {
         return meet(holder, claim, certain: certain, onBoth: true)
     }
 
-    /// Q3; P6 applies only if `certain` is false.
+    /// Q3: whether a waiting claim waits for a party, directly, through a presenter's answer, or in a chain of waiting claims.
+    ///
+    /// With `certain`, an answer counts only if the claim certainly waits for it (P6).
     func isHeldUp(_ waiter: ClaimModel, by party: Party?, certain: Bool) -> Bool {
         guard let party else { return false }
         let debts = questions.values.filter { question in
@@ -139,7 +144,8 @@ extension WorldModel {
         while let next = unexplored.popLast() {
             if debts.contains(where: { isOwed($0, to: next, certain: certain) }) { return true }
             let isTheirs = theirs.contains {
-                // G4: a name change does not wait for a handle, so the rules do not say whether a handle holds it up.
+                // G4: a name change does not wait for a handle. So the rules do not say whether the handle's program makes the
+                // name change wait.
                 (!certain || next.nature != .nameChange || $0.nature == .aware)
                     && keepsOut($0, next, certain: certain)
             }
@@ -155,7 +161,8 @@ extension WorldModel {
         return false
     }
 
-    /// P6: the presenters to which a change by the party would belong now, because it owes their answer.
+    /// P6: the presenters with an unanswered question that the party works for. A change by the party would now count as their
+    /// own.
     func owedPresenters(of party: Party, answering: QuestionID?) -> Set<PresenterID> {
         var found: Set<PresenterID> = []
         for question in questions.values where isOnItsBehalf(party, answering: answering, question) {
@@ -164,7 +171,8 @@ extension WorldModel {
         return found
     }
 
-    /// P6: for a party with a purpose, only claims declared as part of the answer count.
+    /// P6: whether the party works for the asked presenter. A party with a purpose must have made the claim to give that
+    /// answer.
     func isOnItsBehalf(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
         guard let presenterModel = presenterModels[question.presenter], party.works(for: presenterModel.party)
         else {
@@ -173,14 +181,14 @@ extension WorldModel {
         return party.purpose == nil || answering == question.id
     }
 
-    /// P6: whether a claim waits for this answer.
+    /// P6: whether a claim waits for the answer to a question.
     private func isOwed(_ question: Question, to claim: ClaimModel, certain: Bool) -> Bool {
         if certain { return askers[question.id] == claim.id }
         guard let presenterModel = presenterModels[question.presenter] else { return false }
         return lastStructuralChange >= claim.number || concerns(presenterModel, claim)
     }
 
-    /// Whether a claim blocks another that waits or is about to wait.
+    /// Whether a claim blocks another claim, which waits or is about to wait.
     func standsInTheWay(_ other: ClaimModel, of claim: ClaimModel, certain: Bool) -> Bool {
         if other.id == claim.id || claim.nature == .pendingSave || claim.isBatch { return false }
         if claim.nature == .nameChange {
@@ -197,17 +205,17 @@ extension WorldModel {
     }
 }
 
-/// Presenters and the claims that concern them.
+/// Relates presenters to the claims that concern them.
 extension WorldModel {
     enum ModelRelation { case of, packageAbove, plainAbove, below }
 
-    /// P5.
+    /// P5: whether an access of the party counts as the presenter's own.
     func isOwn(_ party: Party, _ presenterModel: PresenterModel) -> Bool {
         if let purpose = party.purpose { return purpose == presenterModel.party.purpose }
         return party.process != nil && party.process == presenterModel.party.process
     }
 
-    /// The position of a presenter relative to an item; nil if unrelated.
+    /// Returns the position of a presenter relative to an item; nil if neither is above the other.
     func position(of presenterModel: PresenterModel, to item: ItemID, _ place: Place) -> ModelRelation? {
         guard let shown = presenterModel.item else { return nil }
         if shown == item { return .of }
@@ -215,14 +223,14 @@ extension WorldModel {
         return above(shown, presenterModel.place).contains(item) ? .below : nil
     }
 
-    /// Whether a claim may wait for the answer of a presenter.
+    /// Whether a claim may have to wait for an answer of a presenter.
     func concerns(_ presenterModel: PresenterModel, _ entry: ClaimModel) -> Bool {
         entry.parts.contains { position(of: presenterModel, to: $0.item, $0.place) != nil }
     }
 
-    /// Whether two parties are one program (Terms).
+    /// Whether two parties are one program (Terms in the Rules).
     static func areOneProgram(_ one: Party, _ other: Party) -> Bool {
-        // Two unknown parties may be the same program.
+        // Two parties that cannot be named are equal, and may be the same program.
         if one == other { return true }
         if let purpose = one.purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         guard let process = one.process, let otherProcess = other.process else { return false }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of occurrences of each kind of event and effect.
+/// Counts how often each kind of event and effect has occurred.
 package struct SimulationCounts: Sendable, CustomStringConvertible {
     package private(set) var counts: [String: Int] = [:]
 
@@ -17,7 +17,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         counts.sorted { $0.key < $1.key }.map { "  \($0.key): \($0.value)" }.joined(separator: "\n")
     }
 
-    /// Counts an event before the model records it.
+    /// Counts an event, before the model records the event.
     mutating func count(_ event: ArbiterEvent, _ model: WorldModel) {
         count("event")
         switch event {
@@ -76,7 +76,7 @@ package struct SimulationCounts: Sendable, CustomStringConvertible {
         if request.parts.contains(where: { $0.place.link != nil }) { count("claim by a hard link") }
     }
 
-    /// Counts an effect before the model records it.
+    /// Counts an effect, before the model records the effect.
     mutating func count(_ effect: Effect, _ model: WorldModel) {
         switch effect {
         case .grant(let id, let grant):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The moments that an arbiter has asked for and that have not come yet.
+/// The moments for which an arbiter has asked and that have not come yet.
 ///
-/// It holds all of them, because a requested wake is never cancelled.
+/// The schedule holds all these moments, because the arbiter never cancels a moment.
 package struct WakeSchedule: Sendable {
     private var moments: [Instant] = []
 
@@ -15,6 +15,6 @@ package struct WakeSchedule: Sendable {
 
     package mutating func ask(for moment: Instant) { moments.append(moment) }
 
-    /// Removes the moments that a tick has reached.
+    /// Removes the moments that a tick at `now` has reached.
     package mutating func pass(_ now: Instant) { moments.removeAll { $0 <= now } }
 }

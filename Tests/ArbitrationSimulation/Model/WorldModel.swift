@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The state that is visible in the events and effects.
+/// The state of a world as it follows from the events and effects.
 ///
-/// Checkers read this model and nothing of the arbiter's state. It has no index and makes no judgment.
+/// Checkers read this model, and never the arbiter's own state. The model has no index and does not check anything.
 struct WorldModel {
     struct ClaimModel {
         let request: ClaimRequest
-        /// The current places of the parts.
+        /// The parts of the claim, with the present places of their items.
         var parts: [ClaimRequest.Part]
-        /// The required locks of the parts.
+        /// The locks that the parts require.
         var requiredLocks: [ModelLock] = []
         let arrived: Instant
         /// The number of the event that made the claim.
         let number: Int
-        /// X6, Y10.
+        /// X6, Y10: whether the program only appends to the file, or locks it.
         var accessPattern: ClaimRequest.AccessPattern
         var isHeld = false
-        /// D3: the claim overtakes other waiting claims.
+        /// D3: whether the claim goes before other waiting claims, to end a deadlock.
         var overtakes = false
         var wasForced = false
-        /// T6.
+        /// T6: whether the time of the waiting claim was declared to be over.
         var isOverdue = false
-        /// The claim was let through to end a deadlock.
+        /// Whether the claim was let through to end a deadlock.
         var isExpired = false
         var party: Party?
         var suspension: Suspension?
         var isClean = false
-        /// The presenter of a question made progress while the claim waited.
+        /// Whether a presenter has reported progress while the claim waited.
         var isExtended = false
         var lastSeen: Observation?
 
@@ -41,11 +41,11 @@ struct WorldModel {
         let presenter: Presenter
         var item: ItemID?
         var place: Place
-        /// The number of the event that set the presented item.
+        /// The number of the event that set which item the presenter shows.
         var number: Int
-        /// The presented name was deleted, and no item has taken its place.
+        /// Whether the presented name was deleted and no item has the name again.
         var isGone = false
-        /// Forfeits since the last answer or progress.
+        /// The number of forfeits since the last answer or report of progress.
         var forfeits = 0
         var hasEverForfeited = false
         var party: Party { presenter.party }
@@ -64,19 +64,19 @@ struct WorldModel {
     var claims: [ClaimID: ClaimModel] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var presenterModels: [PresenterID: PresenterModel] = [:]
-    /// Questions that are neither answered nor forfeited.
+    /// The questions that are neither answered nor forfeited.
     var questions: [QuestionID: Question] = [:]
-    /// The waiting claim of each question, if only one is possible.
+    /// For each question, the waiting claim that caused it, if only one claim can have caused it.
     var askers: [QuestionID: ClaimID] = [:]
-    /// The requested wakes that have not come yet.
+    /// The moments for which the arbiter has asked and that have not come yet.
     var wakes = WakeSchedule()
-    /// The number of events so far.
+    /// The number of events up to now.
     var number = 0
-    /// The last event that changed the place of an item.
+    /// The number of the last event that changed the place of an item.
     var lastStructuralChange = 0
-    /// Items that were deleted and have not come back.
+    /// The items that were deleted and do not exist again.
     var gone: Set<ItemID> = []
-    /// Items that got a name since the model was last quiet.
+    /// The items that got a name since the model was last quiet.
     var newcomers: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
@@ -87,7 +87,7 @@ struct WorldModel {
     var isQuiet: Bool { claims.isEmpty && questions.isEmpty && wake == nil }
 }
 
-/// State changes by events.
+/// Records the events.
 extension WorldModel {
     mutating func note(_ event: ArbiterEvent, at now: Instant) {
         self.now = max(self.now, now)
@@ -103,7 +103,7 @@ extension WorldModel {
             claims[request.claim]?.requiredLocks = requiredLocks
         case .identified(let id, let party): if claims[id]?.party == nil { claims[id]?.party = party }
         case .observed(let id, let observation): claims[id]?.lastSeen = observation
-        // A waiting claim is refused in reply, and removed then.
+        // A waiting claim that is ended stays until the arbiter refuses it.
         case .ended(let id): if claims[id]?.isHeld ?? false { claims[id] = nil }
         case .forced(let id): claims[id]?.wasForced = true
         case .overdue(let id): claims[id]?.isOverdue = true
@@ -155,14 +155,14 @@ extension WorldModel {
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
                 presenterModels[id]?.isGone = false
             }
-        // Other names of the file may be left.
+        // The file may still have other names.
         case .deleted(let item, let place, _, _):
             if place.link == nil { gone.insert(item) }
             lose(item, place)
         case .lost(let item, let place, _):
             gone.insert(item)
             lose(item, place)
-        // N9: the item was not deleted after all.
+        // N9: the item was not deleted, because it is moved now.
         case .moved(let item, let move, _, _):
             gone.remove(item)
             for (id, presenterModel) in presenterModels where presenterModel.item == item {
@@ -192,13 +192,13 @@ extension WorldModel {
         if extended > question.deadline { questions[id]?.deadline = extended }
         let presenterModel = presenterModels[question.presenter]
         for (claim, entry) in claims where !entry.isHeld {
-            // The presenter may have been concerned when it was asked.
+            // After a later move, any claim may have waited for this presenter when it was asked.
             let isConcerned = presenterModel.map { concerns($0, entry) } ?? false
             if isConcerned || lastStructuralChange >= entry.number { claims[claim]?.isExtended = true }
         }
     }
 
-    /// P4.
+    /// P4: the time in which a presenter must answer a question.
     func span(for request: PresenterRequest) -> TimeSpan {
         switch request {
         case .relinquishToReader, .relinquishToWriter: bounds.relinquish
@@ -219,14 +219,14 @@ extension WorldModel {
         }
     }
 
-    /// R1.
+    /// R1: when a document's file is replaced, the claims held through its handles go on with the former file, the orphan.
     private mutating func moveHandles(_ document: ItemID, to orphan: ItemID) {
         changeParts { entry, part in
             entry.isHeld && entry.nature == .handle && part.item == document ? (orphan, Place()) : nil
         }
     }
 
-    /// R2, P11.
+    /// R2, P11: the claims and presenters of the incoming file go over to the document.
     private mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, to: orphan) }
         changeParts { _, part in part.item == incoming ? (document, part.place) : nil }
@@ -235,14 +235,14 @@ extension WorldModel {
         }
     }
 
-    /// S7.
+    /// S7: when a symbolic link leads elsewhere, the waiting claims that resolve the link wait for the new item.
     private mutating func relink(_ link: ItemID, to item: ItemID, _ place: Place) {
         changeParts { entry, part in
             !entry.isHeld && part.via == link && !part.access.isWrite ? (item, place) : nil
         }
     }
 
-    /// S5, S6.
+    /// S5, S6: makes the claims and presenters of a moved item follow the item.
     private mutating func move(_ item: ItemID, _ move: Move) {
         directories[item]?.parent = move.to.directory
         let isDirectory = directories[item] != nil
@@ -263,17 +263,17 @@ extension WorldModel {
     }
 }
 
-/// State changes by effects.
+/// Records the effects.
 extension WorldModel {
     private mutating func close(_ id: QuestionID) {
         questions[id] = nil
         askers[id] = nil
     }
 
-    /// The only claim that can have asked the question; nil if several can.
+    /// Returns the only claim that can have caused a question; nil if several claims can.
     func asker(of question: Question) -> ClaimID? {
         guard let presenterModel = presenterModels[question.presenter] else { return nil }
-        // A question about a lost item belongs to no claim.
+        // A question about a deletion that has already happened belongs to no claim.
         let lost = question.subitem ?? presenterModel.item
         if question.request.isDeletion, lost.map(gone.contains) ?? true { return nil }
         let candidates = claims.values.filter { claim in
@@ -310,7 +310,7 @@ extension WorldModel {
             presenterModels[question.presenter]?.forfeits += 1
             presenterModels[question.presenter]?.hasEverForfeited = true
         case .wake(let moment): wakes.ask(for: moment)
-        // P1: the presenters of the claim are chosen anew.
+        // P1: the presenters of the claim are chosen anew, so it has not caused its former questions.
         case .retarget(let id, _, _): askers = askers.filter { $1 != id }
         case .identify, .observe, .tell: break
         }
