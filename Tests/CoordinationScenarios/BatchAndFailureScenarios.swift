@@ -93,8 +93,8 @@ extension ScenarioCatalogue {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try stage.mount?.kill()
-            // While the dead mount is replaced there is no mount, so the library could not tell to which mount the
-            // presenter belongs.
+            // No mount exists between the end of the dead mount and the new mount. The library could not tell then to which
+            // mount the presenter belongs.
             try a.add("P", "f")
             try a.add("gone", "d")
             try a.say("remove gone")
@@ -135,7 +135,7 @@ extension ScenarioCatalogue {
             stage in
             let a = try stage.player("A")
             try a.queue("i", "write f")
-            // The waiting access fails, so the program knows that the daemon ended.
+            // The access `w` waits, and fails when the daemon ends. So the program knows that the daemon has ended.
             try a.begin("w", "write f")
             try stage.waits(a, for: "f", "w")
             try stage.mount?.kill()
@@ -157,7 +157,7 @@ extension ScenarioCatalogue {
             try b.hold("m", "write f,forMoving write g,forReplacing")
             try a.expect("P", "relinquishToWriter")
             try b.move("m", "f", to: "g")
-            // After these answers, the end of the access and the move have been reported.
+            // The answers to `settle` come after the daemon has handled the end of the access and the move.
             for player in [b, a] {
                 try player.say("settle here")
                 try player.expect("here", "settled")
@@ -198,7 +198,7 @@ extension ScenarioCatalogue {
         },
     ]
 
-    /// Kills the daemon during a waiting access, a running accessor and two presentations, and mounts again.
+    /// Kills the daemon while an access waits, an accessor runs and two presenters are registered, and mounts again.
     private static func survive(_ stage: ScenarioFixture, _ a: ScenarioParticipant) throws {
         guard let mount = stage.mount else { throw TestFailure("a daemon can be killed that is one") }
         let (b, c) = (try stage.player("B"), try stage.player("C"))
@@ -219,7 +219,7 @@ extension ScenarioCatalogue {
 
         try mount.mount()
         try stage.presents(a, 2)
-        // The events in between are unknown, so both presenters are notified of a change.
+        // The events between the two mounts are unknown, so both presenters are told of a change.
         try a.expect("P", "didChange")
         try a.expect("F", "didChange", "changed d")
         try c.end("w")

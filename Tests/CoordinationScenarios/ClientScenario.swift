@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// A situation of file coordination, played by real processes.
+/// A situation of file coordination, in which real processes take part.
 package struct ClientScenario: Sendable, CustomStringConvertible {
     package enum MountRequirement: Sendable {
-        /// Also without a mount: it needs only the library, the socket and the arbiter.
+        /// The scene runs with and without a mount. It needs only the library, the socket and the arbiter.
         case anywhere
-        /// Only without a mount: it takes long, and a mount would make no difference.
+        /// The scene runs without a mount only. It takes long, and a mount would make no difference.
         case unmounted
-        /// With a mount only: changes of files must be seen, or directories be recognized.
+        /// The scene runs with a mount only. The daemon must see changes of files, or recognize directories.
         case mount
     }
 
-    /// The number of its situation (<doc:Situations>), if it has one.
+    /// The number of the situation that this scene shows (<doc:Situations>); nil if it shows none of them.
     package let number: Int?
     package let sentence: String
     package let mountRequirement: MountRequirement
-    /// The mount options.
+    /// The options with which the mount is made.
     package let options: String
-    /// The forced steps that it is about.
+    /// The forced steps that the scene provokes. No other forced step may happen.
     package let forced: Set<ForcedStep>
     package let play: @Sendable (ScenarioFixture) throws -> Void
 
@@ -34,14 +34,14 @@ package struct ClientScenario: Sendable, CustomStringConvertible {
     package var description: String { (number.map { "H\($0): " } ?? "") + sentence }
 }
 
-/// All scenes, by the numbers of their situations.
+/// All scenes, in the order of the numbers of their situations.
 package enum ScenarioCatalogue {
     package static let scenarios: [ClientScenario] = locking + moving + asking + telling + others
     package static let scenariosOnMount = scenarios.filter { $0.mountRequirement != .unmounted }
     package static let scenariosAnywhere = scenarios.filter { $0.mountRequirement != .mount }
 }
 
-/// Throws the message if the condition is false.
+/// Throws an error with the text `what` if the condition is false.
 func check(_ isRight: Bool, _ what: @autoclosure () -> String) throws {
     if !isRight { throw TestFailure(what()) }
 }

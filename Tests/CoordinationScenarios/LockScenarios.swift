@@ -2,7 +2,7 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// Checks that the second access waits until the accessor of the first has ended.
+    /// Checks that the second access waits until the accessor of the first access has ended.
     func excludes(_ first: String, _ second: String, at path: String) throws {
         let (a, b) = (try player("A"), try player("B"))
         try a.hold("first", first)
@@ -13,7 +13,7 @@ extension ScenarioFixture {
         try b.end("second")
     }
 
-    /// Checks that the second access begins before the first has ended.
+    /// Checks that the second access begins before the accessor of the first access has ended.
     func admits(_ first: String, _ second: String) throws {
         let (a, b) = (try player("A"), try player("B"))
         try a.hold("first", first)
@@ -186,7 +186,7 @@ extension ScenarioCatalogue {
             try check(try a.act("i", "get f1") == "old", "what is read is there")
             try a.act("i", "put f2 new")
             try a.end("i")
-            // The library must release the accessor as well.
+            // The library must also release the accessor, so that the objects that it retains are released.
             try a.expect("i", "let go")
             try check(try stage.text("f2") == "new", "what was written is there")
         },

@@ -2,8 +2,9 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// Makes a program move an item in a coordinated access while another waits for it. Returns the place where the
-    /// waiting access begins.
+    /// Makes a program move an item in a coordinated access, while another program's access waits for the item.
+    ///
+    /// Returns the path at which the waiting access then begins.
     fileprivate func place(
         of wanted: String, waitingFor path: String, whileMoving source: String, to destination: String
     ) throws -> String {
@@ -21,7 +22,7 @@ extension ScenarioFixture {
 extension ScenarioCatalogue {
     static let moving: [ClientScenario] = followed + announced + cancelled
 
-    /// A document is saved in another format: its former file is deleted, and a new file becomes the document.
+    /// Scenes in which a document is saved in another format: its former file is deleted, and a new file becomes the document.
     private static let announced: [ClientScenario] = ["write f", "write f,forMerging"].flatMap { wanted in
         [
             ClientScenario(nil, "within '\(wanted)' a deletion that is announced as a move is none", .mount) {

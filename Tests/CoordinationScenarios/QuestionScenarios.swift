@@ -2,7 +2,7 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// Checks the questions to a presenter for another process's access that changes nothing.
+    /// Checks which questions a presenter gets for another process's access, when that access changes nothing.
     fileprivate func asks(_ access: String, _ path: String = "f", _ messages: String...) throws {
         let (a, b) = (try player("A"), try player("B"))
         try a.present("P", path)
@@ -171,7 +171,7 @@ extension ScenarioCatalogue {
         },
     ]
 
-    /// Checks that other waiting accesses do not prevent the presenter from saving.
+    /// Checks that a presenter can save although accesses of other programs wait for its file.
     private static func saving(_ reaction: String, _ coordinator: String, _ stage: ScenarioFixture) throws {
         let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
         try a.present("P", "f")
@@ -271,7 +271,8 @@ extension ScenarioCatalogue {
             try a.say("locate P other/g")
             try a.say("on P didChange read")
             try b.hold("g", "write other/g")
-            // After the notice of a change, the presenter reads a held file, which blocks its queue.
+            // When the presenter is told of the change, it reads a file that another access holds. This blocks the presenter's
+            // queue.
             try b.once("w", "write f", "put f new")
             try a.expect("P", "relinquishToWriter", "didChange")
             try stage.waits(a, for: "other/g", "none")
@@ -280,7 +281,7 @@ extension ScenarioCatalogue {
             try check(reason.contains("waits for access itself"), reason)
             try check(try stage.text("f") == "new", "it is still there")
             try b.end("g")
-            // The file stays, so the presenter must not be asked to close it.
+            // The file is not deleted, so the presenter must not get the question that makes it close the file.
             try a.say("settle P")
             var heard: [String] = []
             repeat { heard.append(try a.next("P")) } while heard.last != "settled"

@@ -2,9 +2,9 @@
 import Foundation
 package import TestSupport
 
-/// The directory of a scene, with access to the daemon's list of claims and presenters.
+/// The directory in which a scene takes place, and the daemon's list of claims and presenters.
 package final class ScenarioFixture {
-    /// Creates the files and directories that exist at the start.
+    /// Creates the files and directories that exist at the start of each scene.
     package static func prepare(_ directory: String) throws {
         try Script(
             """
@@ -16,11 +16,11 @@ package final class ScenarioFixture {
         ).run(directory)
     }
 
-    /// The directory as the mount shows it.
+    /// The path of the directory; with a mount, as the mount shows it.
     package let root: String
     /// A directory outside the mount.
     package let outside: String
-    /// Nil without a mount.
+    /// The mount of the directory; nil if the scene runs without a mount.
     package let mount: MountedDirectory?
     private let socket: String?
     private let fetchStatus: () throws -> StatusSnapshot
@@ -35,8 +35,9 @@ package final class ScenarioFixture {
         }
     }
 
-    /// Uses a plain directory, with a server in place of the daemon. `fetchStatus` returns the server's claims and
-    /// presenters.
+    /// Creates the fixture in a plain directory, with a server in place of the daemon.
+    ///
+    /// `fetchStatus` returns the claims and presenters of that server.
     package init(
         at root: String, servedBy socket: String, outside: String, fetchStatus: @escaping () throws -> [UInt8]
     ) {
@@ -54,14 +55,14 @@ package final class ScenarioFixture {
 
     package func players(_ names: String...) throws -> [ScenarioParticipant] { try names.map(player) }
 
-    /// Ends all participants that still run.
+    /// Ends all participants that still run, and waits for their end.
     package func clear() throws {
         for player in players { player.program.endInput() }
         for player in players { _ = try player.program.wait(within: .seconds(10)) }
         players = []
     }
 
-    /// Returns the text of a file below the mount.
+    /// Returns the text of a file, read in the directory below the mount.
     package func text(_ path: String) throws -> String {
         try FileContents.text(of: "\(mount?.below ?? root)/\(path)")
     }
@@ -95,7 +96,7 @@ extension ScenarioFixture {
         var presenters: [PresenterListing]
     }
 
-    /// The present state, for the message of a failed scene.
+    /// The daemon's present claims and presenters, for the message of a failed scene.
     private var situation: String {
         do { return "\(try fetchStatus())" } catch { return "\(error)" }
     }
@@ -106,8 +107,9 @@ extension ScenarioFixture {
         }
     }
 
-    /// Waits until a program's access to a file waits, and checks that the accessor has not begun. A given reason must
-    /// be among the reasons of the wait.
+    /// Waits until an access of a program waits for a file, and checks that the accessor has not begun.
+    ///
+    /// If `reason` is given, one of the reasons that the daemon reports for the wait must contain it.
     package func waits(
         _ player: ScenarioParticipant, for path: String, _ access: String, because reason: String = ""
     ) throws {
@@ -121,7 +123,8 @@ extension ScenarioFixture {
         guard unread.isEmpty else { throw TestFailure("\(player.name) waits and said: \(unread)") }
     }
 
-    /// Waits until a presenter has an unanswered question of this age, and returns its remaining time.
+    /// Waits until a presenter has had an unanswered question for the given time. Returns the time that it has left, in
+    /// milliseconds.
     @discardableResult
     package func owes(_ player: ScenarioParticipant, _ request: String, since milliseconds: Int = 0) throws
         -> Int
@@ -137,21 +140,22 @@ extension ScenarioFixture {
         return left
     }
 
-    /// Waits until the daemon has this number of the program's presenters with unsaved changes.
+    /// Waits until `count` presenters of the program have unsaved changes, according to the daemon.
     package func hasUnsaved(_ player: ScenarioParticipant, _ count: Int) throws {
         try wait(for: "unsaved changes of \(count) presenters of \(player.name)") { census in
             census.presenters.filter { $0.actor.pid == player.pid && $0.isUnsaved }.count == count
         }
     }
 
-    /// Waits until this number of the program's presenters is registered.
+    /// Waits until exactly `count` presenters of the program are registered.
     package func presents(_ player: ScenarioParticipant, _ count: Int) throws {
         try wait(for: "\(count) presenters of \(player.name)") { census in
             census.presenters.filter { $0.actor.pid == player.pid }.count == count
         }
     }
 
-    /// Settles all participants, and checks that these presenters received no further messages.
+    /// Waits until all participants have handled the messages sent so far. Checks that these presenters received no further
+    /// messages.
     package func silence(_ player: ScenarioParticipant, _ presenters: String...) throws {
         for other in players where other !== player && !other.program.hasEnded {
             try other.say("settle here")

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// One process of a scene: a `Participant`, which executes commands and prints its events.
+/// A process in a scene: the program `Participant`, which executes commands and prints its events.
 ///
-/// Every line about an access or presenter is checked, so that an extra message fails the scene like a missing one.
+/// Every line about an access or presenter must be checked. So an unexpected message fails the scene like a missing message.
 package final class ScenarioParticipant {
-    /// The limit is large: an expected event comes at once, or after a time limit of a few seconds.
+    /// The time limit for an expected line. It is long, because a line may come only after a time limit of a few seconds.
     package static let patience = Duration.seconds(20)
 
     package let name: String
     package let program: RunningProgram
     private let situation: () -> String
-    /// Number of checked lines of each access or presenter.
+    /// For each access or presenter, the number of its lines that were checked.
     private var readLines: [String: Int] = [:]
 
     init(_ name: String, _ program: RunningProgram, situation: @escaping () -> String) {
@@ -21,12 +21,12 @@ package final class ScenarioParticipant {
     }
 
     package var pid: Int32 { program.pid }
-    /// The name of this process in messages.
+    /// The name that messages use for this process.
     package var shown: String { "Participant (\(pid))" }
 
     package func say(_ line: String) throws { try program.type(line + "\n") }
 
-    /// Lines about an access or presenter that were not checked yet.
+    /// Returns the lines about an access or presenter that were not checked yet.
     package func unread(_ subject: String) -> [String] {
         Array(lines(of: subject).dropFirst(readLines[subject] ?? 0))
     }
@@ -37,7 +37,7 @@ package final class ScenarioParticipant {
         }
     }
 
-    /// Returns the next line about an access or presenter.
+    /// Waits for the next line about an access or presenter, and returns it.
     package func next(_ subject: String, within bound: Duration = patience) throws -> String {
         let index = readLines[subject] ?? 0
         var found = ""
@@ -54,7 +54,7 @@ package final class ScenarioParticipant {
         return found
     }
 
-    /// Waits for exactly these lines, in this order.
+    /// Waits until the next lines about an access or presenter are exactly these lines, in this order.
     package func expect(_ subject: String, _ lines: String..., within bound: Duration = patience) throws {
         for line in lines {
             let found = try next(subject, within: bound)
@@ -65,12 +65,12 @@ package final class ScenarioParticipant {
         }
     }
 
-    /// Waits for this line, and skips the lines before it.
+    /// Waits for a line about an access or presenter, and skips the lines before it.
     package func skip(_ subject: String, to line: String) throws {
         while try next(subject) != line {}
     }
 
-    /// Returns all lines until the presenter, which was asked to settle, is settled.
+    /// Waits until a presenter that was told to settle has done so, and returns all lines before that.
     package func upToSettled(_ presenter: String) throws -> [String] {
         try eventually(within: Self.patience, "\(presenter) to be settled") {
             lines(of: presenter).last == "settled"
@@ -82,10 +82,11 @@ package final class ScenarioParticipant {
     private var said: String { "it said:\n\(program.text.suffix(3000))\(program.errorText.suffix(1000))" }
 }
 
-// Accesses.
+// Commands for accesses.
 extension ScenarioParticipant {
-    /// Begins an access, such as `read a` or `read a,withoutChanges write b`. Without a named coordinator it uses one
-    /// of its own.
+    /// Begins an access, such as `read a` or `read a,withoutChanges write b`.
+    ///
+    /// If no coordinator is named, the access uses a new coordinator.
     package func begin(_ access: String, _ wanted: String, by coordinator: String? = nil) throws {
         try say("begin \(access) \(coordinator ?? "by-\(access)") \(wanted)")
     }
@@ -113,7 +114,7 @@ extension ScenarioParticipant {
         try expect(access, "ended")
     }
 
-    /// Makes the accessor execute an order, and returns the result.
+    /// Makes the accessor of an access execute an order, and returns the result of the order.
     @discardableResult
     package func act(_ access: String, _ order: String) throws -> String {
         try say("do \(access) \(order)")
@@ -124,21 +125,21 @@ extension ScenarioParticipant {
         return String(line.dropFirst("did ".count))
     }
 
-    /// Runs an access from begin to end, with at most one order in between.
+    /// Begins an access, gives its accessor at most one order, and ends the access.
     package func once(_ access: String, _ wanted: String, _ order: String? = nil) throws {
         try hold(access, wanted)
         if let order { try act(access, order) }
         try end(access)
     }
 
-    /// Moves an item and announces it, within a coordinated move that has begun.
+    /// Moves an item and announces the move, in an access that has begun, and ends the access.
     package func move(_ access: String, _ source: String, to destination: String) throws {
         try act(access, "move \(source) \(destination)")
         try act(access, "announce \(source) \(destination)")
         try end(access)
     }
 
-    /// Returns the reason of an access's failure, and its time in milliseconds.
+    /// Returns the reason why an access failed, and the time until it failed, in milliseconds.
     package func failure(_ access: String) throws -> (reason: String, took: Int) {
         let line = try next(access)
         let parts = line.split(separator: " ", maxSplits: 4).map(String.init)
@@ -148,7 +149,7 @@ extension ScenarioParticipant {
         return (String(parts[4]), took)
     }
 
-    /// Begins an access on an occupied queue, and waits until its accessor waits there.
+    /// Begins an access with a queue that is occupied, and waits until the accessor waits in the queue.
     package func queue(_ access: String, _ wanted: String) throws {
         try say("occupy \(access)")
         try say("intents \(access) by-\(access) \(wanted)")
@@ -158,13 +159,13 @@ extension ScenarioParticipant {
         }
     }
 
-    /// Registers a presenter of a file, which implements everything by default, and waits for its registration.
+    /// Registers a presenter of a file, and waits for the registration. By default the presenter implements all messages.
     package func present(_ presenter: String, _ path: String, _ kind: String = "everything") throws {
         try say("present \(presenter) \(path) \(kind)")
         try expect(presenter, "presents")
     }
 
-    /// Adds a presenter by the call that reports no failure, and waits for the call's end.
+    /// Adds a presenter by the call that reports no failure, and waits until the call has returned.
     package func add(_ presenter: String, _ path: String) throws {
         try say("add \(presenter) \(path)")
         try expect(presenter, "added")

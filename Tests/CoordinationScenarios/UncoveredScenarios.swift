@@ -3,7 +3,7 @@
 extension ScenarioCatalogue {
     package static let numbers = 1...70
 
-    /// The situations that no scene shows, with the reasons.
+    /// The situations that no scene shows, each with the reason.
     package static let uncovered = [
         58: "the library has no versions yet, so that none is gained",
         59: "the library has no versions yet, so that none is in conflict",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// DataWorker FILE COMMAND…: several processes read and write one file at the same time, and check each read.
+// DataWorker FILE COMMAND…: several processes read and write one file at the same time, and check the result of each read.
 //
 //     ring SECONDS WRITERS READERS OFFSET    ring.c
 //     mixed SECONDS PROCESSES SEED           mixed.c
 //
-// Prints the number of operations. Ends with 1 if a process read wrong bytes, and with 2 if a call failed.
+// The program prints the number of operations. It ends with code 1 if a process read wrong bytes, and with 2 if a call failed.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -46,7 +46,7 @@ int any_failed(void) {
         int status = 0;
         if (wait(&status) < 0) fail("wait");
         if (status == 0) continue;
-        // The others may wait for locks of the failed process.
+        // Ends all other processes, because they may wait for a lock of the failed process.
         for (int child = 0; !failed && child < children; child++) kill(processes[child], SIGKILL);
         failed = 1;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes do random operations on one file. Each locks the bytes of its operation, in shared memory. There is the
-// model, too: the expected value of each byte of the file.
+// Several processes do random operations on one file. Before an operation a process locks the bytes that it uses. These locks
+// are in shared memory, and so is the model: the expected value of each byte of the file.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -16,7 +16,7 @@
 
 enum { LARGEST = 256 * 1024, LONGEST = 40 * 1024, PROCESSES = 16, PAGE = 4096 };
 
-// The bytes from `from` to before `to`; empty if both are the same.
+// The bytes from offset `from` up to, but not including, offset `to`. The range is empty if both are equal.
 typedef struct {
     int from, to;
 } range;
@@ -81,7 +81,8 @@ static range any_range(void) {
     return (range){from, to > LARGEST ? LARGEST : to};
 }
 
-// A range that may reach the end of the file is locked with all bytes behind it, since both change together.
+// Locks a range to change it. If the range may reach beyond the end of the file, all bytes behind the end are locked too. The
+// operation then also moves the end.
 static range lock_to_change(range wanted) {
     while (1) {
         int size = shared->size;
@@ -93,11 +94,11 @@ static range lock_to_change(range wanted) {
     }
 }
 
-// Locks a range to read, up to the end of the file.
+// Locks a range to read it. Returns the part of the range that lies before the end of the file.
 static range lock_to_read(range wanted) {
     lock(0, wanted, none);
     if (wanted.to > shared->size) {
-        // The end of the file must not change meanwhile.
+        // The range reaches beyond the end of the file. So the bytes behind it are locked too, and no process can move the end.
         unlock();
         lock(0, (range){wanted.from < shared->size ? wanted.from : shared->size, LARGEST + 1}, wanted);
     }
@@ -153,7 +154,7 @@ static void append_some(void) {
     static unsigned char bytes[LARGEST];
     lock(1, (range){shared->size, LARGEST + 1}, none);
     range wanted = {shared->size, shared->size + 1 + any(3 * PAGE)};
-    // The file may have grown or shrunk before the lock was granted: then the lock covers other bytes.
+    // The file may have grown or shrunk while this process waited for the lock. Then the lock covers other bytes.
     if (wanted.from < shared->claims[self].ranges[0].from || wanted.to > LARGEST) return;
     int appending = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (appending < 0) fail("open to append");
@@ -172,7 +173,7 @@ static void cut(int is_by_name) {
     shared->size = size;
 }
 
-// Maps the pages of a range of the file as it is.
+// Maps the pages that contain a range of the file.
 static unsigned char *map(range wanted, int protection, size_t *length) {
     int first = wanted.from / PAGE * PAGE;
     *length = (size_t)(wanted.to - first);
@@ -193,8 +194,9 @@ static void map_and_read(void) {
 static void map_and_store(void) {
     static unsigned char bytes[LARGEST];
     range wanted = any_range(), pages = {wanted.from / PAGE * PAGE, (wanted.to + PAGE - 1) / PAGE * PAGE};
-    // The kernel may drop a page that is being written and read it again. A store to it meanwhile is lost with it: no file
-    // system in user space can tell. So no process uses a page while another process stores to it.
+    // The kernel may drop a page that is being written to the disk, and read the page again. A store to the page meanwhile
+    // would be lost, and no file system in user space can notice this. So no process uses a page while another process stores
+    // to it.
     lock(1, pages, none);
     if (wanted.to > shared->size) return;
     size_t length;
@@ -236,7 +238,7 @@ static void open_anew(void) {
     if (direct >= 0) close(direct);
     descriptor = open(file, O_RDWR | O_CLOEXEC);
     if (descriptor < 0) fail("open");
-    // Not all file systems have it.
+    // `direct` may be -1 afterwards, because not all file systems know O_DIRECT.
     direct = open(file, O_RDWR | O_DIRECT | O_CLOEXEC);
 }
 
@@ -257,7 +259,7 @@ static void go_directly(int is_write) {
         return note(wanted, bytes);
     }
     ssize_t count = pread(direct, bytes, length, wanted.from);
-    // A plain directory on ext4 gives this error, too, if another process stores to one of these pages at the same time.
+    // A plain directory on ext4 also returns this error, if another process stores to one of these pages at the same time.
     if (count < 0 && errno == EIO) return;
     if (count < 0) fail("pread of O_DIRECT");
     compare("read directly", wanted, bytes, (int)count);
@@ -298,7 +300,7 @@ static void act(int operation) {
     }
 }
 
-// How often each operation is done, of 100.
+// How many of 100 operations are of each kind.
 static const int shares[] = {22, 18, 5, 2, 1, 14, 10, 4, 6, 1, 4, 5, 4, 4};
 
 static int any_operation(void) {

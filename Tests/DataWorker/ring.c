@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers rewrite the frames of a ring and publish each frame's number when pwrite has returned. Readers load the number first,
-// and then must find it, or a later one. They read by pread, by a mapping, or by a descriptor of their own each time. The
-// offset of the first frame must be a multiple of 8, so that each number lies within one page.
+// Writers write the frames of a ring again and again. When pwrite has returned, a writer publishes the number in the frame. A
+// reader first loads the published number. It must then find this number or a later number in the frame. Readers use pread, a
+// mapping, or a new descriptor each time. The offset of the first frame must be a multiple of 8, so that each number lies
+// within one page.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -44,7 +45,7 @@ static int write_frames(int number) {
     return 0;
 }
 
-// The oldest number in a frame.
+// Returns the lowest number in a frame, which belongs to the oldest write.
 static uint64_t oldest(const uint64_t *words) {
     uint64_t found = words[0];
     for (int word = 1; word < WORDS; word++)
@@ -75,7 +76,7 @@ static int read_frames(int number) {
     while (seconds() < shared->end) {
         uint64_t chance = random_number(&state);
         int frame = (int)(chance % FRAMES);
-        // A frame that was just written, or is about to be written.
+        // Half of the reads are of a frame that was just written or is about to be written.
         if (chance >> 63) frame = (atomic_load(&shared->last[chance % writers]) + FRAMES + (int)(chance >> 32) % 8 - 4) % FRAMES;
         uint64_t published = atomic_load(&shared->published[frame]);
         atomic_fetch_add(&shared->reads, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// libFuzzer calls this with each stream that it has made up.
+/// libFuzzer calls this function with each stream of bytes that it has generated.
 @c(LLVMFuzzerTestOneInput)
 public func checkStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// libFuzzer calls this with each stream that it has made up.
+/// libFuzzer calls this function with each stream of bytes that it has generated.
 @c(LLVMFuzzerTestOneInput)
 public func sendStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {
@@ -12,9 +12,9 @@ public func sendStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// libFuzzer makes the calls in sequence, on one thread.
+/// The stage is shared without a lock, because libFuzzer makes all calls on one thread, one after the other.
 private nonisolated(unsafe) let stage: HostileStage = {
-    // @unchecked: a single thread calls sendStream and ends the process, and no other thread reads this.
+    // @unchecked: a single thread calls `sendStream` and ends the process, and no other thread reads this variable.
     atexit { endStage() }
     return HostileStage()
 }()

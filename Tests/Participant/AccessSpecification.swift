@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The items and options of an access, as in `read a write b,forMoving`.
+/// The items and options of an access, parsed from words such as `read a write b,forMoving`.
 struct AccessSpecification: Sendable {
     struct Item: Sendable {
         var url: URL
@@ -57,7 +57,7 @@ struct AccessSpecification: Sendable {
         }
     }
 
-    /// Coordinates with the matching method of Apple's, on the calling thread.
+    /// Coordinates the access with the method of Apple's API that has these parameters, on the calling thread.
     func coordinate(by coordinator: FileCoordinator, _ accessor: ([URL]) -> Void) -> NSError? {
         var error: NSError?
         let (reads, writes) = (reads, writes)

@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The code of an access: it performs orders until it is told to end.
+/// The accessor of an access. It executes orders until an order tells it to end.
 final class Accessor: Sendable {
     let name: String
     let orderQueue = OrderQueue()
@@ -30,7 +30,7 @@ final class Accessor: Sendable {
         }
     }
 
-    /// A batch ends when its completion handler is called, on any thread.
+    /// Executes orders for a batch. The batch ends when its completion handler is called, on any thread.
     func serve(batch completion: @escaping @Sendable () -> Void) {
         began([], "")
         while true {
@@ -50,7 +50,7 @@ final class Accessor: Sendable {
         printLine((["\(name) began"] + urls.map(place.name)).joined(separator: " ") + remark)
     }
 
-    /// Performs an order; returns whether the accessor continues.
+    /// Executes an order; returns false if the order ends the accessor.
     private func perform(_ order: [String]) -> Bool {
         switch order[0] {
         case "end": return false
@@ -92,7 +92,7 @@ final class Accessor: Sendable {
         return ""
     }
 
-    /// The kind of an item: nothing, a directory, a file, or a zip archive by its first bytes.
+    /// Returns the kind of an item: missing, a directory, a file, or a zip archive, recognized by its first bytes.
     private func kind(of url: URL) throws -> String {
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
@@ -104,7 +104,7 @@ final class Accessor: Sendable {
     }
 }
 
-/// An object that an accessor retains, and that prints when it is released.
+/// An object that an accessor retains. It prints a line when it is released.
 final class DeinitReporter: Sendable {
     private let name: String
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A serial queue that is blocked until `free`, so that an accessor has to wait there.
+/// A serial queue that is blocked until ``free()`` is called, so that an accessor must wait in the queue.
 final class OccupiedQueue: Sendable {
     let queue = OperationQueue()
     private let freed = DispatchSemaphore(value: 0)
@@ -11,12 +11,12 @@ final class OccupiedQueue: Sendable {
         queue.addOperation { [freed] in freed.wait() }
     }
 
-    /// Number of operations behind the blocking one.
+    /// The number of operations that wait behind the blocking operation.
     var waiting: Int { queue.operationCount - 1 }
 
     func free() { freed.signal() }
 
-    /// Cancels the waiting operations.
+    /// Cancels the operations that wait in the queue.
     func drop() {
         queue.cancelAllOperations()
         free()

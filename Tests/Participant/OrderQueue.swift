@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// A queue of orders. The receiver may wait for the next one in a thread or in a task.
+/// A queue of orders. A thread or a task may wait for the next order.
 final class OrderQueue: Sendable {
     private struct State {
         var orders: [[String]] = []
@@ -32,7 +32,7 @@ final class OrderQueue: Sendable {
         if let order { taker(order) }
     }
 
-    /// Blocks the thread until the next order.
+    /// Blocks the thread until an order comes, and returns the order.
     func next() -> [String] {
         let (found, came) = (OrderBox(), DispatchSemaphore(value: 0))
         take { order in
@@ -43,7 +43,7 @@ final class OrderQueue: Sendable {
         return found.order.withLock { $0 }
     }
 
-    /// Suspends the task until the next order.
+    /// Suspends the task until an order comes, and returns the order.
     func nextInTask() async -> [String] {
         await withCheckedContinuation { continuation in take { continuation.resume(returning: $0) } }
     }

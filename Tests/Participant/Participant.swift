@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import Synchronization
 
-/// The coordinators, accesses and presenters of this program, by name.
+/// The coordinators, accesses and presenters of this program, each under a name.
 final class Participant: Sendable {
     private struct State {
         var coordinators: [String: FileCoordinator] = [:]
@@ -39,7 +39,7 @@ final class Participant: Sendable {
         case "end": accessor(name).orderQueue.put(["end"])
         case "kept": printLine("\(name) kept \(retainedBytes(name))")
         case "present": present(name, order)
-        // Programs for Apple's systems use this call, which reports no failure.
+        // Programs for Apple's systems add presenters by this call, which reports no failure.
         case "add":
             FileCoordinator.addFilePresenter(makePresenter(name, order))
             printLine("\(name) added")
@@ -61,7 +61,7 @@ final class Participant: Sendable {
         state.withLock { $0.coordinators[name] = coordinator }
     }
 
-    /// Returns the coordinator of this name. A new one is linked to no presenter.
+    /// Returns the coordinator with this name. A new coordinator belongs to no presenter.
     func coordinator(_ name: String) -> FileCoordinator {
         state.withLock { state in
             if let known = state.coordinators[name] { return known }
@@ -95,7 +95,7 @@ final class Participant: Sendable {
     }
 }
 
-// Accesses: their names, those of their coordinators, and their items.
+// Commands for accesses, with the names of the accesses, of their coordinators and of their items.
 extension Participant {
     private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, AccessSpecification) {
         let words = Array(words)
@@ -105,7 +105,7 @@ extension Participant {
         return (accessor, coordinator, AccessSpecification(words.dropFirst(2), in: place))
     }
 
-    /// Begins an access by a blocking method: on a new thread or, if nested, on the thread of the outer access.
+    /// Begins an access by a blocking method: on a new thread, or on the thread of the outer access if it is nested.
     func begin(_ words: ArraySlice<String>, isNested: Bool) {
         let (accessor, coordinator, specification) = understand(words)
         run(isNested: isNested) {
@@ -131,7 +131,7 @@ extension Participant {
         }
     }
 
-    /// Begins an access on a queue of its own, or on the one that was occupied for it.
+    /// Begins an access with a queue: a new queue, or the queue that was occupied for this access.
     func beginLater(_ words: ArraySlice<String>) {
         let (accessor, coordinator, specification) = understand(words)
         let (intents, queue) = (
@@ -182,10 +182,10 @@ extension Participant {
         return "\(name) failed after \(milliseconds(since: began)) ms: \(shown(error))"
     }
 
-    /// Repeats an access many times, each with a new coordinator.
+    /// Repeats an access many times, each time with a new coordinator.
     ///
-    /// Each round creates and removes the directory `gate`, which fails if two accesses overlap. A writing loop writes
-    /// a different text in each round.
+    /// The accessor creates and removes the directory `gate` in each round. To create it fails if two accesses overlap. A
+    /// writing loop writes a different text in each round.
     private func loop(_ words: ArraySlice<String>) {
         let words = Array(words)
         let (name, count, gate) = (words[0], Int(words[1]) ?? 0, words[2])
@@ -201,7 +201,7 @@ extension Participant {
         }
     }
 
-    /// Runs one round, and returns its error.
+    /// Makes one access of the loop, and returns the text of its error; nil if it succeeded.
     private static func round(_ specification: AccessSpecification, _ gate: String, _ text: String?)
         -> String?
     {
@@ -219,7 +219,7 @@ extension Participant {
     }
 }
 
-// Presenters.
+// Commands for presenters.
 extension Participant {
     private func present(_ name: String, _ order: [String]) {
         let presenter = makePresenter(name, order)
@@ -231,7 +231,7 @@ extension Participant {
         }
     }
 
-    /// Makes a presenter from `present NAME PATH KIND`; the path `-` means that it has no URL yet.
+    /// Makes a presenter from `present NAME PATH KIND`. The path `-` means that the presenter has no URL yet.
     private func makePresenter(_ name: String, _ order: [String]) -> any ParticipantPresenter {
         let url = order[2] == "-" ? nil : place.url(order[2])
         let kind = order.count > 3 ? order[3] : "everything"
@@ -247,8 +247,7 @@ extension Participant {
         return presenter
     }
 
-    /// Prints that a presenter is settled. All earlier messages of the daemon have arrived then, and the presenter's
-    /// queue is empty.
+    /// Prints that a presenter is settled: all earlier messages of the daemon have arrived, and the presenter's queue is empty.
     private func settle(_ name: String) {
         let presenter = state.withLock { $0.presenters[name] }
         let probe = MinimalPresenter("probe", at: place.root, of: self)

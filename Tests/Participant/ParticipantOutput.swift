@@ -2,10 +2,10 @@
 import FileCoordination
 import Foundation
 
-/// Prints a line in one write, from any thread.
+/// Prints a line with a single write, so that lines from several threads do not mix.
 func printLine(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
-/// The directory of the files, and the short names of the items in it.
+/// The directory of the scene's files, and the short names of the items in it.
 struct ParticipantDirectory: Sendable {
     let root: URL
 
@@ -14,7 +14,8 @@ struct ParticipantDirectory: Sendable {
         return name.hasPrefix("/") ? URL(fileURLWithPath: name) : root.appendingPathComponent(name)
     }
 
-    /// The name without a slash at the end; an item outside the directory has its whole path.
+    /// Returns the short name of an item, without a slash at the end. An item outside the directory has its whole path as its
+    /// name.
     func name(_ url: URL) -> String {
         let path = url.path
         if path == root.path { return "." }
@@ -22,7 +23,7 @@ struct ParticipantDirectory: Sendable {
     }
 }
 
-/// The error of an access, on one line.
+/// Returns the error of an access as text on one line.
 func shown(_ error: any Error) -> String {
     if let known = error as? FileCoordinationError ?? FileCoordinationError(error as NSError) {
         let holders = known.holders.map { "\($0.program)(\($0.processIdentifier))" }
@@ -36,7 +37,7 @@ func shown(_ error: any Error) -> String {
     return "\(plain.domain) \(plain.code): \(plain.localizedDescription)"
 }
 
-/// The error that a participant's own code throws.
+/// The error that an accessor or presenter of this program throws.
 struct ParticipantError: Error, CustomNSError {
     static var errorDomain: String { "Participant" }
     let words: String

@@ -5,16 +5,16 @@ import Synchronization
 
 typealias ParticipantPresenter = FilePresenter & BasePresenter
 
-/// The common part of all presenters: a serial queue of their own, and reactions.
+/// The common part of all presenters: a serial queue for each presenter, and its reactions to messages.
 ///
-/// Each subclass declares the conformance itself. If this class did, its subclasses could not implement methods that it
-/// leaves to the defaults.
+/// Each subclass itself conforms to `FilePresenter`. If this class conformed, a subclass could not implement a method that this
+/// class leaves to the default.
 class BasePresenter: NSObject, @unchecked Sendable {
     // @unchecked: all mutable state is in `state`; subclasses add none.
     private struct State {
         var url: URL?
         var reactions: [String: [String]] = [:]
-        /// Answers that were put off.
+        /// The answers that the presenter has not given yet.
         var held: [@Sendable ((any Error)?) -> Void] = []
     }
 
@@ -37,10 +37,10 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func locate(at url: URL) { state.withLock { $0.url = url } }
 
-    /// Sets the reaction to a message from now on; without words the presenter only answers.
+    /// Sets how the presenter reacts to a message from now on. Without words the presenter only answers.
     func react(to message: String, by words: [String]) {
         state.withLock { $0.reactions[message] = words }
-        // The order `answer` also releases the answers that were put off.
+        // The order `answer` also gives the answers that the presenter has not given yet.
         if words.first == "answer" {
             let held = state.withLock { state in
                 defer { (state.held, state.reactions[message]) = ([], nil) }
@@ -54,7 +54,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func tells(_ words: String) { printLine("\(name) \(words)") }
 
-    /// Prints the question, performs the reaction, and answers.
+    /// Prints the question, reacts as the orders say, and answers.
     func asked(
         _ message: String, _ shown: String? = nil, _ answer: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -63,11 +63,11 @@ class BasePresenter: NSObject, @unchecked Sendable {
         switch words.first {
         case nil: answer(nil)
         case "hold": state.withLock { $0.held.append(answer) }
-        // The presenter answers on a later order; meanwhile an access runs.
+        // The presenter begins an access, and answers only when a later order tells it to.
         case "intents":
             state.withLock { $0.held.append(answer) }
             participant.beginLater(words.dropFirst())
-        // The presenter answers, and blocks its queue until it gets an order.
+        // The presenter answers, and then blocks its queue until it gets an order.
         case "linger":
             answer(nil)
             _ = orderQueue.next()
@@ -87,7 +87,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Saves as documents do, by replacing the file.
+    /// Saves the file as documents do: replaces it by a new file.
     private func save(by coordinator: String, _ text: String) -> (any Error)? {
         guard let url = presentedItemURL else { return nil }
         var (outer, inner): (NSError?, (any Error)?) = (nil, nil)
@@ -99,7 +99,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
         return error
     }
 
-    /// Prints the notice, and may read by a coordinator linked to itself.
+    /// Prints the notice. If an order has said so, also reads the file by a coordinator that belongs to this presenter.
     func told(_ words: String) {
         tells(words)
         let reaction = state.withLock { $0.reactions[words] }
@@ -112,20 +112,20 @@ class BasePresenter: NSObject, @unchecked Sendable {
     }
 }
 
-/// A presenter that implements only the required members.
+/// A presenter that implements only what the protocol requires.
 final class MinimalPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has no state of its own.
+    // @unchecked: this class adds no state to that of `BasePresenter`.
 }
 
-/// A presenter that implements only the notice of changes.
+/// A presenter that implements no message except `presentedItemDidChange`.
 final class ChangeOnlyPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has no state of its own.
+    // @unchecked: this class adds no state to that of `BasePresenter`.
     func presentedItemDidChange() { told("didChange") }
 }
 
-/// A presenter that forwards its questions to another one, which implements only the required members.
+/// A presenter that forwards its questions to another presenter, which implements only what the protocol requires.
 final class ForwardingPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: the presenter to which it forwards messages does not change.
+    // @unchecked: `other`, to which this presenter forwards messages, never changes.
     private let other: MinimalPresenter
 
     override init(_ name: String, at url: URL?, of participant: Participant) {
@@ -146,7 +146,7 @@ final class ForwardingPresenter: BasePresenter, FilePresenter, @unchecked Sendab
 
 /// A presenter that implements all messages.
 final class FullPresenter: BasePresenter, FilePresenter, @unchecked Sendable {
-    // @unchecked: it has no state of its own.
+    // @unchecked: this class adds no state to that of `BasePresenter`.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         asked("relinquishToReader") { _ in reader { self.tells("reacquired") } }
     }

@@ -2,9 +2,9 @@
 import ControlClient
 import Foundation
 
-// A program that uses the library as commanded, line by line, and prints its events. Each line begins with the name of
-// the access or presenter. The first argument is the directory of all paths. The second, if any, is the path of a
-// control socket: the directory is then treated as a mount.
+// A program that uses the library as commanded, line by line, and prints its events. Each line that it prints begins with the
+// name of the access or presenter. The first argument is the directory of all paths. The second, if given, is the path of a
+// control socket: the library then treats the directory as a mount.
 let arguments = CommandLine.arguments
 guard (2...3).contains(arguments.count) else {
     FileHandle.standardError.write(Data("usage: Participant DIRECTORY [SOCKET]\n".utf8))
@@ -15,5 +15,5 @@ if arguments.count == 3 {
 }
 let participant = Participant(at: arguments[1])
 while let line = readLine() { participant.obey(line.split(separator: " ").map(String.init)) }
-// Exit without waiting for running work: the end of the process ends all its accesses.
+// The program does not wait for work that still runs: its end also ends all its accesses.
 exit(0)

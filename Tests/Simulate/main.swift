@@ -3,15 +3,15 @@ import ArbitrationSimulation
 import Coordination
 import Glibc
 
-/// The options of the command line; see Scripts/simulate.
+/// The options of the command line, which Scripts/simulate describes.
 struct Options {
     var seeds: UInt64 = 200
     var first: UInt64 = 1
     var isVerbose = false
-    /// Every seed is played, and complaints count as the same if they differ in numbers only.
+    /// Whether all seeds are run even after a failure. Two failures count as the same if their texts differ only in numbers.
     var isSurvey = false
     var tries = 4_000
-    /// A file of commands to perform instead.
+    /// The path of a file of commands that is run instead of generated worlds.
     var replayed: String?
 
     init?(_ words: [String]) {
@@ -38,7 +38,7 @@ struct Options {
     }
 }
 
-/// Unbuffered: if an assertion of the arbiter stops the process, the text so far can be read.
+/// Prints without a buffer. So the text is complete even if an assertion of the arbiter stops the process.
 func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
     var bytes = Array((text + end).utf8)[...]
     while !bytes.isEmpty {
@@ -48,13 +48,14 @@ func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
     }
 }
 
-/// Resident memory in KiB, as /proc has it.
+/// Returns the resident memory of this process in KiB, from `/proc`.
 func residentMemory() -> Int {
     let words = contents(of: "/proc/self/statm")?.split(separator: " ") ?? []
     return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
 }
 
-/// In KiB: more than a large world leaves fragmented, and less than 10,000 worlds would leak.
+/// The allowed growth of memory in KiB. A large world may leave less behind by fragmentation, and a leak in 10,000 worlds takes
+/// more.
 let mostGrowth = 8_192
 
 @Sendable func trace(_ step: SimulationStep) { say(CommandWriter.text(step)) }
@@ -110,7 +111,7 @@ func simulate(_ options: Options) -> Int32 {
     return 0
 }
 
-/// Performs commands in a world of its own, and prints the answers.
+/// Runs the commands of a file in a new world, and prints the answers.
 func replay(_ path: String) -> Int32 {
     guard let text = contents(of: path) else {
         say("simulate: '\(path)' cannot be read", to: 2)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Enumerates every run of a body that makes bounded choices.
+/// Runs a body once for every combination of its choices, each of which has a limited number of values.
 ///
 ///     var choices = ExhaustiveChoices()
 ///     while choices.next() { … choices.below(3) … }
 ///
-/// It works like an odometer. Each run replays the recorded digits. Then the rightmost digit that can still increase is
-/// increased, and later digits are removed.
+/// The choices of a run are the digits of a counter. Each run takes the recorded digits again. Then the last digit that can
+/// still grow is increased by one, and all digits after it are removed.
 public struct ExhaustiveChoices {
     private var digits: [(value: Int, bound: Int)] = []
     private var position = 0
@@ -28,7 +28,7 @@ public struct ExhaustiveChoices {
         return false
     }
 
-    /// Returns a number in `0..<bound`; all runs together return every one of them.
+    /// Returns a number in `0..<bound`. Over all runs, the method returns every one of these numbers.
     public mutating func below(_ bound: Int) -> Int {
         precondition(bound > 0)
         if position == digits.count { digits.append((0, bound)) }
@@ -36,6 +36,6 @@ public struct ExhaustiveChoices {
         return digits[position].value
     }
 
-    /// Returns an element; all runs together return each of them.
+    /// Returns an element of the array. Over all runs, the method returns every element.
     public mutating func oneOf<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

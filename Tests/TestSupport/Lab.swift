@@ -2,11 +2,11 @@
 import Glibc
 import Synchronization
 
-/// The directory and programs of mounted tests, from environment variables that `Scripts/test` sets.
+/// The directory and programs of mounted tests, read from environment variables that `Scripts/test` sets.
 package enum Lab {
     package enum DataPath: String, Sendable { case passthrough, daemon }
 
-    /// Returns an environment variable. A missing one fails the test, since a skipped mounted test proves nothing.
+    /// Returns an environment variable. If it is missing the test fails, because a mounted test that is skipped proves nothing.
     package static func variable(_ name: String) throws -> String {
         guard let value = getenv(name) else {
             throw TestFailure("\(name) is not set: mounted tests are started by Scripts/test")
@@ -14,7 +14,7 @@ package enum Lab {
         return String(cString: value)
     }
 
-    /// Returns a number that `Scripts/test --all` increases.
+    /// Returns a number that is `number` in ordinary runs and that `Scripts/test --all` increases.
     package static func number(_ name: String, default number: Int) throws -> Int {
         guard getenv(name) != nil else { return number }
         let text = try variable(name)
@@ -22,7 +22,7 @@ package enum Lab {
         return number
     }
 
-    /// Whether this is a run of `Scripts/test --all`, with the long forms of tests.
+    /// Whether `Scripts/test --all` runs the tests, in their long forms.
     package static var isLong: Bool { getenv("TRUCE_WORLDS") != nil }
 
     package static var directory: String { get throws { try variable("TRUCE_LAB") } }
@@ -36,18 +36,20 @@ package enum Lab {
         }
     }
 
-    /// Tests that do not depend on the data path run in one data mode only, to save time.
+    /// Whether the kernel reads and writes the files below. Tests that do not depend on the data path run in this mode only, to
+    /// save time.
     package static var isPassthrough: Bool { (try? dataPath) == .passthrough }
 
     private static let number = Atomic<Int>(0)
 
-    /// Puts the tests and their programs into one session, like a user's. The session of the test runner may be
-    /// invisible here.
+    /// Puts the tests and their programs into one POSIX session, like the programs of a user.
+    ///
+    /// The session of the test runner may have no number in this PID namespace.
     private static let session: Void = {
         if getsid(0) == 0, setsid() < 0 { fatalError("no session of our own: \(describe(errno))") }
     }()
 
-    /// Creates a directory in the lab. All users may traverse it, since tests also run programs as other users.
+    /// Creates a directory in the lab. All users may search the directory, because tests also run programs as other users.
     package static func freshDirectory(_ name: String, in parent: String? = nil) throws -> String {
         _ = session
         let number = Self.number.add(1, ordering: .relaxed).newValue
@@ -57,7 +59,7 @@ package enum Lab {
     }
 }
 
-/// The command `truce` under test.
+/// The command `truce` that is tested.
 package enum TruceCommand {
     package static func start(
         _ arguments: String..., with environment: [String: String] = [:], input: Input = .none

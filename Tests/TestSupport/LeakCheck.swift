@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Checks the resources of a daemon when no program has a file open and no request waits.
+/// Checks which resources a daemon still uses when no program has a file open and no request waits.
 enum LeakCheck {
-    /// The most descriptors that a daemon opens for itself over time: for 64 threads that made requests, control
-    /// clients, watches and waiting threads.
+    /// The maximum number of descriptors that a daemon opens for itself over time. It needs them for up to 64 threads that made
+    /// requests, for control clients, watches and waiting threads.
     private static let mostDescriptors = 120
 
-    /// Fails if the daemon still has a claim, an open file, a route or descriptors, or if one of its threads runs.
+    /// Fails if the daemon still has a claim, an open file, a data route or too many descriptors, or if a thread of it runs.
     static func check(_ mount: String, since first: Int, _ look: () throws -> MountStatus) throws {
         var (found, journal) = ("", "")
-        // The kernel may report a close later.
+        // The kernel may report a close to the daemon some time after close(2) has returned.
         try eventually(
             within: .seconds(10), "the daemon of \(mount) to have nothing left: \(found)\n\(journal)"
         ) {
@@ -25,13 +25,13 @@ enum LeakCheck {
         }
     }
 
-    /// Number of the daemon's descriptors that are not files below the mount; 0 if `/proc` denies access.
+    /// Returns the number of the daemon's descriptors that are not files below the mount; 0 if the caller may not read it.
     static func otherDescriptors(of status: MountStatus) -> Int {
         let all = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(status.pid)/fd")
         return all.map { $0.count - status.use.descriptors } ?? 0
     }
 
-    /// The threads of a process that run, or wait for a processor.
+    /// Returns the threads of a process that run or wait for a processor.
     private static func runningThreads(of pid: Int32) -> [String] {
         let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")
         return (threads ?? []).filter { thread in

@@ -4,8 +4,8 @@ package import Testing
 
 /// The output of `truce status --json`.
 ///
-/// It is declared here again instead of using the product's types. The names are an interface for scripts, and a
-/// changed name has to fail here.
+/// The test has its own declaration instead of the product's types. The names are an interface for scripts. If the product
+/// changes a name, the test must fail.
 package struct MountStatus: Decodable, Sendable {
     package struct Counters: Decodable, Sendable {
         package var granted: UInt64
@@ -25,7 +25,7 @@ package struct MountStatus: Decodable, Sendable {
         package var write: UInt64
         package var listed: UInt64
 
-        /// The counters that are not 0, for the figures that a test prints.
+        /// The counters that are not 0, as text for the figures that a test prints.
         package var summary: String {
             let named: [(String, UInt64)] = [
                 ("granted", granted), ("waited", waited), ("asked", asked), ("forfeited", forfeited),
@@ -39,7 +39,7 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
-    /// The resources that the daemon uses now.
+    /// The numbers of resources that the daemon uses now.
     package struct ResourceUse: Decodable, Sendable {
         package var claims: Int
         package var openFiles: Int
@@ -92,12 +92,13 @@ package struct MountStatus: Decodable, Sendable {
         }
     }
 
-    /// The claims for which the journal has a step of this kind.
+    /// Returns the claims for which the daemon's journal contains a step of this kind.
     package func claims(that step: String) -> Set<UInt64> {
         Set(journal.filter { $0.step == step }.compactMap(\.claim))
     }
 
-    /// The journal as lines, for the message of a failed expectation: all of it, or up to the first step of a kind.
+    /// Returns the last 60 lines of the journal, for the message of a failed check; with `step`, up to the first step of this
+    /// kind.
     package func journalText(upTo step: String? = nil) -> String {
         let end = journal.firstIndex { $0.step == step } ?? journal.count - 1
         return journal.prefix(end + 1).suffix(60).map { step in
@@ -109,12 +110,12 @@ package struct MountStatus: Decodable, Sendable {
     }
 }
 
-/// The steps by which Truce continues although a holder or presenter is not ready.
+/// The steps by which Truce lets a claim go on although a holder or presenter is not ready.
 package enum ForcedStep: Sendable, CaseIterable { case proceeded, suspended, forfeited }
 
-/// Checks at the end of every mounted test that no forced step happened, except those that the test is about.
+/// Checks at the end of every mounted test that no forced step has happened, except steps that the test provokes.
 ///
-/// A holder with nothing to lose that lets other claims go first has *yielded*, which is no forced step.
+/// A holder that has nothing to lose and lets other claims go ahead has *yielded*, which is no forced step.
 package func checkForcedSteps(
     _ status: MountStatus, except subject: Set<ForcedStep> = [],
     sourceLocation: SourceLocation = #_sourceLocation

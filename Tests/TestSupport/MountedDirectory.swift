@@ -2,25 +2,27 @@
 import Glibc
 import Synchronization
 
-/// A new directory of the lab with Truce mounted over it, in the data mode of the run.
+/// A new directory of the lab over which Truce is mounted, in the data mode of the run.
 ///
 ///     try MountedDirectory.with("hold=1s") { mount in … }
 package final class MountedDirectory: Sendable {
-    /// The path of the mount.
+    /// The path of the directory and the mount.
     package let path: String
-    /// The source directory, reached by a descriptor opened before the mount, to read the real files. Other processes
-    /// of the same user can use this path during the test, too.
+    /// A path of the source directory that does not lead through the mount, for tests that read the real files.
+    ///
+    /// The path leads through a descriptor that was opened before the mount. Other processes of the same user can use it, too,
+    /// while the test runs.
     package let below: String
     private let source: Int32
     private let dataPath: Lab.DataPath
     private let options: [String]
-    /// Environment variables of the mount command, besides those of the test.
+    /// The environment variables that the mount command gets, besides those of the test.
     private let environment: [String: String]
     private let daemon = Mutex<Int32?>(nil)
-    /// Number of the new daemon's descriptors that are not files below the mount.
+    /// The number of the daemon's descriptors after its start that are not files below the mount.
     private let firstDescriptors = Mutex<Int>(0)
 
-    /// Mounts, runs the body, unmounts, and checks the unmount. After a failure, too, nothing stays mounted.
+    /// Makes a mount, runs the body, unmounts, and checks the unmount. Removes the mount also after a failure.
     @discardableResult
     package static func with<Value>(
         _ options: String..., environment: [String: String] = [:],
@@ -40,7 +42,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Creates the directory without mounting it.
+    /// Creates the directory, but does not mount Truce over it.
     package init(
         _ options: [String] = [], in parent: String? = nil, environment: [String: String] = [:]
     ) throws {
@@ -62,7 +64,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Mounts again after `unmount` or the daemon's death. A limit bounds the daemon's open files.
+    /// Makes the mount again, after `unmount` or the daemon's death. `limit` is the daemon's limit of open files.
     package func mount(descriptors limit: Int? = nil) throws {
         let words = ["mount", path] + (options.isEmpty ? [] : ["-o", options.joined(separator: ",")])
         if let limit {
@@ -77,7 +79,7 @@ package final class MountedDirectory: Sendable {
         firstDescriptors.withLock { $0 = LeakCheck.otherDescriptors(of: status) }
     }
 
-    /// Checks that the daemon has no resources left after all files are closed and all claims have ended.
+    /// Checks that the daemon uses no resources any more after all files are closed and all claims have ended.
     package func checkForLeaks() throws {
         try LeakCheck.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
     }
@@ -88,7 +90,7 @@ package final class MountedDirectory: Sendable {
 
     package var counters: MountStatus.Counters { get throws { try status().counters } }
 
-    /// Fails if the mount does not use this run's data path.
+    /// Fails if the mount does not use the data path of this run.
     package func checkDataPath() throws {
         let found = try status().options.dataPath
         guard found == dataPath.rawValue else {
@@ -96,7 +98,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Unmounts as a user does, and waits for the end of the daemon.
+    /// Unmounts with the command of a user, and waits until the daemon has ended.
     package func unmount() throws {
         let pid = try daemonPID
         try checkForLeaks()
@@ -110,7 +112,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Kills the daemon, so that it cannot clean up.
+    /// Kills the daemon by SIGKILL, so that the daemon cannot clean up.
     package func kill() throws {
         let daemon = try daemonPID
         guard Glibc.kill(daemon, SIGKILL) == 0 else {
@@ -119,7 +121,7 @@ package final class MountedDirectory: Sendable {
         try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
     }
 
-    /// Removes the mount of a failed test by all means.
+    /// Removes the mount of a failed test by all possible means.
     package func abandon() {
         do {
             if try Self.isMounted(path) { _ = try TruceCommand.attempt("unmount", "--lazy", path) }
@@ -131,7 +133,7 @@ package final class MountedDirectory: Sendable {
         do {
             try eventually(within: .seconds(3), "the end of daemon \(pid)") { !Self.isAlive(pid) }
         } catch {
-            // This is our own daemon: it was asked to end, and its mount is gone.
+            // This process is the test's own daemon. It was told to end, and its mount no longer exists.
             _ = Glibc.kill(pid, SIGKILL)
         }
     }
@@ -140,19 +142,20 @@ package final class MountedDirectory: Sendable {
         try Program("findmnt").attempt("--types", "fuse.truce", "--mountpoint", path).isSuccess
     }
 
-    /// Whether a process exists and is no zombie. The first thread may be a zombie while other threads still have files
-    /// open.
+    /// Returns whether a process exists and has not ended.
+    ///
+    /// If only its first thread is a zombie, other threads may still have files open.
     package static func isAlive(_ pid: Int32) -> Bool {
         guard let status = ProcessStatus(of: pid), let state = status["State"] else { return false }
         return !state.hasPrefix("Z") || (status.threads ?? 0) > 1
     }
 }
 
-/// The fields of `/proc/PID/status`.
+/// The fields of the text in `/proc/PID/status`.
 package struct ProcessStatus: Sendable {
     private let fields: [String: String]
 
-    /// Nil if there is no such process.
+    /// Reads the fields of a process; returns nil if the process does not exist.
     package init?(of pid: Int32) {
         guard let bytes = FileContents.ofFile("/proc/\(pid)/status") else { return nil }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
@@ -168,9 +171,10 @@ package struct ProcessStatus: Sendable {
     package var threads: Int? { self["Threads"].flatMap { Int($0) } }
 }
 
-/// Reads and writes whole files in the test itself, so never use it where programs compete for them.
+/// Reads and writes whole files in the process of the test itself. Tests use this only where no other program competes for the
+/// files.
 package enum FileContents {
-    /// Returns nil if the file cannot be opened or read.
+    /// Returns the contents of a file; nil if the file cannot be opened or read.
     package static func ofFile(_ path: String) -> [UInt8]? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

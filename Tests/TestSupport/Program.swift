@@ -2,7 +2,7 @@
 import CTestSupport
 import Glibc
 
-/// An external program, by its name in the install list; always a literal, so that a check can read it.
+/// An external program, given by its name in the install list. The name is always a literal, so that a check can read it.
 package struct Program: Sendable {
     private let command: Command
 
@@ -10,8 +10,8 @@ package struct Program: Sendable {
 
     /// Starts the program as a child of the test.
     ///
-    /// Children of one test are siblings. Claims of the test, their ancestor, do not block them, nor do theirs block
-    /// the test. So programs that compete for a file have to be children.
+    /// The children of one test are siblings. The test is their ancestor, so claims of the test and claims of its children
+    /// never block each other. Programs that compete for a file must therefore both be children.
     package func start(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none
@@ -19,7 +19,7 @@ package struct Program: Sendable {
         try command.adding(arguments, directory, environment, input).start()
     }
 
-    /// Runs the program to its end and throws unless it succeeded.
+    /// Runs the program to its end; throws an error if the program failed.
     @discardableResult
     package func run(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
@@ -28,7 +28,7 @@ package struct Program: Sendable {
         try command.adding(arguments, directory, environment, input).attempt(within: bound).requireSuccess()
     }
 
-    /// Runs the program to its end, and returns the result also after a failure.
+    /// Runs the program to its end, and returns the result even if the program failed.
     package func attempt(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none, within bound: Duration = .seconds(60)
@@ -37,12 +37,13 @@ package struct Program: Sendable {
     }
 }
 
-/// Text for bash; always a literal, so that a check can read its programs. Pass variable parts as arguments (`$1`,
-/// `$2`) instead of interpolating them.
+/// A script for bash. The text is always a literal, so that a check can read the programs in it.
+///
+/// Variable parts are passed as arguments (`$1`, `$2`) instead of being interpolated.
 package struct Script: Sendable {
     private let command: Command
 
-    /// Makes a script that ends at the first failure, also inside a pipe.
+    /// Creates a script that ends at the first command that fails, even inside a pipe.
     package init(_ text: String) {
         command = Command(executable: "bash", ["-euo", "pipefail", "-c", text, "script"])
     }
@@ -69,12 +70,12 @@ package struct Script: Sendable {
         try command.adding(arguments, directory, environment, input).attempt(within: bound)
     }
 
-    /// Accepts a variable number of arguments.
+    /// Starts the script with an array of arguments.
     package func start(arguments: [String], input: Input = .none) throws -> RunningProgram {
         try command.adding(arguments, nil, [:], input).start()
     }
 
-    /// Accepts a variable number of arguments.
+    /// Runs the script with an array of arguments, and returns the result even if the script failed.
     package func attempt(
         arguments: [String], with environment: [String: String] = [:], within bound: Duration = .seconds(60)
     ) throws -> ProgramResult {
@@ -82,16 +83,16 @@ package struct Script: Sendable {
     }
 }
 
-/// The standard input of a program.
+/// The standard input that a program gets.
 package enum Input: Sendable {
-    /// The end of the file.
+    /// An input that is at its end from the start.
     case none
     case text(String)
-    /// A pipe that `RunningProgram.type` writes to, open until `endInput`.
+    /// A pipe that stays open until `endInput`. The test writes to it with `RunningProgram.type`.
     case keyboard
 }
 
-/// The parameters to start a child; the base of `Program`, `Script` and the test's own executables.
+/// The parameters with which a child is started. `Program`, `Script` and the test's own executables use this type.
 struct Command: Sendable {
     var executable: String
     var arguments: [String]
@@ -115,7 +116,7 @@ struct Command: Sendable {
         return command
     }
 
-    /// A description for messages; the text of a script is shortened.
+    /// A description of the command for messages; the text of a script is shortened.
     var description: String {
         ([executable] + arguments).joined(separator: " ").split(separator: "\n").prefix(3).joined(
             separator: "; ")
@@ -136,7 +137,8 @@ struct Command: Sendable {
         posix_spawn_file_actions_adddup2(&actions, standardInput, 0)
         posix_spawn_file_actions_adddup2(&actions, output.descriptor, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.descriptor, 2)
-        // A child that inherited a descriptor of the mount by accident would keep it busy.
+        // Closes all other descriptors. A descriptor of the mount that the child inherited by accident would keep the mount
+        // busy.
         _ = ctest_spawn_close_from(&actions, 3)
         if let directory { _ = ctest_spawn_at(&actions, directory) }
         let pid = try spawn(&actions)
@@ -148,8 +150,8 @@ struct Command: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // Every child leads a process group, so that its own children can be ended with it. It starts with the default
-        // signals of a shell's child, regardless of this process's signals.
+        // Every child leads a process group, so that its own children can be ended with it. The child starts with the default
+        // signal actions, like a child of a shell, whatever actions this process has set.
         var all = sigset_t()
         sigfillset(&all)
         var none = sigset_t()
@@ -192,7 +194,7 @@ struct Command: Sendable {
             try file.fill(with: Array(text.utf8))
             return (dup(file.descriptor), nil)
         case .keyboard:
-            // A program that ends while the test writes to it must not end the test.
+            // If a program ends while the test writes to it, SIGPIPE must not end the test.
             signal(SIGPIPE, SIG_IGN)
             var ends: [Int32] = [-1, -1]
             guard pipe(&ends) == 0 else { throw TestFailure("pipe: \(describe(errno))") }

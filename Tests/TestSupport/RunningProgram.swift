@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A child of the test. The release of the last reference kills it and its process group.
+/// A running child of the test. When the last reference is released, the child and its process group are killed.
 package final class RunningProgram: Sendable {
     package let pid: Int32
     private let what: String
@@ -23,17 +23,18 @@ package final class RunningProgram: Sendable {
 
     deinit {
         endInput()
-        // Signal the whole group, since a shell's children would outlive the shell.
+        // The signal goes to the whole group, because the children of a shell would outlive the shell.
         reaper.send(SIGKILL, toGroup: true)
         _ = reaper.ending(within: .seconds(10))
     }
 
-    /// The output so far.
+    /// The output that the program has written until now.
     package var text: String { output.text }
     package var errorText: String { errors.text }
     package var hasEnded: Bool { reaper.ending(within: .zero) != nil }
 
-    /// Sends a signal. It never reaches another process that received the number of an ended child.
+    /// Sends a signal to the program. If the program has ended, no process gets the signal, even if one has the same number
+    /// now.
     package func send(_ signal: Int32) { reaper.send(signal, toGroup: false) }
 
     package func type(_ text: String) throws {
@@ -55,7 +56,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// Waits for the end of the program. After the time limit the program is killed, and the error contains `reason`.
+    /// Waits until the program ends. If the time ends first, the program is killed, and the error contains `reason`.
     package func wait(within bound: Duration, for reason: String = "its end") throws -> ProgramResult {
         guard let status = reaper.ending(within: bound) else {
             reaper.send(SIGKILL, toGroup: true)
@@ -65,7 +66,7 @@ package final class RunningProgram: Sendable {
         return ProgramResult(what: what, ending: status, output: output.bytes, errorOutput: errors.bytes)
     }
 
-    /// Ends the program and its process group by a signal, and waits for their end.
+    /// Sends a signal to the program and its process group, and waits until they have ended.
     @discardableResult
     package func end(by signal: Int32 = SIGTERM, within bound: Duration = .seconds(10)) throws
         -> ProgramResult
@@ -79,7 +80,7 @@ package final class RunningProgram: Sendable {
     }
 }
 
-/// The exit of a program, and its output.
+/// How a program ended, and its output.
 package struct ProgramResult: Sendable {
     package enum Ending: Hashable, Sendable {
         case exited(Int32)
@@ -104,7 +105,7 @@ package struct ProgramResult: Sendable {
     }
 }
 
-/// Waits for one child on a thread of its own, so that other threads can wait with a time limit.
+/// Waits for the end of a child on a separate thread, so that other threads can wait for it with a time limit.
 private final class Reaper: Sendable {
     private let pid: Int32
     private let ended = DispatchSemaphore(value: 0)
@@ -118,7 +119,8 @@ private final class Reaper: Sendable {
 
     private func reap() {
         var information = siginfo_t()
-        // The process number stays reserved until the child is reaped, which happens under the lock that signals take.
+        // Waits without reaping the child, so that its number stays reserved. The child is reaped under the lock that `send`
+        // takes.
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         ending.withLock { ending in
             var status: Int32 = 0
@@ -145,7 +147,7 @@ private final class Reaper: Sendable {
     }
 }
 
-/// The output of a child, in a file without a name. Unlike a pipe it never fills up, so no reader is needed.
+/// The output of a child, in a file without a name. Unlike a pipe the file never fills up, so it needs no reader.
 final class CapturedFile: Sendable {
     let descriptor: Int32
 

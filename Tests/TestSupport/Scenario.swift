@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A scenario file: commands, and below each, indented, the output that it is expected to print.
+/// A scenario file: commands, each with the expected output in indented lines below it.
 ///
 ///     # actors, action, reason
 ///     claim 1 reading
 ///         grant #1
 ///
-/// `UPDATE_SCENARIOS=1 swift test` rewrites the expectations; review the diff.
+/// `UPDATE_SCENARIOS=1 swift test` writes the real output into the file. Review the difference afterwards.
 public struct Scenario {
     public struct Step: Sendable {
         public var comment: [String] = []
@@ -59,7 +59,7 @@ public func writeFile(_ path: String, _ text: String) {
     fclose(file)
 }
 
-/// Returns every file below `directory` with this extension, sorted.
+/// Returns all files below `directory` with this extension, sorted.
 public func files(below directory: String, extension suffix: String) -> [String] {
     var found: [String] = []
     var pending = [directory]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The failure, in a sentence for the reader of the test run.
+/// An error of a test, with a sentence for the reader of the test's output.
 package struct TestFailure: Error, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
@@ -9,9 +9,9 @@ package struct TestFailure: Error, CustomStringConvertible {
 
 func describe(_ error: Int32) -> String { String(cString: strerror(error)) }
 
-/// Waits for a condition, and throws with its description if it stays false.
+/// Waits until a condition is true; throws an error with the description if the condition stays false.
 ///
-/// The condition depends on other processes that cannot notify the test, so it is polled every 2 ms. The result never
+/// The condition depends on other processes, which cannot notify the test, so it is checked every 2 ms. The result never
 /// depends on elapsed time alone.
 ///
 /// - Returns: The time until the condition was true.
@@ -26,12 +26,12 @@ package func eventually(
             throw TestFailure("waited \(bound) for \(what())")
         }
         usleep(2_000)
-        // @sleep: the interval between two polls of the condition, not a time in which it is expected to come true.
+        // @sleep: the pause between two checks of the condition. The test does not expect the condition to be true after it.
     }
     return began.duration(to: clock.now)
 }
 
-/// Measures the time of a step.
+/// Runs a step, and returns its result and the time that it took.
 package func timed<Value>(_ step: () throws -> Value) rethrows -> (result: Value, took: Duration) {
     let clock = ContinuousClock()
     let began = clock.now

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Counters that workers increase and tests read meanwhile: 64 rows of 16, in a file outside the mount.
+/// Counters that workers increase and that tests read while the workers run: 64 rows of 16 numbers, in a file outside the
+/// mount.
 ///
-/// Row 0 is the test's own; see `Tests/TestWorker` for the other rows.
+/// The test itself uses row 0. `Tests/TestWorker` describes the other rows.
 package final class CounterTable: Sendable {
     package static let rows = 64
     package static let columns = 16
@@ -34,30 +35,30 @@ package final class CounterTable: Sendable {
 
     /// Makes readers count their results from now on.
     package func beginCounting() { self[0, 1] = 1 }
-    /// Makes every worker of the board end after its present round.
+    /// Makes every worker of the table end after its present round.
     package func stop() { self[0, 0] = 1 }
 }
 
-/// The counters of a worker, in the order of `Tests/TestWorker/board.h`, which has more details.
+/// The columns of a worker's row, in the order of `Tests/TestWorker/board.h`, which describes them in more detail.
 package enum Column: Int, CaseIterable, Sendable {
     case ready, rounds, failures, lastError
-    /// Writers: rounds with exclusive access, and files that were unlinked meanwhile.
+    /// For writers: rounds with exclusive access, and rounds in which the file lost its name.
     case wins, gone
-    /// Readers: complete, torn and empty files.
+    /// For readers: reads of complete, torn and empty files.
     case complete, torn, empty
-    /// ENOENT and ESTALE.
+    /// Steps that failed with ENOENT and with ESTALE.
     case missing, stale
-    /// Opens that returned.
+    /// Opens of a file that have returned.
     case opened
 }
 
-/// The small program of `Tests/TestWorker`, which repeats one kind of access in a tight loop.
+/// The program in `Tests/TestWorker`, which repeats one kind of access as fast as it can.
 package struct Worker: Sendable {
     package let board: CounterTable
     package let row: Int
     package let program: RunningProgram
 
-    /// Starts the worker. It counts in its own row of the board, 1 or higher.
+    /// Starts the worker. `row`, at least 1, is the row of the table in which the worker counts.
     package init(_ board: CounterTable, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
@@ -71,7 +72,7 @@ package struct Worker: Sendable {
     package var failures: Int { self[.failures] }
     package var lastError: String { String(cString: strerror(Int32(self[.lastError]))) }
 
-    /// All its counters, for the message of a failed test.
+    /// All counters of the worker, as text for the message of a failed test.
     package var numbers: String {
         "worker \(row): " + Column.allCases.map { "\($0) \(self[$0])" }.joined(separator: ", ")
     }
@@ -83,15 +84,15 @@ package struct Worker: Sendable {
         }
     }
 
-    /// Waits for the worker's end after `board.stop()`.
+    /// Waits until the worker ends. The caller has called `stop()` of the table before.
     package func finish(within bound: Duration = .seconds(30)) throws {
         _ = try program.wait(within: bound, for: "the end of worker \(row)").requireSuccess()
     }
 }
 
-/// A program of this package that tests run.
+/// A program of this package that tests start.
 package enum BuiltProgram {
-    /// Returns the path of a program, which is built beside the test bundle.
+    /// Returns the path of the program, which the build puts beside the test bundle.
     static func path(_ name: String) throws -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)
@@ -104,7 +105,7 @@ package enum BuiltProgram {
         try start(name, arguments: arguments, input: .none)
     }
 
-    /// Starts a program with a variable number of arguments.
+    /// Starts the program with an array of arguments.
     package static func start(
         _ name: String, arguments: [String], input: Input
     ) throws -> RunningProgram {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers that a worker counts and the test reads while it runs.
+// The counters of the workers. The test reads the counters while the workers run.
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -7,36 +7,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Columns of a worker's row. The first four mean the same for all.
+// The columns of a worker's row. The first four columns have the same meaning for all workers.
 enum {
-    READY,       // 1 once it does its work
-    ROUNDS,      // completed without an error
+    READY,       // 1 once the worker is at work
+    ROUNDS,      // rounds that ended without an error
     FAILURES,    // steps that failed
-    LAST_ERROR,  // errno of the last one
-    WINS,        // writers: rounds after which the own handle read back the written bytes exactly
-    GONE,        // writers: rounds after which the file was no longer at its name at the close
-    COMPLETE,    // readers: whole documents
-    TORN,        // readers: anything else that is not empty
-    EMPTY,       // readers: no byte
-    MISSING,     // ENOENT
-    STALE,       // ESTALE
-    OPENED,      // opens that returned
+    LAST_ERROR,  // errno of the last step that failed
+    WINS,        // writers: rounds in which the writer's own handle read back exactly the bytes that it wrote
+    GONE,        // writers: rounds in which the file had lost its name just before the close
+    COMPLETE,    // readers: reads of a whole document
+    TORN,        // readers: reads of anything else that is not empty
+    EMPTY,       // readers: reads of an empty file
+    MISSING,     // steps that failed with ENOENT
+    STALE,       // steps that failed with ESTALE
+    OPENED,      // opens that have returned
     COLUMNS = 16
 };
 
-// Adds one in the worker's own row.
+// Adds one to a counter in the worker's own row.
 void count(int column);
 uint64_t counted(int column);
 void note_failure(int error);
 
-// Returns whether the test wants the worker to end; also true once the test is gone.
+// Returns whether the worker must end: the test wants it to end, or the test itself has ended.
 bool is_over(void);
-// Returns whether readers count their results: once all others are at work.
+// Returns whether readers count their results. They begin when all other workers are at work.
 bool is_counting(void);
-// Polls every millisecond, until the test wants the worker to end.
+// Waits until the worker must end, and checks this every millisecond.
 void wait_until_over(void);
 
-// The commands: each returns the exit status.
+// The commands of the worker. Each function returns the exit status.
 int rewrite(const char *path, const char *form, int writer);
 int read_documents(const char *path);
 int look_up(const char *path);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents in which a torn one can be told from a whole one. They have writer, generation and checksum at both ends,
-// and a middle that is different for each writer and generation. They are longer than one read buffer of the kernel's
-// (128 KiB), and written in several writes.
+// Writes and reads documents that show whether a reader has got a whole document or a torn one. A document has its writer,
+// generation and checksum at both ends. The bytes between differ for each writer and generation. A document is longer than a
+// read buffer of the kernel (128 KiB), and is written by several calls.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -46,7 +46,7 @@ static bool is_whole(const struct document *document, ssize_t length) {
            document->first.checksum == checksum(document->middle);
 }
 
-// Reads up to one byte more than a document, so that a file that is too long is noticed. Returns -1 and errno on
+// Reads a document and, if the file is longer, one more byte, so that the caller notices this. Returns -1 with errno on
 // failure.
 static ssize_t read_all(int descriptor, void *buffer) {
     ssize_t length = 0;
@@ -75,8 +75,8 @@ static union {
     char bytes[LONGEST];
 } found;
 
-// A win is an exclusive round of the writer: it ran from open to close without an error, and just before the close its
-// handle read back exactly the bytes that it wrote. Without coordination, writers overwrite each other's bytes.
+// Writes a document and reads it back before the close. The writer has won the round if it reads back exactly the bytes that it
+// wrote. Without coordination, writers overwrite each other's bytes.
 static bool take_turn(int descriptor, const struct document *document, bool *won, bool *gone) {
     if (!write_all(descriptor, document) || lseek(descriptor, 0, SEEK_SET) < 0) return false;
     ssize_t length = read_all(descriptor, &found);
@@ -105,7 +105,7 @@ static bool rewrite_once(const char *path, const char *form, const struct docume
         snprintf(aside, sizeof aside, "%s.new-%d", path, (int)document->first.writer);
         return write_file(aside, O_CREAT | O_EXCL, document, won, gone) && rename(aside, path) == 0;
     }
-    // The other writer may be between its two steps.
+    // The file may be missing, because another writer has unlinked it and has not created it again yet.
     if (unlink(path) < 0 && errno != ENOENT) return false;
     return write_file(path, O_CREAT | O_TRUNC, document, won, gone);
 }

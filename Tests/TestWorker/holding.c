@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that hold a file open, and workers that wait for it.
+// Workers that hold a file open, and workers that wait for such a file.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -25,11 +25,11 @@ static bool write_line(int descriptor, off_t offset, const char *habit) {
     return pwrite(descriptor, line, (size_t)length, offset) == length;
 }
 
-// HABIT is
-//     idle       opened for reading and writing, without reads or writes
-//     noted      the same, and a line written at its beginning
-//     truncated  opened with O_TRUNC and one line written
-//     progress   opened with O_TRUNC, and a line written at its beginning ten times a second
+// Holds a file open. HABIT is one of these:
+//     idle       opens for reading and writing, but neither reads nor writes
+//     noted      opens like `idle`, and writes a line at the beginning
+//     truncated  opens with O_TRUNC and writes one line
+//     progress   opens with O_TRUNC, and writes a line at the beginning ten times a second
 int hold(const char *habit, const char *path) {
     bool truncates = strcmp(habit, "truncated") == 0 || strcmp(habit, "progress") == 0;
     int flags = truncates ? O_WRONLY | O_CREAT | O_TRUNC : O_RDWR;
@@ -45,10 +45,10 @@ int hold(const char *habit, const char *path) {
     return close(descriptor) == 0 ? 0 : refuse(path);
 }
 
-// Maps a file and closes its descriptor. HABIT is
-//     shared     stores go into the file
-//     looking    the same, but it may only read
-//     private    stores stay in the process
+// Maps a file and closes its descriptor. HABIT is one of these:
+//     shared     stores change the file
+//     looking    a shared mapping that may only be read
+//     private    stores change only the memory of the process
 int map(const char *habit, const char *path) {
     bool looks = strcmp(habit, "looking") == 0;
     int descriptor = open(path, (looks ? O_RDONLY : O_RDWR) | O_CLOEXEC);
@@ -72,7 +72,7 @@ static void *open_once(void *path) {
     return NULL;
 }
 
-// NUMBER threads that open the file, all at once. OPENED counts the opens that returned.
+// Starts NUMBER threads that open the file, all at once. OPENED counts the opens that have returned.
 int park(const char *path, int number) {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);

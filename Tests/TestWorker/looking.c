@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that observe a file while others save it.
+// Workers that observe a file while other programs save it.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -21,7 +21,7 @@ static void note(int error) {
     }
 }
 
-// Every round is one look-up of the name.
+// Looks up the name again and again. Each look-up is a round.
 int look_up(const char *path) {
     while (!is_over()) {
         struct stat status;
@@ -77,8 +77,9 @@ static int is_listed(const char *path, const char *name) {
     return found;
 }
 
-// Every round is one listing of the directory, which should contain the name. A listing that has waited its full time sees the
-// present state, and so do those after it: they are counted apart.
+// Lists the directory again and again; each listing is a round. A listing without the name has waited for a pending save if it
+// took at least 0.25 s. EMPTY counts this listing and those right after it, and MISSING counts all other listings without the
+// name.
 int list(const char *path, const char *name) {
     int has_waited = 0;
     while (!is_over()) {

@@ -2,7 +2,7 @@
 import Arbitration
 import Coordination
 
-/// The cost of claims in the arbiter alone, without a lock and without an engine.
+/// Measures the cost of claims in the arbiter alone, without the engine and its lock.
 enum ArbiterAlone {
     static func measure() {
         print("The arbiter alone")
@@ -38,7 +38,9 @@ enum ArbiterAlone {
         print("\(name): \(best / Int(rounds))")
     }
 
-    /// A writer holds. The others arrive one after another, are identified when asked, and end as soon as they are granted.
+    /// Measures a queue behind a writer that holds the item.
+    ///
+    /// The other claims arrive one after another, are identified when the arbiter asks, and end as soon as they are granted.
     static func queue(_ name: String, access: Access) {
         let count: UInt64 = 10_000
         var arriving = Duration.zero
@@ -62,7 +64,7 @@ enum ArbiterAlone {
         print("\(name): \(best) (of which arriving and identified: \(arriving))")
     }
 
-    /// A writer waits for 10,000 readers. All become contested and end one after another.
+    /// Measures a writer that waits for 10,000 readers. All readers come into contention, and end one after another.
     static func crowd() {
         let count: UInt64 = 10_000
         let best = best(of: 3) {
@@ -80,7 +82,7 @@ enum ArbiterAlone {
         print("10,000 readers met by a writer, identified and ended: \(best)")
     }
 
-    /// Threads of one process wait for one writer until their wait times out.
+    /// Measures threads of one process that wait for a writer until their time limit ends.
     static func siblings(_ count: UInt64) {
         let best = best(of: 1) {
             var arbiter = Arbiter(bounds: Bounds())
@@ -101,7 +103,7 @@ enum ArbiterAlone {
         print("\(count) threads of one process wait for one writer until their wait runs out: \(best)")
     }
 
-    /// Threads of two processes: each process holds a file and waits for a file of the other.
+    /// Measures threads of two processes. Each process holds files, and waits for files of the other process.
     static func entangled(_ count: UInt64) {
         var found = 0
         let best = best(of: 1) {
@@ -121,7 +123,7 @@ enum ArbiterAlone {
         print("\(count) files of two processes that wait for each other's, \(found) deadlocks: \(best)")
     }
 
-    /// A child of a program waits to delete the directory in which the program has aware accesses, again and again.
+    /// Measures a child that waits to delete a directory in which its parent has aware accesses, many times.
     static func deletions(_ count: UInt64, overHolders holders: UInt64) {
         let best = best(of: 1) {
             var arbiter = Arbiter(bounds: Bounds())

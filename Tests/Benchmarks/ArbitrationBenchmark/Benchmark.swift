@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// The cost of claims, presenters and directories in the engine.
+/// Measures the cost of claims, presenters and directories in the engine. `Scripts/bench-arbiter` runs it.
 ///
-/// Prints, and never fails by time. With `--check` it fails if an event examines more claims in a large crowd than in a small
-/// one. `Scripts/bench-arbiter` calls it.
+/// The program prints times, and never fails because of a time. With `--check` it fails if an event examines more claims in a
+/// large crowd than in a small crowd.
 @main
 struct Benchmark {
     static func main() throws {
@@ -42,7 +42,7 @@ struct Benchmark {
         WaiterLoad.measure()
     }
 
-    /// Claims and their ends only, for a profiler that counts instructions.
+    /// Only makes claims and ends them, for a profiler that counts instructions.
     private static func claimsAlone(_ count: Int, elsewhere: Int, depth: Int) throws {
         let world = try EngineFixture(elsewhere: elsewhere, depth: depth)
         world.claimAndEnd(times: count)

@@ -2,7 +2,7 @@
 import Coordination
 import CoordinationEngine
 
-/// Ten thousand claims on one item.
+/// Measures ten thousand claims on one item.
 enum ContentionMeasurement {
     private static let waiters = 10_000
 
@@ -33,7 +33,7 @@ enum ContentionMeasurement {
         line("  \(name), to be granted, told, and to end", handingOver.text)
     }
 
-    /// Ends as soon as it is granted.
+    /// Makes a claim that waits, and that ends as soon as it is granted.
     private static func wait(
         for item: ItemID, _ program: BenchmarkClaimant, in world: EngineFixture, _ ended: AtomicCounter
     ) {

@@ -4,9 +4,10 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// An engine with a tree of directories, and unrelated claims and presenters in it.
+/// An engine with a tree of directories, in which there are claims and presenters that have nothing to do with the measurement.
 ///
-/// In a flat tree all items are in one directory; in a deep one there are a hundred in each directory, at the requested depth.
+/// In a flat tree all items are in one directory. In a deep tree there are a hundred items in each directory, at the requested
+/// depth.
 final class EngineFixture {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 1) }
@@ -17,7 +18,7 @@ final class EngineFixture {
     private let program = BenchmarkClaimant(100)
     private let outcome: @Sendable (Grant) -> Void
     private let granted: AtomicCounter
-    /// The place of the measured claims.
+    /// The place in the tree where the measured claims are made.
     private(set) var place = Place()
     private var nextItem: UInt64 = 1 << 32
     private var nextDirectory: UInt64 = 2
@@ -38,7 +39,7 @@ final class EngineFixture {
         }
     }
 
-    /// Limits so long that no claim times out during a measurement.
+    /// Time limits so long that none of them ends during a measurement.
     static var patient: Bounds {
         var bounds = Bounds()
         (bounds.wait, bounds.hold, bounds.holdAware) = (.seconds(600), .seconds(600), .seconds(600))
@@ -51,7 +52,7 @@ final class EngineFixture {
         return ItemID(nextItem)
     }
 
-    /// A directory so many steps below the root; the directories on the way contain nothing else.
+    /// Makes a directory that is `depth` steps below the root. The directories in between contain nothing else.
     func makeDirectory(depth: Int) -> ItemID {
         var directory = root
         for _ in 0..<depth {
@@ -63,7 +64,7 @@ final class EngineFixture {
         return directory
     }
 
-    /// The places of so many items, in a tree of this depth.
+    /// Returns places for a number of items, in a tree of the given depth.
     func places(for items: Int, depth: Int) -> [Place] {
         guard items > 0 else { return [] }
         let perDirectory = depth == 1 ? items : Self.itemsInDirectory
@@ -82,7 +83,7 @@ final class EngineFixture {
         return claim
     }
 
-    /// Claims an item without competition, receives the grant, and ends, again and again.
+    /// Claims an item for which no other claim competes, receives the grant and ends the claim, `times` times.
     func claimAndEnd(times: Int) {
         let item = ItemID(1 << 33)
         for _ in 0..<times {
@@ -92,7 +93,7 @@ final class EngineFixture {
     }
 }
 
-/// A program that does not exist.
+/// A program that exists only in the benchmark, without a process.
 final class BenchmarkClaimant: Claimant {
     let party: Party
 

@@ -2,9 +2,9 @@
 import Arbitration
 import Coordination
 
-/// The cost of one event while very many claims hold one item.
+/// Measures the cost of a single event while very many claims hold one item.
 struct HolderLoad {
-    /// The processes of the claims.
+    /// The processes to which the claims belong.
     enum Shape: String, CaseIterable {
         case one = "Readers of one process hold one item"
         case processes = "Readers of different processes hold one item"
@@ -50,7 +50,7 @@ struct HolderLoad {
             }
             going.append(end.figure)
         }
-        // The first time, all contested holders are observed.
+        // The figures are those of the third of five writers. For the first writer, all holders in contention are observed.
         figures.append(("a writer comes", coming[2]))
         figures.append(("it is cancelled", going[2]))
         let later = load.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
@@ -69,7 +69,7 @@ struct HolderLoad {
             tell(.identified(id, Self.party(shape == .processes ? Int32(number) + 1_000 : 10)))
         }
         guard shape == .family else { return }
-        // Another program holds the item, too, and the file that the children wait for.
+        // Another program also holds the item, and the files for which the children wait.
         tell(.identified(claim(Self.item, .read()), Self.party(11)))
         for number in 0..<min(count, Self.mostChildren) {
             let file = (1 << 20) + UInt64(number)
@@ -89,7 +89,7 @@ struct HolderLoad {
         }.figure
     }
 
-    /// Suspensions of contested claims; of a hundred claims all are contested.
+    /// Measures the suspension of holders in contention. In the smallest load, of a hundred claims, all are in contention.
     private mutating func suspensions() -> LoadFigure {
         var left = readers[...]
         return time(Self.sample / 2) { load in

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cost of one of several events.
+/// The cost of a single event, as an average of several events of one kind.
 struct LoadFigure {
     let nanoseconds: Int
-    /// The number of claims that are examined. This is checked: it is the same in each run. The time also grows because the
-    /// claims of a large load are not in the processor's cache: an event at a random claim takes several times as long.
+    /// The number of claims that the arbiter examines for an event.
+    ///
+    /// This number is the same in each run, so it is checked. The time is not: the claims of a large load are not in the
+    /// processor's cache. So an event at a random claim takes several times as long.
     let examinedClaims: Double
 
     init<EngineFixture>(
@@ -17,10 +19,10 @@ struct LoadFigure {
     }
 }
 
-/// The cost of each kind of event in loads of several sizes.
+/// The cost of each kind of event, for loads of several sizes.
 struct LoadTable {
     private static let most = 4.0
-    /// A smaller number of examined claims counts as this number.
+    /// If fewer claims are examined in the smallest load, this number is used in their place.
     private static let least = 8.0
 
     private let rows: [(name: String, figures: [LoadFigure])]
@@ -33,7 +35,7 @@ struct LoadTable {
         rows = first.indices.map { place in (first[place].name, columns.map { $0[place].figure }) }
     }
 
-    /// Prints them. Returns whether all are flat.
+    /// Prints the table. Returns whether the number of examined claims is flat: the same for all sizes within a factor of four.
     func show() -> Bool {
         var isFlat = true
         for row in rows {

@@ -2,7 +2,8 @@
 import Coordination
 import CoordinationEngine
 
-/// A hundred thousand presenters: registration, removal, and the move of a folder that contains all of them.
+/// Measures a hundred thousand presenters: their registration, their removal, and the move of a folder that contains all of
+/// them.
 enum PresenterMeasurement {
     private static let presenters = 100_000
 
@@ -49,7 +50,7 @@ enum PresenterMeasurement {
         line("  to remove one", going.text)
     }
 
-    /// A hundred in each directory, four levels below the folder.
+    /// Returns places in directories four levels below the folder, a hundred places in each directory.
     private static func places(in folder: ItemID, of world: EngineFixture) -> [Place] {
         var directory = folder
         return (0..<presenters).map { number in

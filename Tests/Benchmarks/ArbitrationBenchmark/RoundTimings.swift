@@ -2,7 +2,7 @@
 import Glibc
 import LinuxSystem
 
-/// The times of several rounds of one measurement, in nanoseconds for one operation.
+/// The times of one measurement in several rounds, in nanoseconds for one operation.
 struct RoundTimings {
     private(set) var rounds: [Double] = []
 
@@ -12,7 +12,7 @@ struct RoundTimings {
 
     var median: Double { rounds.sorted()[rounds.count / 2] }
 
-    /// `512 ns [498..611]`: median, least and most.
+    /// The median, lowest and highest time, such as `512 ns [498..611]`.
     var text: String {
         guard let least = rounds.min(), let most = rounds.max() else { return "-" }
         let (unit, name) = median < 10_000 ? (1.0, "ns") : median < 10_000_000 ? (1e3, "us") : (1e6, "ms")
@@ -20,7 +20,7 @@ struct RoundTimings {
         return "\(shown[0]) \(name) [\(shown[1])..\(shown[2])]"
     }
 
-    /// `1.12 [1.08..1.20]`: the ratio to a measurement of the same round.
+    /// Returns the ratio of the times to those of another measurement in the same rounds, such as `1.12 [1.08..1.20]`.
     func ratio(to other: RoundTimings) -> String {
         let ratios = zip(rounds, other.rounds).map { $0 / $1 }.sorted()
         guard let least = ratios.first, let most = ratios.last else { return "-" }
@@ -32,7 +32,8 @@ struct RoundTimings {
         value < 100 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))"
     }
 
-    /// On this thread's own clock: other work on the machine does not count, except for the caches it fills.
+    /// Returns the processor time of a body in nanoseconds. Other work on the machine does not count, except that it fills the
+    /// caches.
     static func cost(_ body: () throws -> Void) rethrows -> UInt64 {
         let start = ownTime
         try body()

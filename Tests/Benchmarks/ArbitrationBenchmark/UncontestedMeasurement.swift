@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One claim without competition, and its end: the most frequent case by far.
+/// Measures a claim without competition, and its end. This is by far the most frequent case.
 enum UncontestedMeasurement {
     private static let operations = 10_000
-    /// Slices in each round: a processor that is shared with others may be half as fast for a second.
+    /// The number of slices in each round. A processor that is shared with others may be half as fast for a second.
     private static let slices = 20
 
     static func measure(rounds: Int) throws {
@@ -26,7 +26,7 @@ enum UncontestedMeasurement {
         }
     }
 
-    /// In turn and in small slices, so that a slow machine slows all of them.
+    /// Measures all fixtures in turn, in small slices, so that a slow machine slows all of them equally.
     private static func round(_ worlds: [EngineFixture]) -> [UInt64] {
         var costs = [UInt64](repeating: 0, count: worlds.count)
         for _ in 0..<slices {

@@ -2,16 +2,16 @@
 import Arbitration
 import Coordination
 
-/// The cost of one event while very many claims wait for one item.
+/// Measures the cost of a single event while very many claims wait for one item.
 ///
-/// A writer holds the item. The others arrive, are identified, and wait. Then one event after another is measured.
+/// A writer holds the item. The other claims arrive, are identified and wait. Then the events are measured one after another.
 struct WaiterLoad {
     static let sizes = [100, 1_000, 10_000, 100_000]
-    /// The number of events measured of each kind, at most.
+    /// The maximum number of measured events of each kind.
     private static let sample = 100
     private static let item: UInt64 = 1
 
-    /// The processes of the claims.
+    /// The processes to which the claims belong.
     enum Shape: String, CaseIterable {
         case processes = "different processes"
         case threads = "threads of one process"
@@ -26,8 +26,9 @@ struct WaiterLoad {
     private var now = Instant(nanoseconds: 1)
     private var next: UInt64 = 1
 
-    /// Prints microseconds for each event, and how many claims it examines. Returns whether the largest load takes at most
-    /// four times as many examinations as the smallest.
+    /// Prints the microseconds for each event, and the number of claims that the event examines.
+    ///
+    /// Returns whether the largest load examines at most four times as many claims as the smallest load.
     @discardableResult
     static func measure(sizes: [Int] = sizes) -> Bool {
         var isFlat = true
@@ -77,7 +78,7 @@ struct WaiterLoad {
         time(Self.sample) { load in for _ in 0..<Self.sample { load.arrive() } }
     }
 
-    /// From everywhere in the queue.
+    /// Measures the withdrawal of claims that are spread over the whole queue.
     private mutating func cancellations() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
         let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }
@@ -125,7 +126,7 @@ struct WaiterLoad {
                 }
             }
         }
-        // Claims that wait for other files are granted as well.
+        // More claims than those on the item are granted, because claims that wait for other files time out as well.
         precondition(granted >= waiting, "each has gone ahead")
         return span
     }
@@ -143,7 +144,8 @@ struct WaiterLoad {
 
     private var holder: ClaimID { ClaimID(1) }
 
-    /// Another claim waits. In the last shape its thread holds a file that a thread of the next process waits for.
+    /// Makes another claim that waits. In the last shape, its thread also holds a file for which a thread of the next process
+    /// waits.
     private mutating func arrive() {
         let number = next
         let party = party(number)

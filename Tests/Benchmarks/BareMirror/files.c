@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files, with passthrough of contents: the mirror pays for its reply to an open only.
+// Serves files with passthrough: the mirror answers an open, and the kernel alone reads and writes the contents.
 #include "mirror.h"
 
 #include <errno.h>

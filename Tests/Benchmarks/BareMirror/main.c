@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// BareMirror [-f] DIRECTORY MOUNTPOINT: a minimal mirror with passthrough, as a lower bound for the cost of a request.
-// Compared with Truce; only root runs it.
-// - It coordinates nothing, and checks nothing beyond the kernel's checks.
+// BareMirror [-f] DIRECTORY MOUNTPOINT: a minimal mirror with passthrough. Its cost for a request is a lower bound, with which
+// Truce is compared. Only root runs it.
+// - It coordinates no programs, and checks nothing that the kernel does not check.
 // - It holds a descriptor for each known file, and has no extended attributes.
-// - The kernel may cache attributes for long, but no names of directories and no missing names.
-// With -f it stays in the foreground.
+// - The kernel may cache attributes for long, but neither the names in directories nor missing names.
+// With -f the program stays in the foreground.
 #include "mirror.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static int fail(const char *what, const char *name) {
     return 1;
 }
 
-// With one thread: others would only take turns with it.
+// Serves requests with a single thread, because several threads would only take turns.
 static void serve(void) {
     struct fuse_buf buffer = {0};
     while (!fuse_session_exited(session)) {
@@ -33,7 +33,7 @@ static void serve(void) {
     free(buffer.mem);
 }
 
-// One descriptor for each file that the kernel knows: root may raise the limit.
+// Raises the limit of descriptors, because the mirror holds one for each file that the kernel knows. Root may do this.
 static void allow_descriptors(void) {
     struct rlimit limit = {1 << 20, 1 << 20};
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;

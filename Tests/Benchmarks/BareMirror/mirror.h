@@ -5,23 +5,23 @@
 #include "CFuse.h"
 #include "nodes.h"
 
-// The time for which the kernel may cache answers, in seconds: no other program changes the tree.
+// The seconds for which the kernel may cache answers. The time is long, because no other program changes the tree.
 #define VALID 3600.0
 
-// transport.c
+// Functions in transport.c.
 void agree(void *unused, struct fuse_conn_info *connection);
 int take_transport(struct fuse_session *session);
 
-// names.c, files.c and listing.c
+// Functions in names.c, files.c and listing.c.
 void add_names(struct fuse_lowlevel_ops *operations);
 void add_files(struct fuse_lowlevel_ops *operations, struct fuse_session **session);
 void add_listing(struct fuse_lowlevel_ops *operations);
 
-/// Looks a name up, and keeps a node for it from then on. Returns an error number.
+/// Looks up a name, and holds a node for its file from then on. Returns an error number, 0 on success.
 int look_up(struct node *directory, const char *name, struct fuse_entry_param *entry);
-/// Takes lookups back, and frees nodes without lookups.
+/// Takes `lookups` look-ups off a node's count, and frees the node when none is left.
 void let_go(fuse_ino_t id, uint64_t lookups);
-/// The path of a node, for calls that take no bare descriptor.
+/// The path of a node in `/proc`, for system calls that accept no descriptor of a node.
 struct path {
     char bytes[32];
 };

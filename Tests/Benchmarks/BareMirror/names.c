@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and attributes.
+// Serves names and attributes.
 #include "mirror.h"
 
 #include <errno.h>

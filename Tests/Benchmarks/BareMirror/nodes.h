@@ -4,26 +4,26 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-// One file or directory that the kernel knows, with a descriptor of its own. A mirror for real use would not spend
-// a descriptor on each.
+// A file or directory that the kernel knows, with a descriptor for it. A mirror for real use would not hold a descriptor for
+// each file.
 struct node {
     struct node *next;
     int descriptor;
     dev_t device;
     ino_t inode;
     uint64_t lookups;
-    // The kernel's number of the backing file, after the first open.
+    // The kernel's number for the backing file, set at the first open.
     int32_t backing;
 };
 
-/// Called first: `descriptor` becomes the root.
+/// Makes `descriptor` the root. Callers call this function first.
 void begin_nodes(int descriptor);
 struct node *node_of(uint64_t id);
 uint64_t id_of(const struct node *node);
-/// The node for the file of `descriptor`, with one lookup more. Takes ownership of `descriptor`.
+/// Returns the node for the file of `descriptor`, and adds a look-up to the node's count. Takes ownership of `descriptor`.
 struct node *introduce(int descriptor, const struct stat *status);
-/// Returns the node if it has no lookups left, to be closed and freed by the caller.
+/// Takes look-ups off a node's count. Returns the node if none is left; the caller then closes and frees it.
 struct node *forget(struct node *node, uint64_t lookups);
-/// The kernel's number of the backing file; the first call makes it with `make`.
+/// Returns the kernel's number for the backing file. The first call for a node gets the number from `make`.
 int32_t backing_of(struct node *node, int32_t (*make)(int descriptor));
 #endif

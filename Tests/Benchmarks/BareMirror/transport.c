@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agrees with the kernel on passthrough. libfuse before 3.17 does not ask for it, so its reply to INIT is changed on the
-// way out, as in the daemon.
+// Asks the kernel for passthrough. libfuse before 3.17 does not ask for it. So this code changes libfuse's reply to INIT before
+// the reply is sent, as the daemon does.
 #include "mirror.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Parallel lookups in one directory, no GETXATTR for each write, passthrough: the kernel's bits.
+// The kernel's bits for parallel look-ups in one directory, for no GETXATTR before each write, and for passthrough.
 static const uint64_t wanted = 1ULL << 18 | 1ULL << 28 | 1ULL << 37;
 enum { INIT = 26, EXTENDED = 1 << 30 };
 
@@ -24,13 +24,14 @@ static int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-// The daemon does the same: on a single processor, a polling thread stops the clients.
+// Whether the mirror may poll. On a single processor a thread that polls would stop the clients, so the daemon does not poll
+// there either.
 static int has_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
 
-// Polls for a request before it sleeps, for as long as the daemon does with a single client.
+// Reads a request. Before the thread sleeps, it polls for as long as the daemon does with a single client.
 static ssize_t take(int descriptor, void *buffer, size_t capacity) {
     enum { LONGEST = 100000 };
     int64_t end = now() + LONGEST;

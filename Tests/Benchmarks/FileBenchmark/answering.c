@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of the control protocol as a presenter needs, if it trusts the daemon to write correct JSON.
+// The part of the control protocol that a presenter needs, if it relies on the daemon to send correct JSON.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -13,14 +13,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// Received bytes: those from `start` to `end` are not returned yet.
+// The received bytes. Those from `start` to `end` were not returned to the caller yet.
 struct lines {
     int descriptor;
     size_t start, end;
     char bytes[LINE];
 };
 
-// Returns the next line, with a zero in the place of its end; NULL once the other end has closed.
+// Returns the next line, with a zero byte in place of the newline; NULL if the other end has closed the connection.
 static char *next_line(struct lines *lines, size_t *length) {
     size_t searched = lines->start;
     for (;;) {
@@ -58,7 +58,7 @@ static void send_all(int descriptor, const char *bytes, size_t length) {
     }
 }
 
-// Answers the request with its own id: a number or a text without escapes.
+// Answers a request with the request's own id, which is a number or a text without escapes.
 static void answer(int descriptor, const char *request) {
     const char *id = strstr(request, "\"id\":");
     if (id == NULL) complain("a request without an id:", request);
@@ -96,7 +96,7 @@ void answer_all(int descriptor, struct board *board) {
     free(lines);
 }
 
-// Sends a request and expects a result: without it there is no figure.
+// Sends a request and waits for its result. An error ends the program, because without a result there is no figure.
 static void call(struct lines *lines, const char *method, const char *request) {
     send_all(lines->descriptor, request, strlen(request));
     size_t length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A presenter that answers every request at once, and records it.
+// A presenter that answers every request at once, and records the request.
 #ifndef ANSWERING_H
 #define ANSWERING_H
 
@@ -9,24 +9,24 @@
 
 enum { LINE = 1 << 16 };
 
-// Shared by all processes of one run.
+// Memory that all processes of a run share.
 struct board {
-    _Atomic uint64_t asked;  // number of requests to the presenter
-    uint64_t took;           // time of the last timed step, in nanoseconds
-    size_t length;           // of `request`, with the end of its line
-    char request[LINE];      // the request as the daemon sent it, so that the echo sends the same
+    _Atomic uint64_t asked;  // the number of requests to the presenter
+    uint64_t took;           // the time of the last measured step, in nanoseconds
+    size_t length;           // the length of `request`, with the end of its line
+    char request[LINE];      // the request as the daemon sent it, so that the process `echo` can send the same bytes
 };
 
-// Answers every line until the other end closes. `board` may be NULL.
+// Answers every line until the other end closes the connection. `board` may be NULL.
 void answer_all(int descriptor, struct board *board);
 
-// Connects, and registers presenters of `count` names, which are asked nothing; the connection stays open.
+// Connects, and registers a presenter for each of `count` names. The presenters are asked nothing; the connection stays open.
 void register_all(const char *socket_path, char *const *names, int count);
 
 // Finds the control socket of the mount that contains the working directory.
 void find_socket(char *path, size_t capacity);
 
-// The presenter of one path: registers over the socket, writes one byte to `ready`, answers until it is
+// Runs the presenter of a path: registers over the socket, writes a byte to `ready`, and answers requests until the process is
 // ended.
 _Noreturn void present(const char *socket_path, const char *name, int ready, struct board *board);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Presenters of files that are not measured. A mount accepts a limited number for each user, so root acts for some of them
-// as users that do not exist.
+// Registers presenters of files that are not measured. A mount accepts a limited number of presenters from each user. So a
+// program of root registers some of them as users that do not exist.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// From Sources/ControlProtocol/Limits.swift, with some connections left for others; and the first unused user number.
+// The limits are those of Sources/ControlProtocol/Limits.swift, with some connections left for others. FIRST_USER is a user
+// number that is not in use.
 enum { PRESENTERS = 1024, CONNECTIONS = 48, FIRST_USER = 2000000000, NAME = 32 };
 
 static void become(uid_t user) {
     if (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0) fail("cannot become", "another user");
 }
 
-// One connection for each full share of the files.
+// Opens a connection for each share of the files that a connection may present.
 static void register_shares(const char *socket_path, char *const *names, int count) {
     for (int first = 0; first < count; first += PRESENTERS) {
         int share = count - first < PRESENTERS ? count - first : PRESENTERS;
@@ -25,7 +26,8 @@ static void register_shares(const char *socket_path, char *const *names, int cou
     }
 }
 
-// Lives until the other end of `life` is closed: a child with another user outlives its parent.
+// Starts a child of another user that registers presenters. It ends when the other end of `life` is closed: it would outlive
+// its parent, because it has another user.
 static pid_t register_as(
     uid_t user, const char *socket_path, char *const *names, int count, int ready, const int *life) {
     char byte;
@@ -60,7 +62,7 @@ void present_crowd(int directories, int files) {
     }
     puts("ready");
     fflush(stdout);
-    // Waits until the parent closes the input.
+    // Waits until the parent closes the standard input of this process.
     while (read(STDIN_FILENO, &byte, 1) > 0) {}
     close(life[1]);
     for (int i = 0; i < children; i++) finish_child(started[i]);

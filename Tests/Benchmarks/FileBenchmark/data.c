@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents: one mebibyte at a time, in scattered pages, and by a mapping.
+// Reads and writes contents: a mebibyte at a time, in scattered pages, and by a mapping.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -12,7 +12,7 @@
 
 enum { MEBIBYTE = 1 << 20, PAGE = 4096 };
 
-// Returns the number of bytes.
+// Reads the file once. Returns the number of bytes.
 static uint64_t read_once(const char *path, char *buffer) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", path);
@@ -36,7 +36,7 @@ void read_file(const char *path, int passes) {
     free(buffer);
 }
 
-// Pages of the file that are in the page cache.
+// Returns how many pages of the file are in the page cache.
 static size_t cached_pages(int descriptor, const char *path) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) fail("cannot look at", path);
@@ -57,8 +57,8 @@ static void drop(int descriptor, const char *path) {
     if (error != 0) complain("the kernel keeps in its cache", path);
 }
 
-// Contents may be cached twice: for the file of the mount and for the file below. Standard input is the file
-// below: its name is hidden while a mount covers it.
+// Reads a file that is not in the page cache. The kernel may cache the contents twice: for the file of the mount and for the
+// file below. Standard input is the file below, because the mount hides its name.
 void read_cold(const char *path) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", path);
@@ -83,7 +83,7 @@ static off_t size_of(const char *path) {
     return status.st_size;
 }
 
-// Up to `close`, and up to `fsync` if the disk is measured, too.
+// Writes blocks and measures the time until `close` has returned, and with `syncs` also that of `fsync`.
 static void write_blocks(const char *path, int flags, int mebibytes, int syncs) {
     char *buffer = allocate(MEBIBYTE);
     memset(buffer, 'x', MEBIBYTE);
@@ -103,13 +103,13 @@ void write_file(const char *path, int syncs) {
     write_blocks(path, 0, (int)(size_of(path) / MEBIBYTE), syncs);
 }
 
-// The place and time of new disk blocks are another question: the data stays in memory.
+// Writes a new file without a sync. The data stays in memory, because the speed of the disk is not measured here.
 void write_new(const char *path, int mebibytes) {
     write_blocks(path, O_CREAT | O_EXCL, mebibytes, 0);
     if (unlink(path) != 0) fail("cannot delete", path);
 }
 
-// The same places in every run and every tree.
+// Returns the next pseudorandom offset. The offsets are the same in every run and every tree.
 static off_t next_place(uint64_t *state, off_t size) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (off_t)((*state >> 33) % (uint64_t)(size / PAGE)) * PAGE;

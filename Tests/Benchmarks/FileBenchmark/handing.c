@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program holds a file, and one or very many wait for it: the time from the release until the others go on. Through Truce
-// the writer releases by `close` and the reader waits in `open`. A lock of flock(2) is measured for comparison.
+// Measures the handover of a file: a program holds the file, and another program or very many programs wait for it. The figure
+// is the time from the release until the others go on. In Truce the writer releases the file by `close`, and the reader waits
+// in `open`. The same is measured with a lock of flock(2).
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -28,7 +29,7 @@ static int open_file(const char *name, int flags, int locks) {
     return descriptor;
 }
 
-// A writer is not waited for if it has not written yet, or not for a while.
+// Writes a byte. Other programs would soon stop waiting for a writer that has written nothing, or nothing for a while.
 static void change(int descriptor) {
     if (pwrite(descriptor, "x", 1, 0) != 1) fail("cannot write", "what is handed over");
 }
@@ -60,8 +61,8 @@ static void wait_until_it_waits(pid_t process) {
     complain("the other program did not wait", "for ten seconds");
 }
 
-// Holds the file until told to release it. The holder is a separate process, and not the parent of the waiters: threads of
-// one process do not wait for each other, nor does a program for its parent.
+// Starts a process that holds the file until it is told to release it. The holder must not be the parent of the programs that
+// wait, and not a thread of their process. Truce makes no program wait for its parent or for its own threads.
 static pid_t hold(const char *name, int locks, int *release) {
     int ends[2], ready[2];
     char byte;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileBenchmark WORKLOAD ROOT ARGUMENT…: one workload, timed inside. Prints nanoseconds per operation.
+// FileBenchmark WORKLOAD ROOT ARGUMENT…: runs one workload and measures its time itself. Prints the nanoseconds for an
+// operation.
 //
-// A ROOT becomes the working directory, so that the path to it is not measured.
+// ROOT becomes the working directory, so that the look-up of its path is not measured.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -19,7 +20,7 @@ static int number(int index) {
     return (int)value;
 }
 
-// data.c: a mebibyte is an operation, or a place
+// Workloads in data.c. An operation is a mebibyte, or a place in the file.
 static void do_read_warm(void) { read_file(words[0], number(1)); }
 static void do_read_cold(void) { read_cold(words[0]); }
 static void do_read_mapped(void) { read_mapped(words[0], number(1)); }
@@ -28,7 +29,7 @@ static void do_write(void) { write_file(words[0], 1); }
 static void do_overwrite(void) { write_file(words[0], 0); }
 static void do_write_new(void) { write_new(words[0], number(1)); }
 static void do_write_places(void) { write_places(words[0], number(1)); }
-// names.c: a file or a name is an operation
+// Workloads in names.c. An operation is a file or a name.
 static void do_make_tree(void) { make_tree(words[0], number(1), number(2), number(3)); }
 static void do_open(void) { open_files(number(0), number(1), number(2), number(3)); }
 static void do_open_one(void) { open_one(words[0], number(1)); }
@@ -37,14 +38,14 @@ static void do_stat_fresh(void) { stat_files(number(0), number(1), 1, 0); }
 static void do_readdir(void) { read_directory(words[0], number(1), number(2)); }
 static void do_readdir_small(void) { read_directories(number(0), number(1), number(2)); }
 static void do_list(void) { list_directories(number(0), number(1)); }
-// renaming.c
+// Workloads in renaming.c.
 static void do_create(void) { create_files(words[0], number(1), number(2)); }
 static void do_rename(void) { rename_files(words[0], number(1), number(2)); }
 static void do_unlink(void) { unlink_files(words[0], number(1)); }
-// programs.c
+// Workloads in programs.c.
 static void do_run(void) { run_program(number(0), words + 1); }
 static void do_once(void) { run_program_once(words[0], words + 1); }
-// presenting.c, which prints three figures; crowd.c, which prints none; handing.c
+// Workloads in presenting.c, which prints three figures, in crowd.c, which prints none, and in handing.c.
 static void do_presenter(void) { open_presented(words[0], words[1], number(2)); }
 static void do_crowd(void) { present_crowd(number(0), number(1)); }
 static void do_parked(void) { release_parked(words[0], number(1)); }

@@ -40,13 +40,13 @@ void *allocate(size_t size) {
 
 pid_t start_child(void) {
     pid_t parent = getpid();
-    // Text in the buffer would be printed by the child as well.
+    // The buffer is emptied first, because the child would print the text in the buffer a second time.
     fflush(stdout);
     pid_t child = fork();
     if (child < 0) fail("cannot start", "a process");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        // The parent may have ended before the request for its death signal.
+        // The parent may have ended before this process asked for a signal at the parent's death.
         if (getppid() != parent) _exit(1);
     }
     return child;

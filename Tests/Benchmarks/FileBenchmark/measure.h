@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Needed by every workload: a clock, one way to report and one way to fail.
+// Functions that every workload needs: a clock, the report of a figure, and the end after an error.
 #ifndef MEASURE_H
 #define MEASURE_H
 
@@ -7,24 +7,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Nanoseconds on CLOCK_MONOTONIC.
+// Returns the time in nanoseconds on CLOCK_MONOTONIC.
 uint64_t now(void);
 
-// Prints nanoseconds per operation, on a line of its own.
+// Prints the nanoseconds for an operation, on a line of its own.
 void report(uint64_t nanoseconds, uint64_t operations);
 
-// Ends the program with a sentence: a workload that failed has no figure.
-_Noreturn void fail(const char *what, const char *name);        // with errno's text
-_Noreturn void complain(const char *what, const char *detail);  // without
+// These functions end the program with a sentence, because a workload that failed has no figure.
+_Noreturn void fail(const char *what, const char *name);        // adds the text for errno
+_Noreturn void complain(const char *what, const char *detail);  // adds no text for errno
 
 void *allocate(size_t size);
 
-// Starts a child that ends when this process does. Returns 0 in the child.
+// Starts a child that ends when this process ends. Returns 0 in the child.
 pid_t start_child(void);
-// Waits for a child, which must succeed.
+// Waits until a child ends. If the child failed, this process fails too.
 void finish_child(pid_t child);
 
-// data.c
+// Workloads in data.c.
 void read_file(const char *path, int passes);
 void read_cold(const char *path);
 void read_places(const char *path, int count);
@@ -33,7 +33,7 @@ void write_file(const char *path, int syncs);
 void write_new(const char *path, int mebibytes);
 void write_places(const char *path, int count);
 
-// names.c
+// Workloads in names.c.
 void make_tree(const char *directory, int directories, int files, int size);
 void open_files(int directories, int files, int size, int threads);
 void open_one(const char *name, int count);
@@ -42,22 +42,22 @@ void read_directory(const char *name, int files, int passes);
 void read_directories(int directories, int files, int passes);
 void list_directories(int directories, int files);
 
-// renaming.c
+// Workloads in renaming.c.
 void create_files(const char *directory, int files, int size);
 void rename_files(const char *directory, int files, int generation);
 void unlink_files(const char *directory, int files);
 
-// programs.c
+// Workloads in programs.c.
 void run_program(int passes, char **words);
 void run_program_once(const char *directory, char **words);
 
-// presenting.c
+// Workloads in presenting.c.
 void open_presented(const char *name, const char *elsewhere, int rounds);
 
-// crowd.c
+// Workloads in crowd.c.
 void present_crowd(int directories, int files);
 
-// handing.c
+// Workloads in handing.c.
 void hand_over(const char *name, int rounds, int locks);
 void release_parked(const char *name, int count);
 

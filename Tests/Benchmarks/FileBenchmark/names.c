@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many small files, in directories d000, d001, … below the working directory, with files f000, f001, … each.
+// Workloads with many small files: in directories d000, d001, … below the working directory, each with files f000, f001, ….
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -15,7 +15,7 @@
 
 enum { NAME = 16 };
 
-// Makes all paths beforehand, so that no time is spent on them during the measurement.
+// Returns the paths of all files. They are made before the measurement, so that the measured time does not contain this work.
 static char (*make_paths(int directories, int files))[NAME] {
     char(*paths)[NAME] = allocate((size_t)directories * (size_t)files * NAME);
     for (int i = 0; i < directories * files; i++) {
@@ -25,8 +25,8 @@ static char (*make_paths(int directories, int files))[NAME] {
 }
 
 static void make_file(const char *path, const char *contents, int size) {
-    // An old date: for a new file, git could not tell by the times that it is unchanged since the index was
-    // written.
+    // The files get an old date. If a file is as new as git's index, git cannot tell by the times whether the file has changed
+    // since.
     const struct timespec times[2] = {{.tv_sec = 1577836800}, {.tv_sec = 1577836800}};
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor < 0) fail("cannot make", path);
@@ -65,7 +65,7 @@ static void open_all(char (*paths)[NAME], int count, int size, char *buffer) {
     }
 }
 
-// One thread's share of the files.
+// The part of the files that a thread opens.
 struct share {
     pthread_t thread;
     char (*paths)[NAME];
@@ -160,7 +160,7 @@ void read_directories(int directories, int files, int passes) {
     report(now() - began, (uint64_t)directories * (uint64_t)(files + 2) * (uint64_t)passes);
 }
 
-// The calls of `ls -l`.
+// Makes the system calls of `ls -l`.
 static void list_with_attributes(const char *name) {
     DIR *directory = opendir(name);
     if (directory == NULL) fail("cannot open", name);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of opening a presented file.
+// Measures the cost of opening a presented file.
 //
-// Each round times three steps, each in a new process: a program that was just granted an access is not asked
-// about again.
+// Each round measures three steps, each in a new process. In the same process the second step would not ask the presenter,
+// because the process was just granted an access.
 //
-//     echo         the bytes of the daemon's request go to a process that runs the presenter's own code
-//     asked        open, read and close of a file with one presenter, which is asked
-//     unpresented  the same of a file without
+//     echo         sends the bytes of the daemon's request to a process that runs the presenter's own code
+//     asked        opens, reads and closes a file with one presenter, which is asked
+//     unpresented  opens, reads and closes a file without a presenter
 //
-// All three begin with equally cold caches, and take turns at being the first of a round.
+// All three steps begin with equally cold caches, and each in turn is the first step of a round.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -49,7 +49,7 @@ static void open_and_read(const char *name) {
     close(descriptor);
 }
 
-// In a new process, which has touched its memory before the clock starts.
+// Runs a step in a new process, which writes to its memory before the clock starts.
 static uint64_t time_step(int step) {
     pid_t child = start_child();
     if (child == 0) {
@@ -68,7 +68,7 @@ static uint64_t time_step(int step) {
     return board->took;
 }
 
-// Long enough for the daemon to end the reader's access session.
+// Waits for long enough that the daemon ends the reader's access session.
 static void pause_between_turns(void) {
     const struct timespec pause = {.tv_nsec = 150 * 1000 * 1000};
     nanosleep(&pause, NULL);
@@ -134,7 +134,7 @@ void open_presented(const char *name, const char *elsewhere, int rounds) {
     names[ASKED] = name;
     names[UNPRESENTED] = elsewhere;
     pid_t presenter = start_presenter();
-    // The first open shows the bytes of the daemon's request, which the echo needs.
+    // The first open records the bytes of the daemon's request, which the step `echo` sends.
     time_step(ASKED);
     if (board->length == 0) complain("the presenter was not asked about", name);
     pause_between_turns();

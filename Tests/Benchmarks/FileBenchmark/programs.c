@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole programs, from their start to their end.
+// Measures whole programs, from their start to their end.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -21,8 +21,8 @@ static void run_once(char **words) {
 }
 
 void run_program(int passes, char **words) {
-    // The first run fills the caches. Git may write its index anew, and the second run finds that index,
-    // too.
+    // The first run fills the caches. Git may write its index again in the first run, and all later runs then find the new
+    // index.
     run_once(words);
     run_once(words);
     uint64_t began = now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that are made, changed and removed in one directory. The program stats a name before it renames or deletes it.
+// Makes, renames and removes names in one directory. The program calls stat(2) for a name before it renames or deletes it.
 //
-// Only one of these happens to a file in a run of this program: a file system that detects saves treats a file that
-// its creator renames at once differently from a document.
+// In a run of this program, only one of these things happens to a file. A file system that detects saves treats a file
+// differently if the program that made it renames it at once.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -15,7 +15,7 @@
 
 enum { NAME = 48 };
 
-// The number of renames is a part of the names.
+// Returns the paths of the files. `generation`, the number of renames so far, is a part of each name.
 static char (*make_paths(const char *directory, int generation, int files))[NAME] {
     if (strlen(directory) > 24) complain("too long:", directory);
     char(*paths)[NAME] = allocate((size_t)files * NAME);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded where a program runs under a valgrind that does not know openat2(2), as Debian 12's. For names without hostile
-// links, openat(2) does the same. For Scripts/bench-instructions only.
+// Replaces openat2(2) by openat(2), for programs under a valgrind that does not know openat2(2), such as that of Debian 12. The
+// result is the same for names without hostile links. Only Scripts/bench-instructions preloads this library.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/openat2.h>
@@ -21,7 +21,7 @@ static long enter(long number, const long words[6]) {
     return -1;
 }
 
-// Replaces the function of the C library.
+// Replaces the function `syscall` of the C library.
 long syscall(long number, ...) {
     long words[6];
     va_list list;

@@ -2,9 +2,9 @@
 import FoundationEssentials
 import Glibc
 
-/// The cost of a coordinated read with presenters in other processes, and of the same messages without coordination.
+/// Measures a coordinated read with presenters in other processes, and the same messages without coordination.
 ///
-/// Prints, and never fails by time. `Scripts/bench-presenters` calls it.
+/// The program prints times, and never fails because of a time. `Scripts/bench-presenters` runs it.
 @main
 struct Benchmark {
     static func main() throws {
@@ -50,11 +50,11 @@ struct Benchmark {
     }
 }
 
-/// Every figure, in nanoseconds, and in the order of the rounds.
+/// All figures, in nanoseconds, in the order of the rounds.
 private struct Record: Encodable {
     struct Entry: Encodable {
         var presenters: Int
-        /// Delay of each presenter, in microseconds.
+        /// The time that each presenter takes to answer, in microseconds.
         var delay: Int
         var rounds: [Round]
     }
@@ -70,7 +70,7 @@ private struct Options {
     private(set) var worlds = Workload.all
     let site: Site
 
-    /// A script calls this, and has checked the arguments of its user.
+    /// Parses the arguments. The script that runs this program has already checked the arguments of its user.
     init(_ arguments: [String]) {
         var (names, users, rest) = (Workload.all.map(\.name), [geteuid()], arguments[...])
         while let word = rest.first, word.hasPrefix("--") {

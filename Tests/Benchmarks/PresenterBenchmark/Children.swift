@@ -2,9 +2,10 @@
 import Glibc
 import LinuxSystem
 
-/// Processes that end when this process ends, for whatever reason: they notice the end of their input.
+/// Child processes that end when this process ends, for whatever reason: each child notices the end of its input.
 ///
-/// They are copies of this program: a presenter is only asked about other processes.
+/// The children run the same program as this process. Presenters must be in other processes, because a presenter is asked only
+/// about other processes.
 final class Children {
     private var lifeline: OwnedDescriptor?
     private let input: OwnedDescriptor
@@ -16,7 +17,7 @@ final class Children {
         input = pipe.reading()
     }
 
-    /// Starts a part, and waits until it says that it is ready.
+    /// Starts a child, and waits until the child prints that it is ready.
     func start(_ words: [String], as user: UInt32) throws {
         let pipe = try Pipe()
         processes.append(
@@ -25,7 +26,7 @@ final class Children {
         guard try output.line() == "ready" else { complain("\(words[0]) did not start") }
     }
 
-    /// Ends all children, and waits for their ends.
+    /// Ends all children, and waits until they have ended.
     func end() throws {
         lifeline = nil
         for process in processes { _ = try OtherProcess.exitCode(of: process) }
@@ -38,12 +39,13 @@ final class Children {
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: [])
         try spawner.pass(input, as: 0)
         try spawner.pass(output, as: 1)
-        // A daemon does the same: the kernel may treat it differently from a process that shares its session.
+        // The hub leads a session, as a daemon does. The kernel may treat it differently from a process that shares this
+        // session.
         if words[0] == "hub" { spawner.startSession() }
         return try spawner.start()
     }
 
-    /// In a child: ends with the end of its input.
+    /// Called in a child: makes the child end when its input ends.
     static func endWithInput() throws {
         try JoinableThread {
             var byte = UInt8()
@@ -53,7 +55,7 @@ final class Children {
         .detach()
     }
 
-    /// In a child.
+    /// Called in a child: makes the child a process of another user.
     static func become(_ user: UInt32) {
         if user == geteuid() { return }
         guard setgroups(0, nil) == 0, setgid(user) == 0, setuid(user) == 0 else {
@@ -62,7 +64,7 @@ final class Children {
     }
 }
 
-/// The output of a child.
+/// Reads the output of a child, line by line.
 final class Output {
     private let descriptor: OwnedDescriptor
     private var bytes: [UInt8] = []
@@ -83,7 +85,7 @@ final class Output {
     }
 }
 
-/// The process that reads; it is told how often.
+/// The child that reads the file, as often as the parent tells it to.
 final class ReaderProcess {
     private var input: OwnedDescriptor?
     private let output: Output
@@ -109,7 +111,7 @@ final class ReaderProcess {
         }
     }
 
-    /// Ends it, by the end of its input.
+    /// Ends the child by closing its input.
     func end() throws {
         input = nil
         _ = try OtherProcess.exitCode(of: process)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// In nanoseconds.
+/// The median and other quantiles of some times, in nanoseconds.
 struct Quantiles: Codable {
     var p50: UInt64
     var p99: UInt64
@@ -8,18 +8,18 @@ struct Quantiles: Codable {
     init(of times: [UInt64]) {
         let sorted = times.sorted()
         p50 = sorted[sorted.count / 2]
-        // One in a hundred takes longer.
+        // One of a hundred reads takes longer than this time.
         p99 = sorted[max(0, (sorted.count * 99 + 99) / 100 - 1)]
     }
 }
 
-/// The results of one round in one world.
+/// The results of one round of a workload.
 struct Round: Codable {
     var bare: Quantiles
     var coordinated: Quantiles
 }
 
-/// The table, in Markdown.
+/// The table of results, in Markdown.
 struct Table {
     private static var quantiles: [(name: String, path: KeyPath<Quantiles, UInt64>)] {
         [("p50", \.p50), ("p99", \.p99)]
@@ -53,7 +53,7 @@ struct Table {
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// Interpolates between two values if necessary.
+    /// Returns the median and the quartiles of the values, by interpolation between two values if necessary.
     private static func quartiles(_ values: [Double]) -> (low: Double, median: Double, high: Double) {
         let sorted = values.sorted()
         func value(at part: Double) -> Double {

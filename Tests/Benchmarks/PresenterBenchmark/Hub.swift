@@ -4,10 +4,10 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// Stands for a daemon without files: it passes the same messages between the same processes.
+/// A process that stands for a daemon without files: it passes the same messages between the same processes.
 ///
-/// It asks all presenters before it reads the first answer, and then reads one after the other. No program that waits for N
-/// answers can use fewer system calls.
+/// The hub asks all presenters before it reads the first answer, and then reads one answer after another. No program that waits
+/// for N answers can use fewer system calls.
 struct Hub: ~Copyable {
     private let listener: OwnedDescriptor
     private var presenters = [] as [Wire]
@@ -27,7 +27,7 @@ struct Hub: ~Copyable {
 
     private init(listener: consuming OwnedDescriptor) { self.listener = listener }
 
-    /// The next process that connects and reports ready.
+    /// Accepts the next connection, and waits for the client's `initialize` request.
     private func admit() throws -> Wire {
         let socket = try retryingOnInterrupt { accept(listener.rawValue, nil, nil) }
         let wire = Wire(adopting: OwnedDescriptor(adopting: socket))
@@ -52,7 +52,7 @@ struct Hub: ~Copyable {
     private mutating func serveClient() throws {
         let client = try admit()
         let credentials = try PeerCredentials(of: client.descriptor)
-        // Truncated as in the kernel, and so in the daemon.
+        // The name is as long as the kernel stores it, which is also how the daemon sends it.
         let program = Array("PresenterBenchmark".utf8.prefix(15))
         let cause = CauseForm(
             pid: credentials.pid, program: program, user: credentials.user, operation: Access.read().name)

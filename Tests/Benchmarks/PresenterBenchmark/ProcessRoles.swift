@@ -4,9 +4,10 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// The processes that exchange messages; the same for the daemon of a mount and for the hub.
+/// The processes that exchange messages. They do the same with the daemon of a mount and with the hub.
 enum ProcessRoles {
-    /// Presents a file, and relinquishes it to each reader; `delay` is the time for that, in microseconds.
+    /// Presents a file, and relinquishes it to each reader. `delay` is the time that the presenter takes for that, in
+    /// microseconds.
     static func present(_ path: String, on socket: String, delay: UInt32) throws {
         let wire = try Wire(connectingTo: socket)
         try wire.initialize()
@@ -19,14 +20,15 @@ enum ProcessRoles {
             else { complain("a presenter was sent what it does not implement") }
             if delay > 0 {
                 usleep(delay)
-                // @sleep: it stands for the work of a presenter that must save first.
+                // @sleep: stands for the work of a presenter that must save first.
             }
             try wire.send(AnswerMessage(to: id))
         }
     }
 
-    /// Reads a file over one of two connections, as often as a line on its input says. Prints the nanoseconds of each read,
-    /// from the request to the reply to its end.
+    /// Reads a file over one of two connections, as often as a line on its input says.
+    ///
+    /// Prints the nanoseconds of each read, from the request to the reply to the end of the access.
     static func read(_ path: String, coordinatedBy daemon: String, orBarelyBy hub: String) throws {
         let (coordinated, bare) = (try Wire(connectingTo: daemon), try Wire(connectingTo: hub))
         try coordinated.initialize()

@@ -3,7 +3,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// A blocking connection: a minimal program that uses the protocol.
+/// A blocking connection, as in a minimal program that uses the protocol.
 final class Wire {
     private let socket: OwnedDescriptor
     private var reader = FrameReader()
@@ -21,7 +21,7 @@ final class Wire {
     func send(_ message: some Encodable) throws { try send(JSONCodec.encode(message)) }
     func send(_ message: [UInt8]) throws { try socket.send(Framing.lines.frame(message)) }
 
-    /// The next message; nil when the other side is done.
+    /// Returns the next message; nil if the other end has closed the connection.
     func next() throws -> [UInt8]? {
         while true {
             if let message = try reader.next() { return message }
@@ -31,7 +31,7 @@ final class Wire {
         }
     }
 
-    /// For a client that is sent replies only.
+    /// Sends a request and returns its result. Used by clients that are sent nothing but replies.
     func call<Value: Decodable>(_ request: ControlProtocol.ClientRequest) throws -> Value {
         lastID += 1
         try send(RequestMessage(id: .number(lastID), request))
@@ -44,7 +44,7 @@ final class Wire {
     }
 }
 
-/// Writes a line at once: the parent waits for it.
+/// Writes a line at once, without a buffer, because the parent waits for the line.
 func say(_ line: String, to descriptor: CInt = 1) throws {
     var rest = Array("\(line)\n".utf8)
     while !rest.isEmpty {
@@ -53,7 +53,7 @@ func say(_ line: String, to descriptor: CInt = 1) throws {
 }
 
 func complain(_ words: String) -> Never {
-    // Without output, the failure is still a failure.
+    // If the message cannot be printed, the process still ends with the exit code of a failure.
     do { try say("PresenterBenchmark: \(words)", to: 2) } catch { exit(1) }
     exit(1)
 }

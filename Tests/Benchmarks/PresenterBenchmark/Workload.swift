@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A workload: so many presenters, and the time that each takes to answer.
+/// A workload: the number of presenters, and the time that each presenter takes to answer.
 struct Workload: Hashable {
     let name: String
     let presenters: Int
-    /// In microseconds.
+    /// The time that a presenter takes to answer, in microseconds.
     let delay: Int
-    /// Reads of each kind in one round.
+    /// The number of reads of each kind in a round: with and without coordination.
     let reads: Int
 
     static let all = [
@@ -22,19 +22,19 @@ struct Workload: Hashable {
     }
 }
 
-/// The place of the measurement.
+/// The sockets, file and users of a measurement.
 struct Site {
-    /// The daemon's socket.
+    /// The path of the daemon's control socket.
     let socket: String
-    /// The directory of the hub's socket.
+    /// The directory that contains the hub's socket.
     let directory: String
-    /// The presented file, in the mount.
+    /// The path of the presented file, in the mount.
     let path: String
-    /// Users of the presenters, in turn; the first is the client's.
+    /// The users of the presenters, in turn. The first is also the user of the client.
     let users: [UInt32]
 }
 
-/// All processes of one world, while both kinds of reads are measured in it.
+/// All processes of a workload, for the reads of both kinds.
 final class BenchmarkProcesses {
     private static let slices = 10
 
@@ -57,7 +57,7 @@ final class BenchmarkProcesses {
         reader = try ReaderProcess(["read", site.socket, hub, site.path], as: site.users[0])
     }
 
-    /// Slices of both kinds, one right after the other, in random order.
+    /// Measures a round. It consists of slices, and in each slice both kinds of reads follow each other in random order.
     func measure(_ chance: inout SplitMixGenerator) throws -> Round {
         let count = max(1, world.reads / Self.slices)
         _ = try reader.call("bare \(count)")
@@ -79,7 +79,7 @@ final class BenchmarkProcesses {
         return Round(bare: Quantiles(of: bare), coordinated: Quantiles(of: coordinated))
     }
 
-    /// The number of the daemon's requests to presenters so far.
+    /// Returns how many questions the daemon has sent to presenters until now.
     private func asked() throws -> UInt64 { try reader.call("asked")[0] }
 
     func end() throws {
@@ -88,13 +88,13 @@ final class BenchmarkProcesses {
     }
 }
 
-/// Random numbers from the seed.
+/// Random numbers that depend only on a seed.
 struct SplitMixGenerator {
     private var state: UInt64
     init(seed: UInt64) { state = seed }
 
     mutating func number() -> UInt64 {
-        // SplitMix64.
+        // The next lines are the algorithm SplitMix64.
         state &+= 0x9E37_79B9_7F4A_7C15
         var number = state
         number = (number ^ (number >> 30)) &* 0xBF58_476D_1CE4_E5B9

@@ -4,7 +4,7 @@ import Foundation
 
 /// Copies and moves the user's selection, as a file manager does.
 final class BatchCopier {
-    /// The result for one file.
+    /// The result of copying one file.
     struct CopyResult {
         let name: String
         let error: (any Error)?
@@ -12,8 +12,10 @@ final class BatchCopier {
 
     private let files = FileManager.default
 
-    /// Asks all presenters of the sources, at any depth, to save in advance. The accesses to each file that follow do
-    /// not ask them again.
+    /// Copies the selected items into a folder.
+    ///
+    /// First, all presenters of files in the selection, at any depth, are asked to save. The later accesses to each file do not
+    /// ask these presenters again.
     func copy(_ sources: [URL], into folder: URL) throws -> [CopyResult] {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?
@@ -26,14 +28,14 @@ final class BatchCopier {
                 let destination = folder.appendingPathComponent(source.lastPathComponent)
                 copied += copyItem(at: source, to: destination, coordinator)
             }
-            // Any thread may end the batch.
+            // The completion handler may be called on any thread. The call ends the batch.
             DispatchQueue.global(qos: .utility).async { completionHandler() }
         }
         if let coordinationError { throw coordinationError }
         return copied
     }
 
-    /// Copies a folder file by file, so that other programs need not wait for all of it.
+    /// Copies a folder file by file, so that other programs need not wait for the whole folder.
     private func copyItem(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator)
         -> [CopyResult]
     {
@@ -71,7 +73,7 @@ final class BatchCopier {
         return try result?.get() ?? []
     }
 
-    /// Replaces the file at the destination; its presenters are asked first.
+    /// Copies a file over the file at the destination. Presenters of the replaced file are asked before.
     private func copyFile(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> CopyResult
     {
         var coordinationError: NSError?
@@ -92,7 +94,8 @@ final class BatchCopier {
         return CopyResult(name: destination.lastPathComponent, error: coordinationError ?? copyError)
     }
 
-    /// Requests both writes in one call: two nested writes could deadlock with a move in the other direction.
+    /// Moves an item. Both writes are requested in one call: two nested writes could deadlock with a move in the other
+    /// direction.
     func move(_ source: URL, to destination: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?

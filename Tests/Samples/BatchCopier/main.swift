@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// Copies a selection of files and folders while some of them are open.
+/// The scenes of this sample: a selection of files and folders is copied while some of them are open.
 struct Rehearsal {
     let journal: RunJournal
     let source: URL

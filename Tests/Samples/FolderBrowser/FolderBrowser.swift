@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// Shows the contents of a folder or package, and follows the changes of other programs.
+/// Shows the contents of a folder or package, and updates them when other programs change something.
 final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
     // @unchecked: the two variables are accessed only while `lock` is held; everything else never changes.
     let presentedItemOperationQueue: OperationQueue
@@ -22,12 +22,12 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
 
     var presentedItemURL: URL? { lock.withLock { folder } }
 
-    /// The names that the browser shows, at any depth, sorted.
+    /// The names that the browser shows, sorted, including those in subfolders.
     var contents: [String] { lock.withLock { names.sorted() } }
 
     // MARK: - Reading the folder
 
-    /// Reads and presents the folder in one access, so that every later item is reported.
+    /// Registers as a presenter and reads the folder in one access, so that the browser is told of every later item.
     func start() throws {
         try readFolder { NSFileCoordinator.addFilePresenter(self) }
     }
@@ -65,7 +65,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         try Set(FileManager.default.subpathsOfDirectory(atPath: folder.path))
     }
 
-    /// The name of an item in the folder, as the user reads it.
+    /// Returns the name of an item in the folder as the user sees it.
     private func name(of url: URL) -> String {
         let base = lock.withLock { folder.path } + "/"
         return url.path.hasPrefix(base) ? String(url.path.dropFirst(base.count)) : url.lastPathComponent
@@ -88,7 +88,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         report("moved: \(oldName) to \(newName)")
     }
 
-    /// There is no message for a deleted item: it is reported as changed, and does not exist.
+    /// A deleted item has no message of its own: it is reported as changed, and does not exist any more.
     func presentedSubitemDidChange(at url: URL) {
         let name = name(of: url)
         if FileManager.default.fileExists(atPath: url.path) {
@@ -99,7 +99,7 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         }
     }
 
-    /// Sent to presenters of packages. Presenters of plain folders need not agree to deletions in them.
+    /// Only presenters of packages get this message. Presenters of plain folders need not agree to deletions in the folder.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -121,8 +121,9 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
     }
 }
 
-/// Shows a package as one item, whichever of its files is changed. Messages about its parts that it does not implement
-/// arrive as `presentedItemDidChange`.
+/// Shows a package as one item, whichever of its files is changed.
+///
+/// This presenter does not implement the messages about files in the package. In their place it gets `presentedItemDidChange`.
 final class PackageIcon: NSObject, NSFilePresenter {
     let presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()

@@ -2,9 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// The details of files that a browser shows without opening them.
+/// Reads details of files that a browser shows without opening the files.
 enum Preview {
-    /// The first line as it is on the disk: presenters need not save for a preview.
+    /// Returns the first line of the file on the disk. Presenters with unsaved changes are not asked to save for a preview.
     static func firstLine(of url: URL) throws -> String {
         try read(url, .withoutChanges) { url in
             let handle = try FileHandle(forReadingFrom: url)
@@ -15,7 +15,7 @@ enum Preview {
         }
     }
 
-    /// Size and kind from local metadata: nothing is downloaded for it.
+    /// Returns the size and kind of a file from local metadata, so that no contents are downloaded.
     static func details(of url: URL) throws -> (size: Int, isFolder: Bool) {
         try read(url, .immediatelyAvailableMetadataOnly) { url in
             let values = try url.resourceValues(forKeys: [.fileSizeKey, .isDirectoryKey])
@@ -23,14 +23,14 @@ enum Preview {
         }
     }
 
-    /// The target of a link, and its text.
+    /// Returns the name of a link's target, and the text in the target.
     static func target(of link: URL) throws -> (name: String, text: String) {
         try read(link, .resolvesSymbolicLink) { url in
             (url.lastPathComponent, try String(contentsOf: url, encoding: .utf8))
         }
     }
 
-    /// The path in the link itself.
+    /// Returns the path that the link itself contains.
     static func destination(of link: URL) throws -> String {
         try read(link, []) { try FileManager.default.destinationOfSymbolicLink(atPath: $0.path) }
     }
@@ -51,7 +51,7 @@ enum Preview {
     }
 }
 
-/// Subtitles beside a film: the user chose the film, and this file belongs to it.
+/// Reads the subtitles beside a film. The user chose only the film, but the file with the subtitles belongs to it.
 final class Subtitles: NSObject, NSFilePresenter {
     let primaryPresentedItemURL: URL?
     let presentedItemURL: URL?
@@ -63,7 +63,8 @@ final class Subtitles: NSObject, NSFilePresenter {
         super.init()
     }
 
-    /// Stays registered while it reads: this makes the second file accessible in a sandbox.
+    /// Returns the text. The presenter stays registered during the read, because this makes the second file accessible in a
+    /// sandbox.
     func text() throws -> String {
         NSFileCoordinator.addFilePresenter(self)
         defer { NSFileCoordinator.removeFilePresenter(self) }
@@ -80,7 +81,7 @@ final class Subtitles: NSObject, NSFilePresenter {
     }
 }
 
-/// A document that is open elsewhere and has changes that are not on the disk yet.
+/// A document that is open in another program and has unsaved changes.
 final class OpenDocument: NSObject, NSFilePresenter, @unchecked Sendable {
     // @unchecked: `unsaved` is accessed only while `lock` is held; everything else never changes.
     let presentedItemURL: URL?

@@ -3,7 +3,8 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// A program browses a folder while a neighbour, which represents all other programs, works in it.
+/// The scenes of this sample: a program browses a folder, while a neighbour works in it. The neighbour stands for all other
+/// programs.
 struct Rehearsal {
     let journal: RunJournal
     let shelf: URL

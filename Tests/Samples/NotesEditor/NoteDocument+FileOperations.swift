@@ -2,15 +2,17 @@
 import FileCoordination
 import Foundation
 
-/// The operations of the File menu.
+/// The commands of the File menu.
 extension NoteDocument {
-    /// Saves the note at another URL. A note that shows the present file there must close before it is replaced: hence
+    /// Saves the note at another URL.
+    ///
+    /// A note that shows the present file at that URL must close before its file is replaced. So the access uses
     /// `.forReplacing`.
     func saveAs(_ url: URL) throws {
         try write(to: url, options: .forReplacing) { newURL in
             let isUntitled = withState { $0.fileURL == nil }
-            // The library reads the URL of a presenter without a file again when this access ends. A presenter with a
-            // file stays registered for that file, so it is registered again for the new one.
+            // When this access ends, the library asks a presenter without a file for its URL again. But a presenter with a file
+            // stays registered for that file. So the note is removed here, and registered for the new file later.
             if !isUntitled { NSFileCoordinator.removeFilePresenter(self) }
             withState { $0.fileURL = newURL }
             if !isUntitled { NSFileCoordinator.addFilePresenter(self) }
@@ -30,7 +32,7 @@ extension NoteDocument {
             do {
                 coordinator.item(at: newSource, willMoveTo: newDestination)
                 try FileManager.default.moveItem(at: newSource, to: newDestination)
-                // The note gets no notice of its own move.
+                // The note is not told of a move that it makes itself, so it sets its URL here.
                 withState { $0.fileURL = newDestination }
                 coordinator.item(at: newSource, didMoveTo: newDestination)
             } catch {
@@ -40,7 +42,7 @@ extension NoteDocument {
         if let error = coordinationError ?? moveError { throw error }
     }
 
-    /// Changes whether the note is read-only, which its contents do not depend on.
+    /// Makes the note read-only, or writable again. The access leaves the contents of the note alone.
     func setReadOnly(_ isReadOnly: Bool) throws {
         try change(.contentIndependentMetadataOnly) { newURL in
             let permissions = isReadOnly ? 0o400 : 0o600
@@ -69,9 +71,9 @@ extension NoteDocument {
     }
 }
 
-/// A read that may wait for other programs until the user cancels it.
+/// A read that may wait for other programs until the user cancels the read.
 final class PatientRead: @unchecked Sendable {
-    // @unchecked: one thread coordinates, and any other may cancel the coordinator.
+    // @unchecked: one thread coordinates, and any thread may cancel the coordinator.
     private let coordinator: NSFileCoordinator
     private let url: URL
 

@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The questions and notices of the note. All members except the first are called on its own queue.
+/// The questions to the note and the notices for it. All members except the first are called on the note's own queue.
 extension NoteDocument: NSFilePresenter {
     var presentedItemURL: URL? { withState { $0.fileURL } }
 
@@ -56,7 +56,7 @@ extension NoteDocument: NSFilePresenter {
     }
 
     func presentedItemDidChange() {
-        // While another program writes, wait: the note reads the file after that write.
+        // If another program is writing, the note does not read now. It reads the file after that write.
         guard withState({ $0.relinquishments == 0 }) else { return }
         readAgainIfChanged()
     }

@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// Date and size of a file when a document last read or wrote it.
+/// The date and size that a file had when a document last read or wrote it.
 struct FileStamp: Equatable {
     let modificationDate: Date?
     let size: Int?
@@ -16,17 +16,17 @@ struct FileStamp: Equatable {
     }
 }
 
-/// A plain-text note that saves itself, in a file that other programs may read, write, move and delete.
+/// A plain-text note that saves itself. Other programs may read, write, move and delete its file.
 final class NoteDocument: NSObject, @unchecked Sendable {
     // @unchecked: `state` is accessed only while `lock` is held; everything else never changes.
     struct State {
-        /// Nil for a note that was never saved.
+        /// The URL of the note's file; nil if the note was never saved.
         var fileURL: URL?
         var text = ""
         var editCount = 0
         var savedEditCount = 0
         var stamp: FileStamp?
-        /// Number of accesses of other programs for which the note relinquished; autosave waits for them.
+        /// The number of other programs' accesses to which the note has relinquished the file. Autosave waits until they end.
         var relinquishments = 0
         var hasConflict = false
         var isPresenting = false
@@ -43,7 +43,8 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     private let lock = NSLock()
     private var state = State()
-    /// Serializes saves by the timer and by request, since coordinators of one presenter do not exclude each other.
+    /// Makes saves by the timer and saves on request take turns, because coordinators of one presenter do not exclude each
+    /// other.
     private let writing = NSLock()
     private let autosaveDelay: TimeInterval
     private let autosaveQueue = DispatchQueue(label: "org.example.NotesEditor.autosave")
@@ -67,12 +68,12 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     // MARK: - Opening and closing
 
-    /// Starts a new note: it is a presenter at once, without a file.
+    /// Starts a new note, which is a presenter from the start although it has no file.
     func openUntitled() {
         startPresenting()
     }
 
-    /// Registers within the access that reads the file, so that no change in between is missed.
+    /// Opens a note. The note is registered within the access that reads the file, so that it misses no change in between.
     func open(_ url: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: self)
         var coordinationError: NSError?
@@ -103,7 +104,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         NSFileCoordinator.addFilePresenter(self)
     }
 
-    /// Call it inside a coordinated access only.
+    /// Reads the file. Callers call this only inside a coordinated access.
     private func load(_ url: URL) throws {
         let text = try String(contentsOf: url, encoding: .utf8)
         let stamp = try FileStamp(of: url)
@@ -131,7 +132,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         try write(to: url, options: []) { _ in }
     }
 
-    /// Saves with a new coordinator. Edits during the save remain unsaved.
+    /// Saves the note with a new coordinator. Edits that are made during the save remain unsaved.
     func write(
         to url: URL, options: NSFileCoordinator.WritingOptions, adopting adopt: (URL) -> Void
     ) throws {
@@ -180,8 +181,9 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     // MARK: - Changes by other programs
 
-    /// Reads the file again if its stamp differs. The notice may come from a write, a changed attribute, or the note's
-    /// own save.
+    /// Reads the file again if its date or size differs from the last ones.
+    ///
+    /// A notice of a change may come from a write, a changed attribute, or the note's own save.
     func readAgainIfChanged() {
         guard let url = withState({ $0.isPresenting ? $0.fileURL : nil }) else { return }
         var coordinationError: NSError?

@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// The scenes of a note and a neighbour, which represents all other programs.
+/// The scenes of this sample: a note and a neighbour use one file. The neighbour stands for all other programs.
 struct Rehearsal {
     static let never: TimeInterval = 3600
 
@@ -26,7 +26,7 @@ struct Rehearsal {
         return note
     }
 
-    /// Expects that the note relinquished to a writer and reacquired afterwards.
+    /// Waits until the note has relinquished its file to a writer and has reacquired it.
     func expectWriter(_ name: String) throws {
         try journal.expect("\(name): relinquished to a writer")
         try journal.expect("\(name): reacquired from a writer")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The result of work on another thread.
+/// The result of work that another thread does.
 public final class EventualResult<Value: Sendable>: @unchecked Sendable {
     // @unchecked: `result` is accessed only while `lock` is held; everything else never changes.
     private let what: String
@@ -18,7 +18,7 @@ public final class EventualResult<Value: Sendable>: @unchecked Sendable {
         settled.signal()
     }
 
-    /// Waits for the result; the error names the work if it takes too long.
+    /// Waits for the result. If the wait takes too long, throws an error that names the work.
     public func value(within seconds: Double = 30) throws -> Value {
         guard settled.wait(timeout: .now() + seconds) == .success, let result = lock.withLock({ result })
         else { throw TimeoutError(what: what, seconds: seconds) }

@@ -2,7 +2,7 @@
 public import FileCoordination
 public import Foundation
 
-/// Another program that uses the same files, with a new coordinator without a presenter for each access.
+/// Stands for another program that uses the same files. Each access has a new coordinator that belongs to no presenter.
 public struct OtherProgram: Sendable {
     public init() {}
 
@@ -28,7 +28,7 @@ public struct OtherProgram: Sendable {
         try change(url, .forDeleting) { try FileManager.default.removeItem(at: $0) }
     }
 
-    /// Holds a write access to a file for as long as `body` takes.
+    /// Holds a write access to a file while `body` runs.
     public func hold(_ url: URL, while body: () throws -> Void) throws {
         let (held, letGo) = (EventualResult<Void>("a writer"), DispatchSemaphore(value: 0))
         let ended = EventualResult<Void>("the end of a writer")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-/// The events of a run, recorded by the participants and printed in the order in which the run expects them.
+/// The events of a run. The participants record events, and the run prints the expected events in the order in which it expects
+/// them.
 ///
-/// Messages arrive on other threads, and some of them repeatedly. Only expected events are printed, so that every run
-/// prints the same lines.
+/// Messages arrive on other threads, and some of them several times. Only expected events are printed, so that every run prints
+/// the same lines.
 public final class RunJournal: @unchecked Sendable {
     // @unchecked: the two variables are accessed only while `condition` is held.
     private let condition = NSCondition()
@@ -15,7 +16,7 @@ public final class RunJournal: @unchecked Sendable {
 
     public func say(_ line: String) {
         condition.withLock { lastLine = line }
-        // Output of `print` stays in a buffer, and is lost when a hanging run is killed.
+        // The line is written without a buffer. `print` would lose buffered lines when a run that hangs is killed.
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 
@@ -26,7 +27,8 @@ public final class RunJournal: @unchecked Sendable {
         }
     }
 
-    /// Waits for an event, prints it, and removes it: an event that happens twice is expected twice.
+    /// Waits for an event, prints the event, and removes it from the journal. So an event that must happen twice is expected
+    /// twice.
     public func expect(_ event: String, within seconds: Double = 30) throws {
         let limit = Date(timeIntervalSinceNow: seconds)
         try condition.withLock {
@@ -43,12 +45,12 @@ public final class RunJournal: @unchecked Sendable {
         say("  \(event)")
     }
 
-    /// Fails if an unwanted event has happened.
+    /// Throws an error if an unwanted event has happened.
     public func refute(_ event: String) throws {
         if condition.withLock({ events.contains(event) }) { throw UnexpectedEvent(what: event) }
     }
 
-    /// Runs a blocking body on a thread of its own, and fails if it takes too long.
+    /// Runs a blocking body on a separate thread, and throws an error if the body takes too long.
     public func finish<Value: Sendable>(
         _ what: String, within seconds: Double = 30, _ body: @escaping @Sendable () throws -> Value
     ) throws -> Value {
@@ -57,7 +59,7 @@ public final class RunJournal: @unchecked Sendable {
         return try eventual.value(within: seconds)
     }
 
-    /// Ends the program after a time, for waits that have no limit of their own.
+    /// Ends the program after some time, because some waits have no time limit.
     private func end(after seconds: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
             let lastLine = condition.withLock { self.lastLine }
@@ -66,7 +68,7 @@ public final class RunJournal: @unchecked Sendable {
         }
     }
 
-    /// Runs a sample on the directory that is its only argument, and ends the program.
+    /// Runs a sample in the directory that is the only argument of the program, and ends the program.
     public static func run(_ sample: String, _ body: (RunJournal, URL) throws -> Void) -> Never {
         let journal = RunJournal()
         journal.end(after: 300)
@@ -74,7 +76,7 @@ public final class RunJournal: @unchecked Sendable {
             journal.say("usage: \(sample) DIRECTORY")
             exit(64)
         }
-        // Messages use the resolved path of the directory, which may differ from the user's.
+        // Messages contain the resolved path of the directory, which may differ from the path that the user typed.
         let directory = URL(fileURLWithPath: CommandLine.arguments[1], isDirectory: true)
             .resolvingSymlinksInPath().appendingPathComponent(sample, isDirectory: true)
         do {
@@ -92,7 +94,7 @@ public final class RunJournal: @unchecked Sendable {
     }
 }
 
-/// An event that did not happen in time.
+/// The error for an event that did not happen in time.
 public struct TimeoutError: Error, CustomStringConvertible {
     let what: String
     let seconds: Double

@@ -2,8 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// The coordinating methods report errors through a pointer and return no value. These methods throw and return, as
-/// Swift expects.
+/// Coordinating methods that throw errors and return values, as is usual in Swift.
+///
+/// The methods of Apple's API report errors through a pointer and return no value.
 extension NSFileCoordinator {
     func reading<Value>(
         _ url: URL, _ options: ReadingOptions = [], _ body: (URL) throws -> Value

@@ -2,10 +2,11 @@
 import FileCoordination
 import Foundation
 
-/// Transfers of whole files.
+/// Downloads and uploads of whole files.
 extension SyncAgent {
-    /// Replaces files by downloaded ones, all in one access. Many calls with one file each could wait for another
-    /// process that does the same.
+    /// Replaces several files by downloaded files in a single access.
+    ///
+    /// With an access for each file, this process and another process that does the same could wait for each other.
     func replace(
         _ files: [(url: URL, download: URL)],
         completion: @escaping @Sendable (Result<[String], any Error>) -> Void
@@ -14,7 +15,7 @@ extension SyncAgent {
         let targets = files.map { NSFileAccessIntent.writingIntent(with: $0.url, options: .forReplacing) }
         makeCoordinator().coordinate(with: sources + targets, queue: queue) { error in
             if let error { return completion(.failure(error)) }
-            // The files may have been moved: use the URLs of the intents.
+            // Another program may have moved a file before the access began. The URLs of the intents are the present URLs.
             completion(
                 Result {
                     try zip(sources, targets).map { source, target in
@@ -28,11 +29,12 @@ extension SyncAgent {
         }
     }
 
-    /// Moves a snapshot of a file into the outbox. Other programs need not wait until it is sent.
+    /// Puts a snapshot of a file into the outbox. The access ends at once, so other programs do not wait until the snapshot is
+    /// sent.
     func upload(_ url: URL, to outbox: URL) throws -> URL {
         try withCoordinator { coordinator in
             try coordinator.reading(url, .forUploading) { snapshot in
-                // The snapshot is removed when this accessor returns, so move it.
+                // The snapshot is deleted when this accessor returns. So the snapshot is moved to the outbox now.
                 let destination = outbox.appendingPathComponent(url.lastPathComponent)
                 try FileManager.default.moveItem(at: snapshot, to: destination)
                 return destination
@@ -40,7 +42,7 @@ extension SyncAgent {
         }
     }
 
-    /// Writes a folder to the outbox as one file.
+    /// Writes a folder to the outbox as a single archive file.
     func uploadArchive(
         of folder: URL, to outbox: URL, completion: @escaping @Sendable (Result<URL, any Error>) -> Void
     ) {
@@ -49,7 +51,8 @@ extension SyncAgent {
             if let error { return completion(.failure(error)) }
             completion(
                 Result {
-                    // An open file stays readable after its name is removed.
+                    // The archive is opened now. An open file stays readable after the accessor returns and the file's name is
+                    // removed.
                     let snapshot = try FileHandle(forReadingFrom: intent.url)
                     defer { snapshot.closeFile() }
                     guard let data = try snapshot.readToEnd() else { throw CocoaError(.fileReadUnknown) }

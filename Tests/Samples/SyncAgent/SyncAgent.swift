@@ -2,23 +2,23 @@
 import FileCoordination
 import Foundation
 
-/// The server's report about one file.
+/// A change of one file that the server reports.
 enum Change: Sendable {
-    /// Add these lines to the present ones.
+    /// The server has added these lines to the file.
     case lines([String])
-    /// Delete the file, unless its lines differ from these last known ones.
+    /// The server has deleted the file. The local file is deleted too, unless its lines differ from these last known lines.
     case deletion(last: [String])
 }
 
-/// The result of a change.
+/// The result of applying a change of the server.
 enum Outcome: Sendable, CustomStringConvertible {
     case merged(added: Int)
     case deleted
-    /// The file was deleted on the server and changed here: the changed file stays.
+    /// The server has deleted the file, but the file was changed here, so the changed file stays.
     case kept
-    /// The user paused the agent, which tries the change again later; this is no failure.
+    /// The user has paused the agent, which tries the change again later. This is no failure.
     case postponed
-    /// A presenter failed to do what it was asked, or the file cannot be written.
+    /// A presenter failed to do what it was asked to do, or the file cannot be written.
     case failed(domain: String, code: Int)
 
     init(_ error: any Error) {
@@ -41,11 +41,11 @@ enum Outcome: Sendable, CustomStringConvertible {
     }
 }
 
-/// Applies the server's changes to a folder, and sends the folder's changes.
+/// Applies the server's changes to a folder, and sends the changes in the folder to the server.
 final class SyncAgent: @unchecked Sendable {
     // @unchecked: `coordinators` and `isPaused` are accessed only while `lock` is held; the rest never changes.
 
-    /// All coordinators of the agent share this purpose in all processes, so none waits for another.
+    /// The purpose that all coordinators of the agent have, in all processes. So no access of the agent waits for another.
     static let purpose = "org.example.SyncAgent"
 
     let queue: OperationQueue
@@ -68,7 +68,7 @@ final class SyncAgent: @unchecked Sendable {
         return coordinator
     }
 
-    /// Cancels waiting accesses, and prevents later ones.
+    /// Cancels the accesses that wait, and prevents further accesses.
     func pause() {
         let waiting = lock.withLock {
             isPaused = true
@@ -81,7 +81,7 @@ final class SyncAgent: @unchecked Sendable {
         lock.withLock { isPaused = false }
     }
 
-    /// Runs one operation of the user with a coordinator that `pause` can cancel.
+    /// Runs an operation that the user has started, with a coordinator that `pause` can cancel.
     func withCoordinator<Value>(_ body: (NSFileCoordinator) throws -> Value) throws -> Value {
         let coordinator = makeCoordinator()
         let isPaused = lock.withLock {
@@ -95,7 +95,7 @@ final class SyncAgent: @unchecked Sendable {
 
     // MARK: - Merging
 
-    /// Applies a change in the background; the completion handler is called on the agent's queue.
+    /// Applies a change in the background. The completion handler is called on the agent's queue.
     func apply(_ change: Change, to url: URL, completion: @escaping @Sendable (Outcome) -> Void) {
         queue.addOperation { [self] in
             do {
@@ -106,7 +106,7 @@ final class SyncAgent: @unchecked Sendable {
         }
     }
 
-    /// Presenters of the file save first, so that the merge includes their changes.
+    /// Applies a change. The presenters of the file save before, so that the merged text contains their changes.
     private func apply(_ change: Change, to url: URL, _ coordinator: NSFileCoordinator) throws -> Outcome {
         try coordinator.writing(url, .forMerging) { newURL in
             let present = try lines(of: newURL)
@@ -119,8 +119,9 @@ final class SyncAgent: @unchecked Sendable {
                 return .merged(added: missing.count)
             case .deletion(let last):
                 guard present == last else { return .kept }
-                // One access has one option. A coordinator does not wait for itself, so a second access may be nested.
-                // The presenters of the file are then asked about its deletion.
+                // An access has only one option, so a second access is nested in the first. It does not wait for the first,
+                // because it uses the same coordinator. The second access asks the presenters of the file to agree to the
+                // deletion.
                 return try coordinator.writing(newURL, .forDeleting) { newURL in
                     try FileManager.default.removeItem(at: newURL)
                     return .deleted
@@ -129,8 +130,9 @@ final class SyncAgent: @unchecked Sendable {
         }
     }
 
-    /// Reads with a coordinator of its own. It has the agent's purpose, since another coordinator would wait for ever
-    /// within a merge.
+    /// Returns the lines of a file, read with a new coordinator.
+    ///
+    /// The new coordinator has the agent's purpose. Within a merge, a read without this purpose would wait for ever.
     func lines(of url: URL) throws -> [String] {
         try makeCoordinator().reading(url, .withoutChanges) { newURL in
             guard FileManager.default.fileExists(atPath: newURL.path) else { return [] }

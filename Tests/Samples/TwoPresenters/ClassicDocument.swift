@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// A document in the style before `async`: completion handlers, all on its own queue.
+/// A document in the style that was usual before `async`: it uses completion handlers, all on its own queue.
 final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
     // @unchecked: the three variables are accessed only while `lock` is held; everything else never changes.
     let presentedItemOperationQueue: OperationQueue
@@ -17,7 +17,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         self.report = report
         presentedItemOperationQueue = OperationQueue()
         presentedItemOperationQueue.name = "org.example.TwoPresenters.classic"
-        // Serial: messages that arrive while the document reads wait until it has read.
+        // The queue is serial. A message that arrives while the document reads waits until the read has ended.
         presentedItemOperationQueue.maxConcurrentOperationCount = 1
         super.init()
     }
@@ -49,7 +49,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         lock.withLock { unsavedText = text }
     }
 
-    /// Saves by a coordinator that is linked to the document, so that the document gets no notice of its own save.
+    /// Saves with a coordinator that belongs to the document, so that the document is not told of its own save.
     func save() throws {
         guard let text = lock.withLock({ unsavedText }) else { return }
         var coordinationError: NSError?
@@ -100,8 +100,10 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         lock.withLock { fileURL = newURL }
     }
 
-    /// The trap: this read makes the daemon ask the other document to relinquish the file. That document reads on its
-    /// own queue at this moment, too. Each can answer only after its read.
+    /// Reads the file again, on the document's own queue.
+    ///
+    /// This could be a deadlock. The daemon asks the other document to relinquish the file for this read. But the other
+    /// document also reads on its own queue at this time. Each document can answer only after its own read.
     func presentedItemDidChange() {
         var coordinationError: NSError?
         var result: Result<String, any Error>?

@@ -2,8 +2,9 @@
 import FileCoordination
 import Foundation
 
-/// A document with `async` methods instead of completion handlers. Blocking work runs on its own queue, since tasks
-/// must not block.
+/// A document that uses `async` methods instead of completion handlers.
+///
+/// Blocking work runs on the document's own queue, because tasks must not block.
 final class ModernDocument: NSObject, NSFilePresenter, Sendable {
     private struct State {
         var fileURL: URL
@@ -104,7 +105,7 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
         state.with { $0.fileURL = newURL }
     }
 
-    /// The same trap, from the other side.
+    /// Reads the file again. This is the other half of the deadlock that ``ClassicDocument`` describes.
     func presentedItemDidChange() {
         do {
             try read { text in
@@ -120,7 +121,7 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
     }
 }
 
-/// A value that one thread at a time may access.
+/// A value that only one thread at a time can access.
 final class LockProtected<Value>: @unchecked Sendable {
     // @unchecked: `value` is accessed only while `lock` is held.
     private let lock = NSLock()

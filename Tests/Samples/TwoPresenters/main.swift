@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// Two documents of one program show one file; a neighbour represents all other programs.
+/// The scenes of this sample: two documents of one program show one file. A neighbour stands for all other programs.
 struct Rehearsal {
     static let rounds = 20
 
@@ -24,7 +24,7 @@ struct Rehearsal {
         journal.say("presenters: \(NSFileCoordinator.filePresenters.count)")
     }
 
-    /// Both documents read when they are notified, each on the queue on which it must answer the other.
+    /// Makes both documents read when they are told of a change, each on the queue on which it must answer the other.
     func trap() throws {
         journal.say("a neighbour writes, and both documents read at once")
         for round in 1...Self.rounds {
@@ -52,7 +52,7 @@ struct Rehearsal {
         journal.say("  and is not told of it")
     }
 
-    /// The other document saves on another thread than the one on which it was asked.
+    /// Makes the other document save on a thread that is not the thread on which it was asked.
     func askedToSave() throws {
         journal.say("the other one is asked to save by a reader")
         modern.edit("by the modern one")
