@@ -3,8 +3,8 @@
 ;;
 ;;     emacs --batch --quick --load client.el MOUNT FILE FOLDER
 ;;
-;; Has unsaved text for MOUNT/FILE in a buffer, and saves it when somebody wants to read the file. When somebody has
-;; changed the file it counts the lines and writes their number to FILE.count. Ends when there is something new in
+;; The client has unsaved text for MOUNT/FILE in a buffer, and saves it when another program wants to read the file. After
+;; another program has changed the file, the client writes the number of lines to FILE.count. It ends when a new file appears in
 ;; MOUNT/FOLDER.
 
 (require 'jsonrpc)
@@ -30,7 +30,7 @@ Nobody waits here: `jsonrpc-request' would let lie what is read together with it
 
 (defun client-place (path) (concat client-mount path))
 
-;; Requests of the daemon. An error in here is told to who asked.
+;; Handles the requests of the daemon. The library sends an error in this function back to the daemon.
 (defun client-asked (_connection method parameters)
   (pcase method
     ('presenter/save
@@ -41,7 +41,7 @@ Nobody waits here: `jsonrpc-request' would let lie what is read together with it
      (make-hash-table))
     (_ (jsonrpc-error "not implemented: %s" method))))
 
-;; Notices of the daemon.
+;; Handles the notices of the daemon.
 (defun client-told (_connection method parameters)
   (pcase method
     ('presenter/didChange
@@ -60,13 +60,13 @@ Nobody waits here: `jsonrpc-request' would let lie what is read together with it
   (with-current-buffer client-buffer
     (revert-buffer t t)
     (write-region (format "%d\n" (count-lines (point-min) (point-max))) nil
-                  ;; It is called this now; a name may have changed while we waited.
+                  ;; The reply contains the present name, because the file may have been renamed while the access waited.
                   (client-place (plist-get (aref (plist-get access :intents) 1) :path)) nil 'silent))
   (client-call 'access/end (list :access (plist-get access :access))
                (lambda (_) (message "counted the lines"))))
 
 (defun client-connect ()
-  ;; The command sees to it that the directory is a mount of Truce.
+  ;; The command `truce socket` checks that the directory is a mount of Truce.
   (let ((socket (car (process-lines "truce" "socket" client-mount))))
     (jsonrpc-process-connection
      :name "truce" :request-dispatcher #'client-asked :notification-dispatcher #'client-told

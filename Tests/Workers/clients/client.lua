@@ -1,11 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client of Truce in the Lua of Neovim, without a plug-in: it saves its buffer when another program wants to read the
--- file.
+-- A client of Truce in the Lua of Neovim, without the plug-in. It saves its buffer when another program wants to read the file.
 --
 --     nvim --headless --clean -n --cmd "let g:client = ['MOUNT', 'FILE', 'FOLDER']" -S client.lua
 --
--- Has unsaved text for MOUNT/FILE. After another program has changed the file it writes the number of lines to FILE.count.
--- Ends when a new file appears in MOUNT/FOLDER.
+-- The client has unsaved text for MOUNT/FILE. After another program has changed the file, it writes the number of lines to
+-- FILE.count. It ends when a new file appears in MOUNT/FOLDER.
 
 local uv = vim.uv or vim.loop
 local mount, file, folder = unpack(vim.g.client)
@@ -21,7 +20,7 @@ local function send(message)
   pipe:write(vim.json.encode(message) .. '\n')
 end
 
--- Requests of others are answered at once, also while this client waits for a reply.
+-- Answers a request of the daemon at once, also while this client waits for a reply.
 local function answer(message)
   local works, failure = pcall(handlers[message.method] or error, message.params)
   if works then
@@ -43,7 +42,7 @@ local function take(line)
   end
 end
 
--- The editor goes on with other work until the reply is there.
+-- Waits until `what` returns a value. Neovim goes on with other work during the wait.
 local function wait_for(what, longest)
   local found
   vim.wait(longest, function() found = what() return found or ended end, 5)
@@ -67,14 +66,14 @@ local function connect(socket)
     if not piece then ended = true return end
     local lines = vim.split(rest .. piece, '\n', { plain = true })
     rest = table.remove(lines)
-    -- Most functions of Neovim may not be called here.
+    -- Most functions of Neovim may not be called in this callback, so the lines are handled later.
     for _, line in ipairs(lines) do vim.schedule(function() take(line) end) end
   end)
   call('initialize', { client = { name = 'client.lua', version = '1' }, protocol = { min = 1, max = 1 } })
 end
 
 local function main()
-  -- The command checks that the directory is a mount of Truce.
+  -- The command `truce socket` checks that the directory is a mount of Truce.
   local socket = vim.fn.system({ 'truce', 'socket', mount })
   assert(vim.v.shell_error == 0, socket)
   connect(vim.trim(socket))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client of Truce by the standard library of Python alone: an editor of one file, without a screen.
+"""A client of Truce that uses only the standard library of Python. It behaves like an editor of one file, without a screen.
 
     client.py MOUNT FILE FOLDER
 
-Has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has
-changed the file it writes the number of lines to FILE.count. Ends when a new file appears in MOUNT/FOLDER.
+The client has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has
+changed the file, the client writes the number of lines to FILE.count. It ends when a new file appears in MOUNT/FOLDER.
 """
 import collections
 import json
@@ -33,7 +33,7 @@ class Client:
         self.socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def receive(self):
-        """The next message. Requests of others are answered at once, also while this client waits for a reply."""
+        """Returns the next message. The daemon's requests are answered at once, also while this client waits for a reply."""
         line = self.lines.readline()
         if not line:
             raise EOFError("the daemon has hung up")
@@ -66,16 +66,16 @@ class Client:
 
 
 def socket_of(mount):
-    """The attribute counts only if the kernel says that the directory is a mount of Truce."""
+    """Returns the socket's path. The attribute counts only if the kernel says that the directory is a mount of Truce."""
     with open("/proc/self/mountinfo", "rb") as table:
         mounts = [line.split() for line in table]
-    # A space is written \040 there. If mounts lie on top of each other, the last is visible.
+    # The table writes a space as \040. If several mounts lie on top of each other, the last is visible.
     types = [words[words.index(b"-") + 1] for words in mounts
              if words[4].decode("unicode_escape").encode("latin-1") == os.fsencode(mount)]
     if types[-1:] != [b"fuse.truce"]:
         raise FileNotFoundError(f"'{mount}' is no mount of Truce")
     try:
-        # Root and the owner of the mount have a socket of their own, where they wait behind no others.
+        # Root and the owner of the mount have a socket of their own, so that they do not wait behind other users.
         return os.getxattr(mount, "user.truce.socket.owner")
     except OSError:
         return os.getxattr(mount, "user.truce.socket")
@@ -97,7 +97,7 @@ def main(mount, file, folder):
         access = client.call("access/begin", presenter=presenter, intents=[
             {"path": file, "access": "read", "options": ["withoutChanges"]},
             {"path": file + ".count", "access": "forReplacing"}])
-        # The present names: a name may have changed during the wait.
+        # The reply contains the present names, because a file may have been renamed while the access waited.
         source, result = [os.path.join(mount, intent["path"]) for intent in access["intents"]]
         with open(source) as document, open(result, "w") as number:
             number.write(f"{len(document.readlines())}\n")

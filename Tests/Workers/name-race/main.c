@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // name-race [--seed N] [--steps N] [--processes N] DIRECTORY
 //
-// Several processes do random operations on a few names in DIRECTORY. Each operation may fail only with an errno that a plain
-// directory gives. operations.c lists them. They were found by runs of 8,000,000 steps on tmpfs and 400,000 on ext4. None of
-// them depends on the timing of a run: a race makes them frequent, and no other possible.
+// Several processes do random operations on a few names in DIRECTORY. An operation may only fail with an errno that a plain
+// directory can return for it. operations.c lists these errnos, which were found by runs of 8,000,000 steps on tmpfs and
+// 400,000 on ext4. None of them needs special timing. A race makes them frequent, but no other errno possible.
 //
-// Prints a line for each operation, 'ok NAME' or 'failed NAME', and on standard error the number of each of its answers.
-// Exits with 1 if an operation gave another answer, never succeeded, or took longer than 30 s.
+// Prints a line for each operation, 'ok NAME' or 'failed NAME', and on standard error how often each of its results occurred.
+// Exits with 1 if an operation had another result, never succeeded, or took longer than 30 s.
 #define _GNU_SOURCE
 #include "operations.h"
 #include <errno.h>
@@ -33,7 +33,7 @@ static struct {
     char root[PATH_MAX];
 } options = {.steps = 20000, .processes = 4};
 
-// Shared by all processes.
+// Memory that all processes share.
 static struct {
     _Atomic long answers[MOST_OPERATIONS][ERRNOS];
     struct {
@@ -88,7 +88,7 @@ static void race(int number) {
     exit(0);
 }
 
-// Returns whether a process is still at its step of half a minute ago, and prints which.
+// Returns whether a process has been at the same step for half a minute. If so, prints the process and the step.
 static int is_stuck(long *steps, time_t *since) {
     time_t now = time(NULL);
     for (int i = 0; i < options.processes; i++) {
@@ -103,7 +103,8 @@ static int is_stuck(long *steps, time_t *since) {
     return 0;
 }
 
-// Starts the processes. Returns whether all came to their ends; the rest die with this process.
+// Starts the processes. Returns whether all of them reached their last step. Processes that are left end together with this
+// process.
 static int run_all(void) {
     sigset_t child;
     sigemptyset(&child);
@@ -137,7 +138,7 @@ static int is_allowed(const struct operation *operation, int error) {
     return error == 0;
 }
 
-// Prints the answers of an operation. Returns whether a plain directory may give them.
+// Prints the results of an operation. Returns whether a plain directory may have all of these results.
 static int report(size_t index) {
     const struct operation *operation = &operations[index];
     int is_right = shared->answers[index][0] > 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations, and the possible answers of each.
+// The operations, and the errnos that each of them may return.
 #define _GNU_SOURCE
 #include "operations.h"
 #include <dirent.h>
@@ -12,7 +12,7 @@
 
 enum { DIRECTORIES = sizeof((struct racer *)0)->directories / sizeof(int) };
 
-// SplitMix64: one number of state, which is the seed.
+// Returns a random number by SplitMix64. The whole state of this algorithm is one number, which begins as the seed.
 unsigned random_below(struct racer *racer, unsigned limit) {
     unsigned long long mixed = racer->chance += 0x9e3779b97f4a7c15;
     mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
@@ -20,7 +20,7 @@ unsigned random_below(struct racer *racer, unsigned limit) {
     return (unsigned)((mixed ^ mixed >> 31) % limit);
 }
 
-// Few names, so that the processes meet.
+// Returns one of only three names, so that the processes often use the same name.
 static const char *any_name(struct racer *racer) {
     static const char *names[] = {"a", "b", "c"};
     return names[random_below(racer, 3)];
@@ -35,7 +35,7 @@ static void add_names(struct racer *racer, char *path, size_t room) {
     }
 }
 
-// From the current directory, or by an absolute path: for calls that take no descriptor.
+// Returns a random path that begins at the current directory or at the root, for calls that take no descriptor.
 static struct place any_path(struct racer *racer) {
     struct place place = {.directory = AT_FDCWD};
     size_t used = 0;
@@ -53,7 +53,7 @@ static struct place any_place(struct racer *racer) {
 
 static int result(int returned) { return returned < 0 ? errno : 0; }
 
-// Opens, uses and closes a file. The error is that of the first call that fails.
+// Opens a file, uses it and closes it. Returns the errno of the first call that fails.
 static int use(struct racer *racer, int flags) {
     struct place place = any_place(racer);
     int file = openat(place.directory, place.path, flags | O_CLOEXEC, 0755);
@@ -127,7 +127,7 @@ static int do_rename(struct racer *racer) { return rename_with(racer, 0); }
 static int rename_to_free(struct racer *racer) { return rename_with(racer, RENAME_NOREPLACE); }
 static int exchange(struct racer *racer) { return rename_with(racer, RENAME_EXCHANGE); }
 
-// The steps of a save: a new file with a name of its own, and then the other name.
+// Makes the steps of a save: writes a new file under a name of its own, and then renames it over the document.
 static int save(struct racer *racer) {
     char side[32];
     snprintf(side, sizeof side, "side-%d", racer->number);
@@ -188,7 +188,7 @@ static int list_attributes(struct racer *racer) {
     return result((int)llistxattr(any_path(racer).path, names, sizeof names));
 }
 
-// Into a directory for a while, or back to the first: that is never removed.
+// Changes into a random directory, or back to the first directory, which is never removed.
 static int change_directory(struct racer *racer) {
     if (random_below(racer, 2)) return result(fchdir(racer->directories[0]));
     return result(chdir(any_path(racer).path));
@@ -200,7 +200,7 @@ static int tell_directory(struct racer *racer) {
     return getcwd(path, sizeof path) ? 0 : errno;
 }
 
-// Another directory as the start of paths. Every second is opened for reading.
+// Opens another directory as a start of later paths: in half of the cases for reading, else with O_PATH.
 static int keep_directory(struct racer *racer) {
     int *slot = &racer->directories[1 + random_below(racer, DIRECTORIES - 1)];
     struct place place = any_place(racer);
@@ -212,7 +212,8 @@ static int keep_directory(struct racer *racer) {
     return closing;
 }
 
-// rm -r: it keeps the tree small. Files that others have removed or added meanwhile are no errors.
+// Removes a tree like `rm -r`, which keeps the tree small. Names that other processes have removed or added meanwhile are no
+// errors.
 static int remove_tree(int directory, const char *name) {
     if (unlinkat(directory, name, 0) == 0) return 0;
     if (errno != EISDIR) return errno == ENOENT ? 0 : errno;
@@ -237,7 +238,7 @@ static int remove_all(struct racer *racer) {
     return remove_tree(racer->directories[0], any_name(racer));
 }
 
-// The errors of any path: a name is gone, is no directory, or is a link that leads to itself.
+// The errnos that a path can cause: a name is missing, is no directory, or is a link that leads to itself.
 #define PATH ENOENT, ENOTDIR, ELOOP
 #define ALLOW(...) (const int[]){__VA_ARGS__, 0}
 
@@ -255,12 +256,12 @@ const struct operation operations[] = {
     {"stat", do_stat, ALLOW(PATH)},
     {"lstat", do_lstat, ALLOW(PATH)},
     {"access", do_access, ALLOW(PATH)},
-    // EPERM: a directory has one name.
+    // EPERM: a directory can have only one name.
     {"link", do_link, ALLOW(PATH, EEXIST, EPERM)},
     {"symlink", do_symlink, ALLOW(PATH, EEXIST)},
     {"readlink", do_readlink, ALLOW(PATH, EINVAL)},
     {"unlink", do_unlink, ALLOW(PATH, EISDIR)},
-    // EINVAL: a directory into itself.
+    // EINVAL: a directory cannot be moved into itself.
     {"rename", do_rename, ALLOW(PATH, EISDIR, ENOTEMPTY, EINVAL)},
     {"rename-to-free", rename_to_free, ALLOW(PATH, EEXIST, EINVAL)},
     {"exchange", exchange, ALLOW(PATH, EINVAL)},

@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <stddef.h>
 
-// A file named by a random path: one descriptor and the path from there.
+// A file, given by a random path that begins at a directory.
 struct place {
-    // AT_FDCWD, or a directory of `descriptors`.
+    // AT_FDCWD, or one of the directories that the process has open.
     int directory;
     char path[PATH_MAX];
 };
@@ -13,18 +13,18 @@ struct place {
 // The state of one process.
 struct racer {
     unsigned long long chance;
-    // The directory in which all race, absolute.
+    // The absolute path of the directory in which all processes work.
     const char *root;
-    // Directories as starts of paths. The first is `root`; the others may have been removed meanwhile.
+    // Open directories at which paths can begin. The first is `root`. The others may have been removed since they were opened.
     int directories[4];
     int number;
 };
 
 struct operation {
     const char *name;
-    // Returns an errno, 0 for success.
+    // Runs the operation. Returns an errno, or 0 for success.
     int (*run)(struct racer *);
-    // The errnos that a plain directory gives, ended by 0.
+    // The errnos that a plain directory can return for the operation. The list ends with 0.
     const int *allowed;
 };
 

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Requests of the daemon: to save, and to relinquish a file.
+-- Questions of the daemon to the plug-in: to save a file, and to relinquish it.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -23,7 +23,7 @@ local function dirty(settings)
     assert(not editor:option('modified'))
     assert(editor:lua('return vim.fn.undotree().seq_cur') == undo)
     editor:said('truce: cat (712) asked to read notes.md: saved')
-    -- A change that is noticed later has no known program.
+    -- After the save, a change that Neovim notices is not attributed to the program that asked for the save.
     editor:change('more')
     editor:type(':echo "something else"<CR>')
     stages.write(stage.file, 'theirs\n')
@@ -32,15 +32,15 @@ local function dirty(settings)
     editor:command('edit!')
     stages.write(stage.file, 'zero\none\ntwo\nthree\n')
     editor:command('edit!')
-    -- Writes of the user go on as before.
+    -- The user's own writes go on as usual.
     editor:change('minus one')
     editor:command('write')
     assert(stages.read(stage.file) == 'minus one\nzero\none\ntwo\nthree\n')
   end
 end
 
--- The daemon is told of the begin and the end of unsaved text, before the answer to the request that ended
--- it.
+-- The daemon is told when a buffer begins to have unsaved text and when this ends. If a request ends it, the daemon is told
+-- before the answer.
 local function unsaved(stage)
   local daemon, editor, presenter = stage:presented()
   local function told()
@@ -128,7 +128,7 @@ local function while_a_key_is_waited_for(stage)
   assert(daemon:answer(turn).error)
   editor:type('<CR>')
   eventually('the editor', function() return not editor:mode().blocking end)
-  -- A late agreement counts all the same; a refused save is not done later.
+  -- The agreement to relinquish, given late, still counts. But the save that was refused is not made later.
   assert(stages.read(stage.file) == 'one\ntwo\nthree\n', 'saved after the refusal')
   editor:eventually('the turn', 'vim.bo.readonly')
   daemon:notify('reacquire', presenter, { turn = 5 })
@@ -154,7 +154,7 @@ local function autocommands(stage)
   local daemon, editor, presenter = stage:presented()
   editor:command([[autocmd BufWritePre <buffer> %s/two/TWO/e]])
   editor:change('zero')
-  -- Another program is writing, and the formatter lets the editor handle its next event meanwhile.
+  -- Another program is writing, and the formatter makes Neovim handle its next event during the save.
   editor:lua([[vim.api.nvim_create_autocmd('BufWritePre', { buffer = 1, callback = function()
     vim.g.writing = true
     vim.wait(5000, function() return vim.g.go_on end, 5)
@@ -201,8 +201,7 @@ local function conflict(stage)
   assert(not saved and why == 'unsaved text conflicts with a newer file', why)
 end
 
--- A case unknown to the plug-in: the file changed under the buffer before, and Neovim was told to ignore
--- that.
+-- A case that the plug-in does not know: the file changed before the plug-in started, and Neovim was told to ignore the change.
 local function question(stage)
   local daemon = stage:daemon()
   local settings = { 'let g:loaded_truce = 1', 'autocmd FileChangedShell * let g:told = 1' }
@@ -270,7 +269,7 @@ local function goes(stage)
   editor:said('cat (712) deleted notes.md: closed')
 end
 
--- The rest of the typed sentence does not go into another document.
+-- If the file is deleted while the user types, the rest of the sentence must not go into another document.
 local function goes_while_typing(stage)
   local other = stage.mount .. '/other.md'
   stages.write(other, 'other\n')
@@ -316,7 +315,7 @@ local function comes_back(stage)
   end)
   editor:shows('anew')
   assert(editor:lua('return vim.fn.bufnr()') == 1 and not daemon:has('presenter/remove'))
-  -- A deletion that does not happen is forgotten.
+  -- If the announced deletion does not happen, the plug-in forgets it.
   editor:change('mine')
   assert(daemon:call('accommodateDeletion', presenter, { turn = 3 }))
   assert(editor:lua('return vim.b.truce_state') == 'deleted')

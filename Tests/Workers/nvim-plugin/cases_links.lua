@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The choice of presented buffers, and the connection to the daemon: found, lost, found again.
+-- Which buffers are presented, and the connection to the daemon: how it is found, lost and found again.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -22,7 +22,7 @@ local function registers(stage)
   assert(vim.deep_equal(message.messages, all_messages))
   editor:eventually('the answer', [[require('truce').status() == 'truce']])
   assert(daemon:count('opened') == 1)
-  -- Buffers of files elsewhere, without a name, or without a file stay private.
+  -- Three kinds of buffers are not presented: of files outside the mount, without a name, and without a file.
   edit(editor, stage.root .. '/elsewhere')
   editor:command('write')
   editor:command('enew | edit ' .. vim.fn.fnameescape(stage.mount) .. ' | help truce')
@@ -30,13 +30,13 @@ local function registers(stage)
   assert(editor:lua([[return require('truce').status()]]) == '')
   daemon:settle(1)
   assert(not daemon:has('presenter/register'), 'presented too early')
-  -- A new file exists from its first write on.
+  -- A new file exists, and is presented, from its first write on.
   editor:command('write')
   assert(daemon:next('presenter/register').params.path == 'deep/b')
   assert(daemon:count('opened') == 1, 'more than one connection')
 end
 
--- Neovim can make the list of tags that comes with the help.
+-- Checks that the list of tags that comes with the help is the list that Neovim itself makes.
 local function help(stage)
   local from = vim.api.nvim_get_runtime_file('doc/truce.txt', false)[1]
   vim.fn.mkdir(stage.root .. '/doc')
@@ -73,7 +73,7 @@ local function comes_and_goes(stage)
   editor:command('saveas ' .. vim.fn.fnameescape(copy))
   assert(daemon:next('presenter/remove').params.presenter == other)
   local third = daemon:registered('copy.md')
-  -- A copy is not the buffer's own file.
+  -- The write makes a copy. The buffer's own file stays the same.
   editor:command('write ' .. vim.fn.fnameescape(stage.mount .. '/third.md'))
   editor:command('file ' .. vim.fn.fnameescape(stage.mount .. '/name.md'))
   assert(daemon:next('presenter/remove').params.presenter == third)
@@ -151,7 +151,7 @@ local function restarts(stage)
   assert(editor:lua('return #vim.api.nvim_list_wins()') == 1)
 end
 
--- Neovim looks for its files meanwhile, and finds nothing.
+-- While the daemon is gone, Neovim looks for the buffer's file and finds nothing.
 local function out_of_sight(is_dirty)
   return function(stage)
     local daemon, editor = stage:presented()
@@ -233,7 +233,7 @@ local function pieces(stage)
   daemon:bytes(save(4) .. save(5))
   for id = 4, 5 do assert(daemon:answer(id).result) end
   editor:said('k€tze (3) asked to read notes.md: saved')
-  -- A number that must not be rounded.
+  -- The request has a number that must not be rounded.
   daemon:bytes((save(123456):gsub('123456', '9007199254740991')))
   assert(daemon:answer(9007199254740991).result)
 end
@@ -250,7 +250,7 @@ local function asks_the_command(stage)
     },
   })
   daemon:registered('notes.md')
-  -- Another mount at the same place has a socket of its own.
+  -- A new mount at the same path has a socket of its own.
   stage.socket = stage.root .. '/another'
   local another = stage:daemon()
   stage:mounted(true, 78)
@@ -285,7 +285,7 @@ local function command_fails(stage)
   editor:said("'false socket' failed: exit status 1")
 end
 
--- A socket of a third user, and a file that is none.
+-- The plug-in must not trust a socket of a third user, nor a file that is no socket.
 local function mistrusts(stage)
   local daemon = stage:daemon()
   local settings = {}

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Notices of the daemon: a file changed, or moved.
+-- Notices of the daemon to the plug-in: a file has changed, or has moved.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -33,7 +33,7 @@ local function clean(settings)
     assert(not editor:option('modified'))
     editor:type('u')
     editor:shows(numbered(1, 200):sub(1, -2))
-    -- The next write is no surprise to Neovim.
+    -- The next write does not make Neovim warn that the file has changed.
     editor:command('write')
     assert(stages.read(stage.file) == numbered(1, 200))
   end
@@ -47,7 +47,7 @@ local function hidden(stage)
   editor:shows('theirs', 1)
 end
 
--- Changes that Neovim notices by itself.
+-- Neovim itself notices a change of the file.
 local function noticed(stage)
   local _, editor = stage:presented({ settings = { 'set noautoread' } })
   stages.write(stage.file, 'theirs\n')
@@ -68,7 +68,7 @@ local function same_time(stage)
   tells_change(daemon, presenter)
   editor:shows('ONE\ntwo\nthree')
   assert(editor:option('readonly'))
-  -- Nothing changed: nothing is read.
+  -- The file has not changed since the last notice, so the plug-in does not read it again.
   local tick = editor:lua('return vim.b.changedtick')
   tells_change(daemon, presenter)
   assert(editor:lua('return vim.b.changedtick') == tick)
@@ -101,7 +101,7 @@ local function dirty(stage)
   local _, count = editor:messages():gsub('unsaved text here', '')
   assert(count == 1, 'said more than once')
   assert(editor:text() == 'mine\none\ntwo\nthree' and stages.read(stage.file) == 'theirs again\n')
-  -- Neovim's own check when it gets the focus asks the user nothing.
+  -- Neovim checks the file when it gets the focus. This check must not ask the user a question.
   editor:command('checktime')
   assert(not editor:mode().blocking)
 end
@@ -136,7 +136,7 @@ local function resolved(stage)
     tells_change(daemon, presenter)
     assert(editor:lua('return vim.b.truce_state') == 'conflict')
   end
-  -- Neovim itself asks a question at `:w`.
+  -- In this state, `:w` makes Neovim ask the user a question.
   local function write(answer)
     editor:type(':w<CR>')
     eventually('the question', function() return editor:mode().blocking end)
@@ -204,7 +204,7 @@ local function moved(is_dirty)
       assert(daemon:call('save', presenter))
       assert(stages.read(new) == 'mine\none\ntwo\nthree\n')
     end
-    -- A change at the new place is noticed, and `:w` needs no force.
+    -- After the move, a change of the file is noticed, and `:w` works without `!`.
     stages.write(new, 'theirs\n')
     tells_change(daemon, presenter)
     editor:shows('theirs')
@@ -215,7 +215,7 @@ local function moved(is_dirty)
   end
 end
 
--- The first `:w` after a move belongs to the user.
+-- The user writes the file for the first time after a move. The plug-in must not have made this write itself.
 local function written_after_move(stage)
   local daemon, editor, presenter = stage:presented()
   editor:change('mine')
@@ -228,8 +228,8 @@ local function written_after_move(stage)
   assert(editor:option('modified'))
 end
 
--- Text of another program is not taken for the text that the buffer was read from, whichever of both is
--- told first.
+-- The buffer's file is changed by another program and moved. Whichever notice comes first, the plug-in must not take the other
+-- program's text for the text that the buffer was read from.
 local function moved_in_conflict(tells_change_first)
   return function(stage)
     local daemon, editor, presenter = stage:presented()

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Turns: the limits of a buffer while another program reads or writes its file.
+-- Turns: what the user cannot do in a buffer while another program reads or writes its file.
 
 local stages = require('stage')
 local eventually = stages.eventually
@@ -26,7 +26,7 @@ local function reader(stage)
   begins(daemon, presenter, 'Reader', 7)
   expect(editor, 'readonly ')
   assert(editor:lua([[return require('truce').status()]]) == 'truce:turn')
-  -- Typing goes on, without the second that Neovim waits at the first change of a read-only buffer.
+  -- Typing goes on at once. Neovim would wait a second for its warning at the first change of a read-only buffer.
   local began = vim.loop.now()
   editor:change('zero')
   vim.loop.update_time()
@@ -71,8 +71,7 @@ local function nested(stage)
   expect(editor, 'readonly fixed')
   ends(daemon, presenter, 3)
   expect(editor, 'readonly ')
-  -- Two requests of one access session, each ended by a notice of its own; an unknown session has no
-  -- effect.
+  -- Two requests of one access session, each of which is ended by a notice. The end of an unknown session has no effect.
   begins(daemon, presenter, 'Writer', 2)
   ends(daemon, presenter, 4711)
   expect(editor, 'readonly fixed')
@@ -99,7 +98,7 @@ local function own_values(stage)
   expect(editor, 'readonly fixed')
 end
 
--- Keys that are pressed during a short write of another program go into the new text.
+-- The user presses keys while another program writes for a short time. The keys go into the other program's new text.
 local function typing_is_held(stage)
   local daemon, editor, presenter = stage:presented()
   editor:type('GA!')
@@ -115,7 +114,7 @@ local function typing_is_held(stage)
   editor:shows('zero\none\ntwo\nthree! four')
   assert(editor:mode().mode == 'i')
   assert(editor:lua('return vim.b.truce_state == nil'), 'a conflict')
-  -- The incoming text and the typed text are undone separately.
+  -- The other program's text and the typed text are undone separately.
   editor:type('<Esc>u')
   editor:shows('zero\none\ntwo\nthree!')
   editor:type('u')
@@ -124,7 +123,7 @@ local function typing_is_held(stage)
   editor:shows('one\ntwo\nthree')
 end
 
--- A long write does not stop the typist; both texts stay.
+-- The user types while another program writes for a long time. Typing goes on, and both texts are preserved.
 local function typing_goes_on(stage)
   local daemon, editor, presenter = stage:presented()
   editor:type('GA')
@@ -164,7 +163,7 @@ local function ends_with_the_buffer(stage)
   expect(editor, '')
 end
 
--- If the user reads the file again, the turn goes on.
+-- The user reads the file again with `:edit!` during a turn. The turn goes on.
 local function survives_editing_anew(stage)
   local daemon, editor, presenter = stage:presented()
   begins(daemon, presenter, 'Reader', 7)

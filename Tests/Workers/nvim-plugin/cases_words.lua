@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The parts that need no editor: names, the table of mounts, lines of JSON.
+-- The parts of the plug-in that work without an editor: names, the table of mounts, and lines of JSON.
 
 local mounts = require('truce.mounts')
 local text = require('truce.text')
@@ -44,7 +44,8 @@ end
 local function causes()
   local cause = text.cause({ pid = 7, program = 'a\27[2J', operation = 'updating' })
   same(cause, { who = 'a?[2J (7)', deed = 'change' })
-  -- The end of a line, the escape of C1, marks of direction, and letters that come beside them in Unicode.
+  -- The end of a line, an escape character, marks that change the direction of text, and ordinary letters with codes close to
+  -- theirs.
   same(text.shown('a\u{2028}b\u{9b}c\u{202e}d\u{2066}e\u{200f}f\u{61c}g\n'), 'a?b?c?d?e?f?g?')
   same(text.shown('Ü\u{200d}\u{2027}\u{202f}\u{2065}\u{61b}€'), 'Ü\u{200d}\u{2027}\u{202f}\u{2065}\u{61b}€')
   same(text.cause({ pid = 0, program = 'cat', operation = 'else' }), { who = 'an unknown program', deed = 'use' })

@@ -3,8 +3,8 @@
 --
 --     nvim --headless --clean -u NONE -S Tests/Workers/nvim-plugin/run.lua
 --
--- Prints `ok NAME` or `not ok NAME: WHY` for each test and fails if one did. With TRUCE_TEST in the
--- environment, only tests with that word in their names are run.
+-- Prints `ok NAME` or `not ok NAME: WHY` for each test, and fails if a test has failed. If TRUCE_TEST is set in the
+-- environment, only the tests with this word in their names run.
 
 local here = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h')
 local repository = vim.fn.fnamemodify(here, ':h:h:h')
@@ -20,7 +20,7 @@ end
 
 local function finish(status)
   io.stdout:flush()
-  -- `:cquit` waits for nothing, and ends the children with it.
+  -- `:cquit` does not wait for the children of this Neovim, and ends them.
   vim.cmd(('silent! cquit %d'):format(status))
 end
 
@@ -36,7 +36,7 @@ local function run(name, test)
     test(stage)
     stage:check()
   end, function(failure)
-    -- The place in the test.
+    -- The line of the test that failed.
     local line = debug.traceback():match('/(cases_%w+.lua:%d+)')
     return ('%s (%s)'):format(failure, line)
   end)

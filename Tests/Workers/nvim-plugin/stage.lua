@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The stage of a test: a folder that a made-up mount table calls a mount, a fake daemon, and a Neovim in a
--- terminal that loads the plug-in.
+-- What a test needs: a folder that counts as a mount because of an invented mount table, and a fake daemon. The third part is
+-- a Neovim in a terminal that loads the plug-in.
 
 local M = {}
 
@@ -72,7 +72,7 @@ function Daemon:send(message) self:tell({ send = message }) end
 
 function Daemon:bytes(bytes) self:tell({ bytes = require('truce.text').base64(bytes) }) end
 
--- The next message of a method that no earlier call returned.
+-- Waits for the next message with this method, except messages that an earlier call has returned.
 function Daemon:next(method)
   return eventually('the message ' .. method, function()
     for index = 1, #self.messages do
@@ -90,7 +90,7 @@ function Daemon:has(method)
   return false
 end
 
--- Waits until a file is presented and the plug-in knows it, and returns the number of its presenter.
+-- Waits until a file is presented and the plug-in knows this. Returns the number of the presenter.
 function Daemon:registered(relative)
   local message = self:next('presenter/register')
   local path = message.params.path
@@ -108,7 +108,7 @@ local function parameters(presenter, more)
   }, more or {})
 end
 
--- Sends a request and returns its number.
+-- Sends a request to the plug-in and returns the request's number.
 function Daemon:ask(name, presenter, more)
   self.last_id = self.last_id + 1
   self:send({
@@ -125,7 +125,7 @@ function Daemon:answer(id)
   end)
 end
 
--- Sends a request and waits for its answer: true, or false and the refusal.
+-- Sends a request to the plug-in and waits for the answer. Returns true, or false and the reason of the refusal.
 function Daemon:call(name, presenter, more)
   local message = self:answer(self:ask(name, presenter, more))
   if message.error then return false, message.error.message end
@@ -140,7 +140,8 @@ function Daemon:notify(name, presenter, more)
   self:send({ jsonrpc = '2.0', method = 'presenter/' .. name, params = sent })
 end
 
--- Messages are handled in their order: when one without a meaning was answered, all before it are done.
+-- Waits until the plug-in has handled all earlier messages. It handles messages in their order, so an answer to a request
+-- without a meaning shows this.
 function Daemon:settle(presenter)
   self:answer(self:ask('settle', presenter))
 end
@@ -155,7 +156,8 @@ end
 local Editor = {}
 Editor.__index = Editor
 
--- `options`: `headless`, `arguments`, `environment`, `settings` (commands run before the plug-in is loaded).
+-- Starts an editor. `options` has the fields `headless`, `arguments`, `environment` and `settings` (commands that run before
+-- the plug-in is loaded).
 function Editor.start(stage, options)
   local address = stage.root .. '/editor'
   os.remove(address)
@@ -203,7 +205,7 @@ function Editor:lua(code, ...) return self:request('nvim_exec_lua', code, { ... 
 
 function Editor:command(command) return self:request('nvim_command', command) end
 
--- Keys as a user types them; returns when they have been taken.
+-- Types keys as a user does. Returns when Neovim has received the keys.
 function Editor:type(keys)
   vim.fn.rpcrequest(self.channel, 'nvim_input', keys)
 end
@@ -216,7 +218,7 @@ function Editor:shows(expected, buffer)
   eventually(('the text %q'):format(expected), function() return self:text(buffer) == expected end)
 end
 
--- Types into the buffer as a user does, and waits until it is there.
+-- Types a text into the buffer as a user does, and waits until the buffer contains the text.
 function Editor:change(text)
   self:type('ggO' .. text .. '<Esc>')
   eventually('typed text', function()
@@ -267,7 +269,7 @@ function M.new()
   return self
 end
 
--- Writes the made-up mount table.
+-- Writes the invented mount table.
 function Stage:mounted(is_mounted, id)
   local lines = { '20 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw' }
   if is_mounted then
@@ -291,14 +293,14 @@ function Stage:editor(options)
   return editor
 end
 
--- A daemon, an editor that shows the document, and its presenter.
+-- Starts a daemon and an editor that shows the document. Returns both and the number of the presenter.
 function Stage:presented(options)
   local daemon = self:daemon()
   local editor = self:editor(options)
   return daemon, editor, daemon:registered('notes.md')
 end
 
--- Checks for left-overs of a test: a question on the screen, or an error of the plug-in.
+-- Checks that a test leaves no error of the plug-in behind in an editor.
 function Stage:check()
   for _, editor in ipairs(self.editors or {}) do
     if not editor.ended then

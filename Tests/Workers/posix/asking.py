@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared parts of the checks: system calls, and the users that make them."""
+"""Parts that all checks share: system calls, and the users that make them."""
 import ctypes
 import fcntl
 import os
@@ -16,7 +16,7 @@ OTHER, FRIEND, GROUP = 12345, 12346, 23456
 
 
 class NotAsked(Exception):
-    """Raised by a check that is impossible here, with the reason. Equal reasons on both sides are no agreement."""
+    """Raised by a check that cannot run here, with the reason. If both sides give the same reason, this is no agreement."""
 
 
 def check(function):
@@ -25,13 +25,13 @@ def check(function):
 
 
 def check_named(name, function):
-    """For checks that a table generates."""
+    """Adds a check that is generated from a table, under its own name."""
     function.__name__ = name
     return check(function)
 
 
 def attempt(call, *arguments, **keywords):
-    """The answer of a call: its result, or the name of its error."""
+    """Returns the answer of a call: its result, or the name of its error."""
     try:
         return call(*arguments, **keywords)
     except OSError as error:
@@ -39,7 +39,10 @@ def attempt(call, *arguments, **keywords):
 
 
 def system(name, *arguments, variant=""):
-    """A call of the C library: its result, or the name of its error. The variant tells calls with other flags apart."""
+    """Calls a function of the C library. Returns its result, or the name of its error.
+
+    The variant is noted with the call, to distinguish calls with other flags.
+    """
     result = getattr(libc, name)(*arguments)
     outcome = calls.OK if result >= 0 else calls.name_of(ctypes.get_errno())
     calls.note(name + variant, outcome)
@@ -71,7 +74,7 @@ def looks(path):
 
 
 def as_user(user, group, call, groups=()):
-    """The answer of `call` in a child with another user."""
+    """Returns the answer of `call` in a child of another user."""
     if os.geteuid() != 0:
         return "only root can act as others"
 
@@ -101,23 +104,23 @@ def in_child(call):
 
 
 def acl(*entries):
-    """The bytes of an access list. Entries are (tag, permissions, id)."""
+    """Returns the bytes of an access control list. Its entries are (tag, permissions, id)."""
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
 ANYONE = 0xFFFFFFFF
 
-# The directory of the checks. With a mount also a descriptor of its parent directory, past the mount.
+# The path of the directory with the checks, and a descriptor of its parent directory that was opened past the mount.
 places = {}
 
 
 def below(path):
-    """The same file, past the mount."""
+    """Returns the path of the same file that does not lead through the mount."""
     return os.path.join(f"/proc/self/fd/{places['below']}", os.path.relpath(path, os.path.dirname(places["asked"])))
 
 
 def piece(name):
-    """A file system that root has mounted below the checked tree; see Scripts/lib/pieces.sh."""
+    """Returns the path of a file system that root has mounted below the checked tree; see Scripts/lib/pieces.sh."""
     path = os.path.join(os.path.dirname(places["asked"]), "pieces", name)
     if not os.path.isdir(path):
         raise NotAsked(f"nothing was mounted as '{name}'")
@@ -133,7 +136,8 @@ APPEND_ONLY, IMMUTABLE = 0x20, 0x10
 
 
 def set_flag(path, flag):
-    """FUSE passes no such request on, so the flag is set in the directory below; 0 takes both away."""
+    """Sets a flag of a file in the directory below, because FUSE does not pass on such a request. With 0, both flags are
+    removed."""
     need_root()
     descriptor = os.open(below(path), os.O_RDONLY)
     before = attempt(fcntl.ioctl, descriptor, 0x80086601, bytes(8))

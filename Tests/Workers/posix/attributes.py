@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extended attributes, special files and symbolic links."""
+"""Checks of extended attributes, special files and symbolic links."""
 import ctypes
 import os
 import socket

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of the checks with their results: the pairs that measure a run.
+"""Notes the calls that the checks make, each with its result. These pairs show how much a run has tested.
 
-The functions of `os` and `fcntl` are wrapped, so that each call of a check is noted. Its name is that of the system
-call, with flags that make a different call of it: `open(O_WRONLY|O_CREAT)`, `unlinkat`, `setxattr(user)`.
+The functions of `os` and `fcntl` are wrapped, so that each call of a check is noted. The name of a call is that of the system
+call, with the flags that make it a different call: `open(O_WRONLY|O_CREAT)`, `unlinkat`, `setxattr(user)`.
 """
 import errno
 import fcntl
@@ -15,7 +15,7 @@ pipe = None
 
 
 def collect():
-    """From now on the pairs of this process and its children can be read from the returned descriptor."""
+    """Returns a descriptor from which the pairs of this process and its children can be read from now on."""
     global pipe
     reader, pipe = os.pipe()
     os.set_blocking(reader, False)
@@ -27,12 +27,12 @@ def note(call, outcome):
         return
     noted.add((call, outcome))
     if pipe is not None:
-        # Short enough to be written in one piece, whatever other processes write.
+        # The line is so short that it is written in one piece, even if other processes write at the same time.
         write(pipe, f"{call} {outcome}\n".encode())
 
 
 def name_of(number):
-    """EAGAIN and EWOULDBLOCK, EOPNOTSUPP and ENOTSUP are one number each."""
+    """Returns the name of an error. EAGAIN and EWOULDBLOCK have the same number, and so have EOPNOTSUPP and ENOTSUP."""
     name = errno.errorcode.get(number)
     return {"EWOULDBLOCK": "EAGAIN", "ENOTSUP": "EOPNOTSUPP", "EDEADLOCK": "EDEADLK"}.get(name, name)
 

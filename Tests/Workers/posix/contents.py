@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading, writing, mapping."""
+"""Checks of reading, writing and mapping."""
 import ctypes
 import fcntl
 import mmap
@@ -64,7 +64,7 @@ def append_taken_back():
 
 @check
 def mapping_of_what_appends():
-    """A page that was changed in memory has its place, whatever the flags of the descriptor."""
+    """A page that was changed in memory is written to its own place in the file, even if the descriptor has O_APPEND."""
     put("f", b"12345")
     descriptor = os.open("f", os.O_RDWR | os.O_APPEND)
     mapping = mmap.mmap(descriptor, 5)

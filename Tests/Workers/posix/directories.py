@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories that are read: in parts, during changes, with many entries and with deep paths."""
+"""Checks of reading directories: in parts, during changes, with many entries and with deep paths."""
 import ctypes
 import os
 
@@ -10,7 +10,7 @@ libc.telldir.restype = ctypes.c_long
 
 
 class Stream:
-    """opendir(3) and its relatives."""
+    """A directory stream of the C library: opendir(3), readdir(3) and so on."""
 
     def __init__(self, path):
         libc.opendir.restype = ctypes.c_void_p
@@ -86,7 +86,7 @@ def place_holds_while_names_go():
 
 @check
 def names_that_come_while_reading():
-    """An entry that exists all the time is read exactly once; a new entry may be read or not."""
+    """A name that exists all the time is returned exactly once. A name that appears meanwhile may be returned or not."""
     fill(500)
     stream = Stream(b"d")
     seen = [stream.next() for _ in range(50)]
@@ -143,7 +143,7 @@ def stream_of_a_removed_directory():
 
 @check
 def twenty_thousand_entries():
-    """Made past the mount: through it, this would take longer than all other checks."""
+    """Makes the files past the mount. Through the mount, this would take longer than all other checks."""
     os.mkdir("d")
     for number in range(20000):
         os.mknod(below(f"d/{number:05}"))
@@ -189,7 +189,7 @@ def case_and_composition_tell_names_apart():
 
 @check
 def path_of_the_greatest_length():
-    """A path may have 4095 bytes, not 4096."""
+    """A path may have 4095 bytes, but not 4096."""
     for _ in range(16):
         os.mkdir("p" * 250)
         os.chdir("p" * 250)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that the manual pages document, call by call: each must occur, or have a reason why it cannot."""
-# Linux man-pages 6.03, section 2. The family of a page counts as one call, except for errors of one member only.
+"""The errors that the manual pages document for each call. Each error must occur in a run, or have a reason why it cannot."""
+# The pages are those of Linux man-pages 6.03, section 2. All calls of a page count as one call, except for errors of a single
+# call.
 DOCUMENTED = {
     "open openat creat": "EACCES EBUSY EDQUOT EEXIST EFAULT EFBIG EINTR EINVAL EISDIR ELOOP EMFILE ENAMETOOLONG ENFILE "
                          "ENODEV ENOENT ENOMEM ENOSPC ENOTDIR ENXIO EOPNOTSUPP EOVERFLOW EPERM EROFS ETXTBSY EAGAIN",
@@ -32,7 +33,7 @@ DOCUMENTED = {
     "fsetxattr": "EBADF",
 }
 
-# (call or any, error): the reason why no test can produce it.
+# For a call (or for any call) and an error, the reason why no test can produce this error.
 IMPOSSIBLE = {
     ("any", "ENOMEM"): "the kernel would have to run out of memory, and the machine with it",
     ("any", "EDQUOT"): "quotas need a kernel with one of the quota formats, and many have none",
@@ -48,11 +49,11 @@ def impossible(call, error):
 
 
 def missing(pairs):
-    """Errors that are documented and possible, and did not occur among the (call, outcome)."""
+    """Returns the errors that are documented and possible but did not occur in the pairs of a call and its result."""
     seen = {}
     for call, outcome in pairs:
         seen.setdefault(call, set()).add(outcome)
-        # With other flags it is another pair, and the same call.
+        # A call with flags in brackets also counts as the call without them.
         seen.setdefault(call.split("(")[0], set()).add(outcome)
     return [(call, error) for call, errors in DOCUMENTED.items() for error in errors.split()
             if not impossible(call, error) and not any(error in seen.get(name, ()) for name in call.split())]

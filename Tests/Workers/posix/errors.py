@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call that takes a path, on every path that it can fail on: a check for each of the two."""
+"""Checks every call that takes a path, with every kind of path on which the call can fail."""
 import ctypes
 import os
 import stat
@@ -15,7 +15,7 @@ def path_call(name, *rest, variant="", first=()):
 
 
 def is_number(text):
-    """A descriptor or a length says as little as a zero: errors are words."""
+    """Whether the answer is a number. A descriptor or a length means success, like a zero. Errors are words."""
     return text.isdigit()
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults for the daemon, between it and the C library: loaded by LD_PRELOAD, to prove that the list of checks can fail.
-// Each is a mistake that a mirror could make and few programs would notice. FAULTS names the faults to make, separated by
-// commas; without it all are made.
+// Plants faults between the daemon and the C library, to show that the list of checks can fail. LD_PRELOAD loads this library.
+// Each fault is a mistake that a mirror could make and that few programs would notice. FAULTS contains the names of the faults
+// to plant, separated by commas. Without FAULTS, all faults are planted.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static int refuse(int error) {
     return -1;
 }
 
-// The command gives its daemon a small environment without LD_PRELOAD: it is added again.
+// `truce mount` starts its daemon with a small environment, without LD_PRELOAD. This function adds LD_PRELOAD again.
 int posix_spawn(pid_t *restrict process, const char *restrict path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *restrict attributes, char *const arguments[restrict], char *const environment[restrict]) {
     static char kept[2][4096];
@@ -51,7 +51,7 @@ int posix_spawn(pid_t *restrict process, const char *restrict path, const posix_
     return REAL(posix_spawn, process, path, actions, attributes, arguments, more);
 }
 
-// Times are truncated to the second, and a file is reported with one link.
+// Fault: times lose their fractions of a second, and each file has one link.
 int statx(int directory, const char *restrict path, int flags, unsigned int mask, struct statx *restrict status) {
     int result = REAL(statx, directory, path, flags, mask, status);
     if (result != 0) return result;
@@ -61,7 +61,7 @@ int statx(int directory, const char *restrict path, int flags, unsigned int mask
     return result;
 }
 
-// New files belong to the daemon.
+// Fault: a new file belongs to the daemon's user.
 long syscall(long number, ...) {
     va_list list;
     va_start(list, number);
@@ -72,7 +72,7 @@ long syscall(long number, ...) {
     return REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// A time that should stay becomes now; a time before 1970 becomes 1970.
+// Fault: a time that should not change becomes the present time, and a time before 1970 becomes 1970.
 int utimensat(int directory, const char *path, const struct timespec times[2], int flags) {
     struct timespec wrong[2];
     for (int i = 0; i < 2; i++) {
@@ -83,7 +83,7 @@ int utimensat(int directory, const char *path, const struct timespec times[2], i
     return REAL(utimensat, directory, path, wrong, flags);
 }
 
-// A directory inherits no set-group-ID.
+// Fault: a new directory does not inherit the set-group-ID bit.
 int mkdirat(int directory, const char *path, mode_t mode) {
     int result = REAL(mkdirat, directory, path, mode);
     struct stat status;
@@ -92,13 +92,13 @@ int mkdirat(int directory, const char *path, mode_t mode) {
     return result;
 }
 
-// Pipes and sockets are refused.
+// Fault: pipes and sockets cannot be made.
 int mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     if (is_wanted("pipes") && (S_ISFIFO(mode) || S_ISSOCK(mode))) return refuse(EPERM);
     return REAL(mknodat, directory, path, mode, device);
 }
 
-// Wrong errors: ENOTEMPTY becomes EEXIST, and EROFS becomes EACCES.
+// Fault: wrong errors, EEXIST instead of ENOTEMPTY, and EACCES instead of EROFS.
 int unlinkat(int directory, const char *path, int flags) {
     int result = REAL(unlinkat, directory, path, flags);
     if (result != 0 && is_wanted("errors") && errno == ENOTEMPTY) errno = EEXIST;
@@ -106,7 +106,7 @@ int unlinkat(int directory, const char *path, int flags) {
     return result;
 }
 
-// The flags of a rename are dropped.
+// Fault: the flags of a rename are ignored.
 int renameat2(int from, const char *name, int to, const char *new_name, unsigned int flags) {
     return REAL(renameat2, from, name, to, new_name, is_wanted("rename") ? 0 : flags);
 }
@@ -117,20 +117,20 @@ int linkat(int from, const char *name, int to, const char *new_name, int flags) 
     return result;
 }
 
-// Creating and replacing are treated alike, and a value that does not fit is no error.
+// Fault: a new and an existing attribute are treated alike, and a value that does not fit is no error.
 int setxattr(const char *path, const char *name, const void *value, size_t size, int flags) {
     return REAL(setxattr, path, name, value, size, is_wanted("attributes") ? 0 : flags);
 }
 
 ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
     ssize_t result = REAL(getxattr, path, name, value, size);
-    // The kernel asks for other attributes by itself, and would forbid everything.
+    // Only attributes of users are changed. The kernel itself asks for other attributes, and would then forbid everything.
     bool is_users = strncmp(name, "user.", 5) == 0;
     if (result < 0 && is_wanted("attributes") && is_users && errno == ENODATA) return refuse(EOPNOTSUPP);
     return result;
 }
 
-// Holes are neither made nor found.
+// Fault: holes are neither made nor found.
 int fallocate(int descriptor, int mode, off_t offset, off_t length) {
     if (is_wanted("holes") && mode & FALLOC_FL_PUNCH_HOLE) return refuse(EOPNOTSUPP);
     return REAL(fallocate, descriptor, mode, offset, length);
@@ -145,7 +145,7 @@ ssize_t readlinkat(int directory, const char *restrict path, char *restrict buff
     return REAL(readlinkat, directory, path, buffer, is_wanted("targets") && size > 1000 ? 1000 : size);
 }
 
-// The group of a change of the owner is forgotten.
+// Fault: a change of the owner ignores the new group.
 int fchownat(int directory, const char *path, uid_t user, gid_t group, int flags) {
     return REAL(fchownat, directory, path, user, is_wanted("group") ? (gid_t)-1 : group, flags);
 }

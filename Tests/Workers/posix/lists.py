@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All checks, in their order. Importing a file of checks puts them into the list."""
-import shutil  # It looks for functions of `os` before the calls are wrapped.
+"""All checks in their order. To import a module with checks adds its checks to the list."""
+import shutil  # This import comes first: shutil looks for functions of `os` before the calls are wrapped.
 
 import asking
 import attributes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks between processes: of records, of open files, and of whole files."""
+"""Checks of locks between processes: locks of records, of open files, and of whole files."""
 import fcntl
 import os
 import struct
@@ -15,7 +15,7 @@ def record(kind, start=0, length=0):
 
 
 def ask_record(descriptor, command, kind, start=0, length=0):
-    """The kind and range of the conflicting lock, or another answer."""
+    """Returns the kind and range of the lock that conflicts, or the name of the error."""
     answer = attempt(fcntl.fcntl, descriptor, command, record(kind, start, length))
     if isinstance(answer, str):
         return answer
@@ -24,7 +24,7 @@ def ask_record(descriptor, command, kind, start=0, length=0):
 
 
 def other(call):
-    """The answer of another process that has opened the file for itself."""
+    """Returns the answer of another process, which has opened the file itself."""
     return in_child(lambda: call(os.open("f", os.O_RDWR)))
 
 
@@ -90,7 +90,7 @@ def records_that_wait_for_each_other():
         os.write(answer[1], str(attempt(fcntl.lockf, theirs, fcntl.LOCK_EX, 1, 0)).encode())
         os._exit(0)
     os.read(ready[0], 1)
-    # One of the two gets EDEADLK, and the other gets its lock.
+    # Each of the two waits for a lock of the other. One gets EDEADLK, and the other then gets its lock.
     own = str(attempt(fcntl.lockf, mine, fcntl.LOCK_EX, 1, 1))
     fcntl.lockf(mine, fcntl.LOCK_UN)
     return sorted([own, os.read(answer[0], 99).decode()])
@@ -115,7 +115,7 @@ def lock_of_an_open_file_is_inherited():
 
 @check
 def lock_of_an_open_file_outlives_others():
-    """Closing another descriptor of the file does not release it, unlike a record lock."""
+    """To close another descriptor of the file does not release this lock, but would release a record lock."""
     put("f")
     mine = os.open("f", os.O_RDWR)
     ask_record(mine, OFD_SETLK, fcntl.F_WRLCK)

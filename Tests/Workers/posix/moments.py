@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times of a file that each call changes: a check for each call."""
+"""Checks which times of a file each call changes, with a check for each call."""
 import mmap
 import os
 import time
@@ -10,10 +10,10 @@ OLD = 10 ** 18
 
 
 def watch(change, path="f", after=None):
-    """Access, modification and change: the times that the call has changed."""
+    """Returns which times the call has changed: access time, modification time and change time."""
     os.utime(path, ns=(OLD, OLD + 5))
     before = os.stat(path)
-    # Longer than the clock tick of any file system.
+    # This is longer than the clock tick of any file system.
     time.sleep(0.011)
     change()
     status = os.stat(after or path)
@@ -96,7 +96,7 @@ def times_of_a_file_that_is_renamed():
 
 @check
 def time_of_a_mapping_that_stays():
-    """A store without a sync is visible in the time as soon as the pages are written back."""
+    """A store into a mapping changes the times when the pages are written back, even after the descriptor is closed."""
     put("f", b"x" * 4096)
     os.utime("f", ns=(OLD, OLD))
     descriptor = os.open("f", os.O_RDWR)
@@ -109,7 +109,7 @@ def time_of_a_mapping_that_stays():
 
 @check
 def time_of_reading_is_relative():
-    """relatime: the first reading after a change counts, the second does not."""
+    """With relatime, the first read after a change of the file changes the access time, but the second does not."""
     put("f", b"1")
     os.utime("f", ns=(OLD, OLD + 5))
     time.sleep(0.011)
@@ -155,7 +155,7 @@ def times_of_a_file_by_two_handles():
 
 @check
 def times_that_writing_after_setting_moves():
-    """A copy that sets the times before it closes keeps them."""
+    """A copy that sets the times of the new file before it closes the file does not lose them at the close."""
     descriptor = os.open("f", os.O_RDWR | os.O_CREAT)
     os.write(descriptor, b"contents")
     os.utime(descriptor, ns=(OLD, OLD))

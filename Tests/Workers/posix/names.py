@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, directories and links."""
+"""Checks of names, directories and links."""
 import ctypes
 import os
 import shutil
@@ -62,7 +62,7 @@ def many_entries():
     seen = os.listdir("many")
     listed = len(seen), len(set(seen)), sum(len(name) for name in seen)
     kinds = {entry.is_file(follow_symlinks=False) for entry in os.scandir("many")}
-    # Removing while reading must neither skip nor repeat names that existed all the time.
+    # If names are removed while the directory is read, a name that exists all the time must be neither missing nor repeated.
     with os.scandir("many") as entries:
         removed = 0
         for entry in entries:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening special files and files in use, and interrupted opens."""
+"""Checks of opening special files and files in use, and of interrupted opens."""
 import ctypes
 import fcntl
 import os
@@ -31,7 +31,7 @@ def socket_opened_as_a_file():
 def device_that_nobody_drives():
     need_root()
     answers = []
-    # 10 are the devices with a number of their own; the other kind has no driver at all.
+    # Major number 10 is for devices with a minor number of their own. No driver at all has the other major number.
     for kind, major, minor in ((stat.S_IFCHR, 10, 249), (stat.S_IFCHR, 4000, 1), (stat.S_IFBLK, 4000, 1)):
         answers.append(attempt(os.mknod, f"d{kind}{major}", kind | 0o600, os.makedev(major, minor)))
         answers.append(opened(f"d{kind}{major}", os.O_RDONLY))
@@ -70,7 +70,7 @@ def program_that_runs():
 
 
 def leased(path, kind):
-    """A child that has a lease, until the pipe is closed."""
+    """Starts a child that has a lease on the file, until the pipe is closed."""
     ready, done = os.pipe(), os.pipe()
     if os.fork() == 0:
         os.close(done[1])
@@ -161,7 +161,7 @@ def creating_with_every_mode():
 
 @check
 def creating_exclusively_in_many_processes():
-    """One of them makes the file."""
+    """Several processes create the same file exclusively. Exactly one of them must succeed."""
     def compete():
         return system("open", b"only", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     reader, writer = os.pipe()
@@ -202,7 +202,7 @@ def directory_flags():
 
 @check
 def opened_for_execution():
-    """The uses of an O_PATH descriptor of a file without the right to read."""
+    """An O_PATH descriptor can be opened and used although the user may not read the file."""
     put("f", b"x")
     os.chmod("f", 0o111)
     os.chmod(".", 0o755)
@@ -212,7 +212,7 @@ def opened_for_execution():
 
 @check
 def openat2_below():
-    """openat2 with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV."""
+    """Checks openat2(2) with RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV."""
     put("f")
     os.symlink("f", "l")
     os.symlink("/", "root")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Owners of files: users and groups of every size, and set-user-ID after a write of another user."""
+"""Checks of owners: users and groups with numbers of every size, and set-user-ID after a write by another user."""
 import ctypes
 import mmap
 import os
@@ -67,7 +67,7 @@ def owner_gives_to_own_groups_only():
 
 @check
 def many_groups():
-    """More than the 32 that some interfaces pass on."""
+    """A user in more than the 32 groups that some interfaces pass on has the rights of all its groups."""
     need_root()
     put("f", b"1")
     os.chown("f", 0, GROUP)
@@ -79,7 +79,8 @@ def many_groups():
 
 @check
 def effective_user_counts():
-    """A program of root that has changed its user for a moment; access(2) checks for the real user."""
+    """A program of root has another effective user for a moment. That user's rights count, but access(2) checks the real
+    user's."""
     need_root()
     os.chmod(".", 0o777)
     os.setegid(OTHER)
@@ -93,7 +94,7 @@ def effective_user_counts():
 
 @check
 def root_without_its_capabilities():
-    """A child that has dropped CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH is root in name only."""
+    """A child of root that has dropped CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH has no more rights than an ordinary user."""
     need_root()
     put("f", b"1")
     os.chown("f", OTHER, OTHER)
@@ -163,7 +164,7 @@ def owner_without_root_strips_his_own():
 
 @check
 def mode_set_while_somebody_writes():
-    """Set-user-ID that comes while a file is open for writing ends with the next write, too."""
+    """A set-user-ID bit that is set while a file is open for writing is also removed by the next write."""
     need_root()
     put("f", b"x")
     os.chmod("f", 0o777)
@@ -216,7 +217,7 @@ def default_list_of_a_file_is_none():
 
 @check
 def privileges_stay_with_whoever_owns_them():
-    """chown(2) without a user or group clears them, and only the owner may call it."""
+    """chown(2) without a new user or group removes set-user-ID and set-group-ID, and only the owner may call it."""
     need_root()
     os.chmod(".", 0o777)
     answers = []

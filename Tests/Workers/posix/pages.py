@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mappings, direct reading and writing, holes and allocation: several access paths to the same bytes."""
+"""Checks of several kinds of access to the same bytes: mappings, direct reads and writes, holes and allocation."""
 import ctypes
 import mmap
 import os
@@ -15,7 +15,7 @@ def mapping_of(path, opened=os.O_RDWR, **keywords):
 
 
 def page(byte):
-    """A page at an address that O_DIRECT can use."""
+    """Returns a memory page at an address that O_DIRECT can use."""
     buffer = mmap.mmap(-1, PAGE)
     buffer[:] = byte * PAGE
     return buffer
@@ -58,7 +58,7 @@ def own_copy_stays_what_it_was():
 
 @check
 def mapping_beyond_the_end():
-    """The rest of the last page belongs to no byte of the file: stores there are lost when the file grows."""
+    """The rest of the last page lies behind the end of the file. Bytes that are stored there are lost when the file grows."""
     put("f", b"12345" * 1000)
     descriptor = os.open("f", os.O_RDWR)
     mapping = mmap.mmap(descriptor, 5000)
@@ -174,7 +174,7 @@ def allocated(mode, at, count):
     return ask
 
 
-# Plain, KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE, both with KEEP_SIZE, and invalid modes.
+# Plain, KEEP_SIZE, PUNCH_HOLE, PUNCH_HOLE with KEEP_SIZE, ZERO_RANGE, ZERO_RANGE with KEEP_SIZE, and three invalid modes.
 for mode in (0, 1, 2, 3, 16, 17, 4, 64, 1 << 20):
     for at, count in ((PAGE, 2 * PAGE), (100, 1000), (15 * PAGE, 4 * PAGE), (20 * PAGE, PAGE), (0, 0), (-1, 10)):
         check_named(f"fallocate_{mode}_of_{count}_at_{at}".replace("-", "minus_"), allocated(mode, at, count))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other file systems that are mounted below the checked one."""
+"""Checks of other file systems that are mounted below the checked directory."""
 import fcntl
 import os
 import stat
@@ -14,13 +14,14 @@ def in_piece(name, *path):
 
 @check
 def another_file_system_is_another_device():
-    """A program that stays on one file system must see where it ends."""
+    """A program that stays on one file system must be able to see where that file system ends."""
     return [os.stat(piece(name)).st_dev != os.stat(".").st_dev for name in ("other", "readonly", "full")]
 
 
 @check
 def inodes_of_two_file_systems_do_not_clash():
-    """The first inodes of all file systems have the same numbers."""
+    """The first inodes of all file systems have the same inode numbers, so files must still differ by device and inode
+    number."""
     names = [in_piece(name, "file") for name in ("full", "linked", "broken")] + [piece(name) for name in ("full", "linked", "broken")]
     pairs = {(os.stat(name).st_dev, os.stat(name).st_ino) for name in names if os.path.exists(name)}
     return len(pairs), len([name for name in names if os.path.exists(name)])
@@ -87,7 +88,7 @@ def figures_of_the_file_systems():
 
 @check
 def flags_of_the_file_systems():
-    """ST_RDONLY, ST_NOSUID, ST_NODEV, ST_NOEXEC: the flags of statvfs for each."""
+    """statvfs(2) shows the flags ST_RDONLY, ST_NOSUID, ST_NODEV and ST_NOEXEC of each mounted file system."""
     return [os.statvfs(piece(name)).f_flag & 15 for name in ("other", "readonly", "nosuid", "nodev", "noexec")]
 
 
@@ -148,7 +149,7 @@ FULL = {
 
 
 def without_room(call):
-    # The present contents fit into their block, and the writes need more.
+    # The present contents fit into the file's block. The write needs a further block.
     return lambda: attempt(call, in_piece("full", "in", "file"), in_piece("full", "in", LONG))
 
 
@@ -177,7 +178,7 @@ for name, call in READ_ONLY.items():
 
 
 def shut_down(name):
-    """From now on the file system answers as after an error of its disk."""
+    """Makes the file system answer from now on as after an error of its disk."""
     need_root()
     descriptor = os.open(below(piece(name)), os.O_RDONLY)
     fcntl.ioctl(descriptor, 0x8004587D, struct.pack("I", 2))

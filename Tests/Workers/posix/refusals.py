@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls relative to a directory, and calls on open files: their errors."""
+"""Checks of the errors of calls relative to a directory and of calls on open files."""
 import ctypes
 import fcntl
 import os
@@ -11,7 +11,7 @@ BUFFER = ctypes.create_string_buffer(8192)
 NOBODYS = 999
 TIMES = (ctypes.c_long * 4)(1, 2, 3, 4)
 
-# Each of a descriptor of a directory, a path, and flags where the call has some.
+# Calls that take a descriptor of a directory and a path. Some also take flags.
 RELATIVE = {
     "openat": lambda d, p, f=0: system("openat", d, p, f, variant="(O_RDONLY)"),
     "mkdirat": lambda d, p: system("mkdirat", d, p, 0o700),
@@ -45,7 +45,7 @@ def scene():
 
 
 def refused(answer):
-    """The number of an opened descriptor says nothing."""
+    """The number of an opened descriptor has no meaning, so the answer is "ok"."""
     return answer if isinstance(answer, str) else "ok"
 
 
@@ -62,7 +62,7 @@ for name, call in RELATIVE.items():
     if name in TAKE_FLAGS:
         check_named(f"{name}_with_unknown_flags", relative(call, lambda opened: AT_FDCWD, b"file", 0x40000000))
 
-# Each of a descriptor.
+# Calls that take only a descriptor.
 HANDLED = {
     "fchmod": lambda d: system("fchmod", d, 0o640), "fchown": lambda d: system("fchown", d, OTHER, OTHER),
     "ftruncate": lambda d: system("ftruncate", d, ctypes.c_long(5)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rights of users."""
+"""Checks of the rights of users."""
 import fcntl
 import mmap
 import os
@@ -173,8 +173,8 @@ def privileges_end_with_writing():
 
     def allocate():
         return os.posix_fallocate(os.open("f", os.O_RDWR), 0, 5000)
-    # A shared mapping strips nothing on most file systems; only equality with the directory below
-    # counts.
+    # On most file systems, a store into a shared mapping does not remove set-user-ID. So the answer must only equal that of the
+    # directory below.
     return [again(mode, change) for mode in (0o4777, 0o2777, 0o6777, 0o2767)
             for change in (rewrite, lambda: os.truncate("f", 1), lambda: put("f", b"z"), through_mapping, allocate)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extended attributes by their name spaces, and by the calling user."""
+"""Checks of extended attributes, by their name spaces and by the calling user."""
 import os
 import struct
 
@@ -25,7 +25,7 @@ def make(kind):
 
 
 def life(kind, name, value):
-    """Sets, sets again against a flag, gets, lists, replaces, removes and removes again."""
+    """Sets an attribute, sets it again against a flag, gets it, lists it, replaces it, removes it, and removes it again."""
     def ask():
         make(kind)
         own = {"follow_symlinks": False}
@@ -62,7 +62,7 @@ for name, value in VALUES.items():
 
 @check
 def attributes_of_a_sticky_directory():
-    """A user that may write in it may not set attributes on it."""
+    """A user that may write in a sticky directory of another user may not set attributes of that directory."""
     need_root()
     os.mkdir("d")
     os.chmod("d", 0o1777)

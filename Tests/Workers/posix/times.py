@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times."""
+"""Checks of the times of files."""
 import ctypes
 import os
 import time

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file, opened several times at once: in every order, with a change of the file between two openings.
+"""Checks of a file that is opened several times at once: in every order, with a change of the file between two opens.
 
-A mount with passthrough uses it for all handles of an inode or for none. The reasons for the choice may change while the
-file is open. The rights of a handle must not depend on the first opener.
+A mount uses passthrough for all handles of an inode or for none. The reasons for this choice may change while the file is open.
+The rights of a handle must not depend on the program that opened the file first.
 """
 import mmap
 import os
@@ -20,7 +20,8 @@ OPENINGS = {
 
 
 def be(user):
-    """Root acts as another user, so that privileges end with that user's writes; other users act as themselves."""
+    """Makes root act as another user, because privileges of a file end when another user writes to it. Other users act as
+    themselves."""
     if os.getuid() == 0:
         os.setegid(user)
         os.seteuid(user)
@@ -41,7 +42,7 @@ def be_root():
 
 
 def page(byte):
-    """O_DIRECT needs such an address; for other flags it makes no difference."""
+    """Returns a memory page. O_DIRECT needs the address of a page; for other flags it makes no difference."""
     buffer = mmap.mmap(-1, 4096)
     buffer[:] = byte * 4096
     return buffer
@@ -89,7 +90,8 @@ def replaced():
     return "f"
 
 
-# The state of the file at the first open, and the change before the second open under the returned name.
+# For each change: the state of the file at the first open, and the change before the second open, which returns the name to
+# open.
 CHANGES = {
     "nothing": (mode(0o777), mode(0o777)),
     "setuid": (mode(0o777), mode(0o4777)), "no_setuid": (mode(0o4777), mode(0o777)),
@@ -107,7 +109,7 @@ def privileges(descriptor):
 
 
 def used(descriptor, byte, at):
-    """The abilities of a handle, and the remaining privileges after each step that may end them."""
+    """Returns what a handle can do, and which privileges the file still has after each step that may remove them."""
     if not isinstance(descriptor, int):
         return descriptor
     buffer = page(b"-")
@@ -165,7 +167,7 @@ for change in CHANGES:
 
 @check
 def hundreds_of_threads_open_one_file():
-    """All at once, by two names, with all calls, while the mode of the file changes."""
+    """Makes all calls at once, by two names of a file, while the mode of the file changes."""
     number, rounds, wrong = 300, 4, []
     put("f", bytes(8 * number))
     os.link("f", "link")
@@ -206,7 +208,7 @@ def hundreds_of_threads_open_one_file():
 
 
 def stored(last_look, order):
-    """Changes of mapped pages show in the times as soon as all processes have closed the file."""
+    """Checks that changes of mapped pages show in the times once all processes have closed the file."""
     def ask():
         late = 0
         put("f", b"x" * 4096)

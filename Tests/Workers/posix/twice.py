@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One directory that is mounted in several places below: the same files by several paths, one of them read-only."""
+"""Checks of a directory that is mounted in several places below: the same files have several paths, one of them read-only."""
 import os
 
 from asking import attempt, check, check_named, get, piece, put
@@ -52,7 +52,7 @@ UNCHANGED = {
 
 
 def known(call, first):
-    """A call that is forbidden by one path, after the file was seen by another path, or before."""
+    """Makes a call that is forbidden by one path, after the file was seen by another path or by no other path."""
     def ask():
         name = os.path.basename(os.getcwd())
         put(f"{piece('once')}/{name}", b"123") if first == "writable" else None

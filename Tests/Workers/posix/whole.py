@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks, and the file system as a whole."""
+"""Checks of locks, and of the file system as a whole."""
 import ctypes
 import fcntl
 import os
@@ -23,7 +23,7 @@ def locks():
         mine = os.open("f", os.O_RDWR)
         return attempt(fcntl.lockf, mine, NOW, 2, 0), attempt(fcntl.lockf, mine, NOW, 1, 2), attempt(fcntl.flock, mine, NOW)
     answers.append(in_child(inside))
-    # The old rule: closing any descriptor of the file drops the process's record locks.
+    # A rule of POSIX: if a process closes any descriptor of a file, it loses all its record locks on the file.
     os.close(os.open("f", os.O_RDONLY))
     answers.append(in_child(inside))
     open_file_lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
@@ -78,7 +78,7 @@ def identity():
 
 @check
 def notifications():
-    """inotify of the caller's own mount sees what other processes do there."""
+    """inotify on the mount reports what other processes do there."""
     os.mkdir("d")
     watch = libc.inotify_init1(os.O_NONBLOCK)
     libc.inotify_add_watch(watch, b"d", 0xFFF)
@@ -98,7 +98,7 @@ def notifications():
 
 @check
 def threads_and_handles():
-    """Many threads use many files at once; nothing may be mixed up."""
+    """Many threads use many files at once. No file may get the contents of another file."""
     wrong = []
 
     def work(number):
@@ -148,7 +148,7 @@ def paths_of_descriptors():
     os.rename("f", "g")
     renamed = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
     os.unlink("g")
-    # Even for a file that was opened by a path alone, the path stands for the file.
+    # The path in /proc leads to the file even if the descriptor is an O_PATH descriptor.
     put("p", b"2")
     path = os.open("p", os.O_PATH)
     os.chmod(f"/proc/self/fd/{path}", 0o400)

@@ -3,18 +3,19 @@ import CTestSupport
 import Foundation
 import Glibc
 
-/// A connection to the daemon of a mount, with an own implementation of the protocol.
+/// A connection to the daemon of a mount. It implements the protocol itself, without the library of Truce.
 struct Client {
     typealias Message = [String: Any]
     struct Failure: Error { let message: String }
 
-    /// The handlers of the daemon's requests, by name.
+    /// The functions that handle the daemon's requests, by the names of the requests.
     var handlers: [String: (Message) throws -> Void] = [:]
     private let socket: FileHandle
     private var rest = Data()
     private var calls = 0
     private var notices: [Message] = []
-    /// Called at once when a notice arrives, by its name; the notice is processed in its order all the same.
+    /// Functions, by the names of notices, that are called as soon as such a notice arrives. The notice itself is handled
+    /// later, in its order.
     var listeners: [String: () -> Void] = [:]
 
     init(mount: String) throws {
@@ -34,7 +35,7 @@ struct Client {
         let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
-        // Root and the owner of the mount have a socket of their own, where they wait behind no others.
+        // Root and the owner of the mount have a socket of their own, so that they do not wait behind other users.
         let attributes = ["user.truce.socket.owner", "user.truce.socket"]
         let length = withUnsafeMutableBytes(of: &address.sun_path) { path in
             attributes.lazy.map { getxattr(mount, $0, path.baseAddress, path.count - 1) }
@@ -66,7 +67,7 @@ struct Client {
         }
     }
 
-    /// Requests of others are answered at once, also while this client waits for a reply.
+    /// Receives a message. The daemon's requests are answered at once, also while this client waits for a reply.
     private mutating func receive() throws -> Message {
         guard let message = try JSONSerialization.jsonObject(with: line()) as? Message else { return [:] }
         if let method = message["method"] as? String, let id = message["id"] {

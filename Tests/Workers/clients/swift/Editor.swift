@@ -2,12 +2,12 @@
 import Foundation
 import Glibc
 
-/// An editor of one file, without a screen.
+/// A client of Truce that behaves like an editor of one file, without a screen.
 ///
 ///     SwiftClient MOUNT FILE FOLDER
 ///
-/// Has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program has changed
-/// the file it writes the number of lines to FILE.count. Ends when a new file appears in MOUNT/FOLDER.
+/// The client has unsaved text for MOUNT/FILE, and saves it when another program wants to read the file. After another program
+/// has changed the file, it writes the number of lines to FILE.count. It ends when a new file appears in MOUNT/FOLDER.
 @main struct Editor {
     let mount: String
     let file: String
@@ -39,7 +39,7 @@ import Glibc
         Self.say("presenting \(file)")
     }
 
-    /// Processes the next message. Returns false if it was the awaited one.
+    /// Handles the next notice. Returns false if it says that a file has appeared in the folder.
     mutating func goOn() throws -> Bool {
         let (method, parameters) = try client.notice()
         if method == "presenter/didChange" {
@@ -59,7 +59,7 @@ import Glibc
             ["path": file + ".count", "access": "forReplacing"],
         ]
         let access = try client.call("access/begin", ["presenter": presenter, "intents": intents])
-        // The present names: a name may have changed during the wait.
+        // The reply contains the present names, because a file may have been renamed while the access waited.
         let places = (access["intents"] as? [Client.Message] ?? []).map { Self.place($0, in: mount) }
         let lines = try String(contentsOf: places[0], encoding: .utf8).split(separator: "\n")
         try "\(lines.count)\n".write(to: places[1], atomically: false, encoding: .utf8)
