@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# A headless Neovim with the plug-in, driven over its own socket, as by a second Neovim. Needs stage.sh.
+# A Neovim without a screen, with the plug-in. The scenes control it over its own socket, as a second Neovim would. Needs
+# stage.sh.
 #
-# Nothing in it saves by itself: it has no configuration, no swap file and no timer.
+# Neovim does not save here by itself: it has no configuration, no swap file and no timer.
 
 editor=
 editor_job=
-# Events after which a configuration may have Neovim save.
+# The events after which a user's configuration might make Neovim save.
 saving_events="'CursorHold', 'CursorHoldI', 'TextChanged', 'TextChangedI', 'InsertLeave', 'BufLeave', 'FocusLost'"
 
-# nvim_here ARGUMENT... leaves its log and its temporary files in the lab. It runs as the user, also on root's mount, since its
-# files must be the user's; and sudo would stop with it.
+# nvim_here ARGUMENT... runs Neovim with its log and temporary files in the lab. Neovim runs as the user, even if the mount is
+# root's, because the files must belong to the user. sudo would also stop when Neovim stops.
 nvim_here() {
     exec env TMPDIR="$lab/tmp" NVIM_LOG_FILE="$lab/tmp/nvim.log" nvim --clean "$@"
 }
 
-# open_editor FILE [BACKUPCOPY] sets `editor`, the process, once Neovim presents the file.
+# open_editor FILE [BACKUPCOPY] starts Neovim, waits until it presents the file, and sets `editor` to its process ID.
 open_editor() {
     in_lab rm -f "$lab/tmp/editor"
     (cd "$lab/tmp" && nvim_here --headless --listen "$lab/tmp/editor" \
@@ -35,7 +36,7 @@ editor_value() {
     (nvim_here --headless --server "$lab/tmp/editor" --remote-expr "$1" 2>&1)
 }
 
-# type_text 'LINE;LINE' replaces the text, without saving.
+# type_text 'LINE;LINE' replaces the text in the buffer, without saving it.
 type_text() {
     editor_value "nvim_buf_set_lines(1, 0, -1, v:true, split('$1', ';'))" >/dev/null
 }
@@ -56,7 +57,7 @@ has_state() {
     is "$(editor_value "getbufvar(1, 'truce_state', '')")" "$1"
 }
 
-# Returns whether the name of its file ends so.
+# Returns whether the name of the buffer's file ends with the argument.
 has_name() {
     contains "$(editor_value "bufname(1)")/" "$1/"
 }
@@ -74,7 +75,7 @@ resume_editor() {
     in_lab kill -CONT "$editor"
 }
 
-# end_editor [SIGNAL]
+# end_editor [SIGNAL] ends Neovim by a signal, and waits for its end.
 end_editor() {
     in_lab kill "-${1:-TERM}" "$editor"
     wait "$editor_job" 2>/dev/null || true

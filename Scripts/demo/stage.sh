@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Shared parts of the scenes. `lab`, `lab_truce` and `in_lab` are from lib/lab.sh. `truce` runs the command as a user that
-# may mount, and `root` is a prefix that runs any command as that user, which may present any file.
+# Functions that all scenes use. `lab`, `lab_truce` and `in_lab` come from lib/lab.sh. `truce` is a prefix that runs the truce
+# command as a user that may mount. `root` is a prefix that runs any command as that user, which may present any file.
 #
-# A process does not wait for the claims of its own ancestors and descendants, and play is the ancestor of every process
-# here. So the shell itself never touches a document through a mount; programs and subshells, its children, do.
+# A process does not wait for claims of its ancestors and descendants, and the script `play` is the ancestor of every process
+# here. So the shell itself never uses a document through a mount. Only programs and subshells, its children, do.
 
 failures=0
 holder=
 
-# expect SENTENCE COMMAND... shows whether the sentence is true.
+# expect SENTENCE COMMAND... prints whether the sentence is true: whether the command succeeds.
 expect() {
     local sentence=$1
     shift
@@ -24,13 +24,13 @@ is() {
     [[ $1 == "$2" ]]
 }
 
-# contains TEXT PATTERN
+# contains TEXT PATTERN returns whether a part of TEXT matches the pattern.
 contains() {
-    # shellcheck disable=SC2053  # It is a pattern.
+    # shellcheck disable=SC2053  # The right side is a pattern.
     [[ $1 == *$2* ]]
 }
 
-# eventually SECONDS COMMAND... waits until the command succeeds, for so many seconds at most.
+# eventually SECONDS COMMAND... repeats the command until it succeeds, for at most SECONDS.
 eventually() {
     local until=$((SECONDS + $1 + 1))
     shift
@@ -40,7 +40,7 @@ eventually() {
     done
 }
 
-# mount_over SOURCE [OPTIONS [MOUNTPOINT]]
+# mount_over SOURCE [OPTIONS [MOUNTPOINT]] mounts SOURCE over itself, or at MOUNTPOINT.
 mount_over() {
     local options=${2:-}
     [[ $mode != --system ]] || options+=${options:+,}allow_other
@@ -52,12 +52,12 @@ unmount_from() {
     "${truce[@]}" unmount "$1"
 }
 
-# ask_journal DIRECTORY QUESTION... answers it from the journal of the mount there; see demo/journal.
+# ask_journal DIRECTORY QUESTION... prints the answer of demo/journal to the question, from the journal of the mount.
 ask_journal() {
     "${truce[@]}" status --json "$1" | "$demo/journal" "${@:2}"
 }
 
-# No wait on the mount at DIRECTORY has ended by a limit.
+# expect_nobody_forced DIRECTORY shows that no wait on the mount was ended by a time limit.
 expect_nobody_forced() {
     local found
     found=$(ask_journal "$1" forced)
@@ -68,7 +68,7 @@ milliseconds_since() {
     say $(((${EPOCHREALTIME/[.,]/} - $1) / 1000))
 }
 
-# timed COMMAND... sets `took`, in milliseconds, and `output`. The command runs in a process of its own.
+# timed COMMAND... runs a command in a process of its own. It sets `took` to the milliseconds and `output` to the output.
 timed() {
     local began=${EPOCHREALTIME/[.,]/}
     output=$("$@") || expect "$1 ends well" false
@@ -83,12 +83,12 @@ append_line() {
     printf '%s\n' "$2" >>"$1"
 }
 
-# shown LINES prints them on one line.
+# shown LINES prints the lines as a single line.
 shown() {
     say "${1//$'\n'/ | }"
 }
 
-# hold COMMAND... starts the holder and returns once it has printed its first line.
+# hold COMMAND... starts a program that holds a file, and returns when the program has printed its first line.
 hold() {
     local line
     exec {holder_output}< <(exec "$@")
@@ -103,13 +103,13 @@ let_go() {
     holder=
 }
 
-# waited LEAST BOUND, in milliseconds. A busy machine may be late. The scene shows that there was a wait, and that the bound
-# ended it, not the 15 s of `wait`.
+# waited LEAST BOUND returns whether the step took at least LEAST and about BOUND milliseconds. A busy machine may be late by 10
+# s. The limit shows that BOUND has ended the wait, not the 15 s of the option `wait`.
 waited() {
     ((took >= $1 && took <= $2 + 10000))
 }
 
-# Ends remaining processes, removes the mounts and leaves nothing behind; prints whether that took force.
+# Ends all processes that are left, removes the mounts and the lab, and ends the script. Fails if anything was left behind.
 clean_up() {
     local status=$? job mountpoint
     trap - EXIT

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The trees of Scripts/bench, all equal and all on one file system, and their mounts. Needs say.sh, root.sh and lab.sh, and
-# `trees`, `client`, `directory` and the sizes.
+# The trees of Scripts/bench, and their mounts. All trees are equal and on one file system. Needs say.sh, root.sh and lab.sh,
+# and the variables `trees`, `client`, `directory` and the sizes.
 
-# The place of a tree without a mount. Truce is mounted in place, the others beside.
+# Prints the path of a tree's files that does not lead through a mount. Truce is mounted over its source, the others beside
+# their sources.
 source_of() {
     case $1 in
         bindfs | mergerfs | bare) say "$lab/$1.below" ;;
@@ -14,7 +15,7 @@ is_truce() {
     [[ $1 == @(passthrough|daemon) ]]
 }
 
-# without TREE leaves its column out.
+# without TREE measures no workload in this tree.
 without() {
     local tree rest=()
     for tree in "${trees[@]}"; do
@@ -23,18 +24,18 @@ without() {
     trees=("${rest[@]}")
 }
 
-# A git without settings from outside the lab.
+# Gives git only the settings of the lab.
 prepare_git() {
     export GIT_CONFIG_GLOBAL=$lab/gitconfig GIT_CONFIG_NOSYSTEM=1
     git config --global user.name Bench
     git config --global user.email bench@localhost
     git config --global gc.auto 0
-    # Git may find another user as the owner of files on a mount.
+    # On a mount, git may see another user than the owner of the files.
     git config --global safe.directory '*'
     git config --global init.defaultBranch main
 }
 
-# A program in C: a header and as many sources as the build compiles.
+# Makes a program in C: a header, and as many sources as the build compiles.
 make_program() {
     local number
     mkdir "$1"
@@ -52,13 +53,13 @@ END
         say 'VPATH = ../program'
         printf 'program.a: $(patsubst %%,part%%.o,'
         for ((number = 0; number < units; number++)); do printf ' %d' "$number"; done
-        # make's own words.
+        # make, and not the shell, replaces the variables in this text.
         # shellcheck disable=SC2016
         printf ')\n\t$(AR) rcs $@ $^\n%%.o: %%.c program.h\n\t$(CC) -O1 -c -o $@ $<\n'
     } >"$1/Makefile"
 }
 
-# The input of sqlite3, outside of the trees.
+# Makes the input of sqlite3, outside of the trees.
 make_scripts() {
     local mode number
     for mode in off full; do
@@ -104,7 +105,7 @@ make_trees() {
         make_tree "$tree"
         source=$(source_of "$tree")
         if [[ -z $big ]]; then
-            # Not zeros, which some file systems do not store.
+            # The contents are random bytes, because some file systems do not store zeros.
             big=$source/big
             head --bytes="${mebibytes}M" /dev/urandom >"$big"
             tar --create --file="$lab/files.tar" --directory="$source" --exclude=.git git
@@ -113,7 +114,7 @@ make_trees() {
             cp --reflink=never "$big" "$source/big"
         fi
         cp --reflink=never "$big" "$source/written"
-        # Opened before the mount: a mount in place hides the file below.
+        # The file below is opened before the mount, because an in-place mount hides it.
         exec {descriptor}<"$source/big"
         files_below[$tree]=$descriptor
     done
@@ -123,7 +124,7 @@ mount_tree() {
     local options=()
     case $1 in
         bindfs)
-            # By default it lets all users in, and a user may not do that.
+            # By default bindfs lets all users use the mount. A user other than root may not do that.
             ((EUID == 0)) || options=(--no-allow-other)
             bindfs "${options[@]}" "$lab/bindfs.below" "$lab/bindfs"
             ;;
@@ -131,7 +132,7 @@ mount_tree() {
         bare) as_root "$lab/bin/BareMirror" "$lab/bare.below" "$lab/bare" ;;
         passthrough) as_root "$lab_truce" mount "$lab/passthrough" -o allow_other ;;
         daemon)
-            # The crowd has many users, and only root may let them in.
+            # The crowd has many users. Only root may let other users use the mount.
             ((EUID != 0)) || options=(-o allow_other)
             "$lab_truce" mount "$lab/daemon" -o data=daemon "${options[@]}"
             ;;
@@ -148,8 +149,8 @@ unmount_tree() {
     esac
 }
 
-# The bare mirror has a descriptor open for each file that the kernel knows, and fails with EMFILE at its limit. A new mount has
-# none, as after a workload on a fresh mount.
+# Mounts the bare mirror anew if it has used many of its descriptors. It holds a descriptor for each file that the kernel knows,
+# and fails with EMFILE at its limit.
 spare_descriptors() {
     local process found
     found=$(find /proc -mindepth 2 -maxdepth 2 -name exe -lname "$lab/bin/BareMirror" -printf '%h\n' 2>/dev/null || true)
@@ -158,7 +159,7 @@ spare_descriptors() {
     done
 }
 
-# has_spare_descriptors PROCESS, a directory in /proc: whether it uses less than half of its descriptors.
+# has_spare_descriptors PROCESS returns whether the process, a directory in /proc, uses less than half of its descriptors.
 has_spare_descriptors() {
     local limit descriptors
     limit=$(sed -n 's/^Max open files  *\([0-9]*\).*/\1/p' "$1/limits" 2>/dev/null) || return 0
@@ -166,7 +167,8 @@ has_spare_descriptors() {
     ((${#descriptors[@]} < limit / 2))
 }
 
-# status_of TREE QUERY prints the result of jq. A mount's socket serves root and the owner of the mount.
+# status_of TREE QUERY prints the result of a jq query in the mount's status. Only root and the owner of the mount get the
+# status.
 status_of() {
     local command=("$lab_truce" status --json "$lab/$1")
     if [[ $1 == passthrough ]]; then command=(as_root "${command[@]}"); fi
@@ -180,7 +182,7 @@ mount_all() {
         changes=$(git -C "$lab/$tree/git" status --porcelain) || refuse "bench: git finds nothing in $lab/$tree."
         [[ -z $changes ]] || refuse "bench: git finds changes in $lab/$tree."
         is_truce "$tree" || continue
-        # The daemon knows its data path after the first open.
+        # The daemon chooses its data path when the first file is opened.
         cat "$lab/$tree/presented" >/dev/null
         path=$(status_of "$tree" .options.dataPath)
         [[ $path != "$tree" ]] || continue

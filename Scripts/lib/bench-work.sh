@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The workloads of Scripts/bench, in their order. Needs bench-trees.sh.
+# The workloads of Scripts/bench, in the order in which they run. Needs bench-trees.sh.
 
-# The presenter first: a failure of the daemon there is found before minutes have passed.
+# The workload `presenter` comes first. If the daemon fails in it, this is noticed at once and not after minutes.
 workloads=(
     presenter hand-over parked read-warm read-cold read-mapped read-places write overwrite write-new write-places
     open open-4 open-one open-crowd create create-write stat-warm stat-fresh readdir readdir-small list-fresh rename
     git-status git-status-fresh grep grep-fresh git-clone make sqlite-bulk sqlite-off sqlite-full untar
 )
-# After a deletion, ext4 does not reuse the inode numbers for some minutes, and checks each of them for each new file. So
-# creating would seem slower than it is.
+# The deletions come last. For some minutes after a deletion, ext4 does not reuse the inode numbers, and checks each of them for
+# each new file. Creating a file would then seem slower than it is.
 deletions=(unlink remove)
 
 choose_sizes() {
@@ -26,7 +26,8 @@ is_measured() {
     [[ " ${workloads[*]} ${deletions[*]} " == *" $1 "* ]]
 }
 
-# Returns whether a workload makes sense in a tree. Truce hands over a claim, and beside it the kernel hands over a lock.
+# Returns whether a workload makes sense in a tree. For `hand-over`, Truce hands over a claim, and a plain directory hands over
+# a lock of the kernel.
 fits() {
     case $1 in
         presenter | parked) is_truce "$2" ;;
@@ -35,7 +36,7 @@ fits() {
     esac
 }
 
-# command_for ROUND WORKLOAD TREE sets `command`.
+# command_for ROUND WORKLOAD TREE sets `command` to the command that measures the workload.
 command_for() {
     local root=$lab/$3 locks=1
     ! is_truce "$3" || locks=0
@@ -74,7 +75,7 @@ command_for() {
     command=("$client" "${command[@]}")
 }
 
-# measure_beside_crowd TREE runs `command` while 100,000 other files of the tree have presenters, if possible.
+# measure_beside_crowd TREE runs `command`. In a tree of Truce, 100,000 other files have presenters meanwhile.
 measure_beside_crowd() {
     local ready
     if ! is_truce "$1"; then
@@ -90,7 +91,7 @@ measure_beside_crowd() {
     wait "$process"
 }
 
-# end_helper PROCESS WORDS... refuses, and leaves no process in the mount.
+# end_helper PROCESS WORDS... ends the script with an error, after it has ended the process.
 end_helper() {
     kill "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
@@ -98,13 +99,13 @@ end_helper() {
     refuse "bench: $*"
 }
 
-# of_process PROCESS NAME prints the figure of that name in /proc.
+# of_process PROCESS NAME prints the number with this name in the status of a process.
 of_process() {
     sed -n "s/^$2:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$1/status"
 }
 
-# measure_parked TREE prints nanoseconds for one open of many that were parked, from the release on, and records their cost
-# for the daemon.
+# measure_parked TREE prints the nanoseconds for one of many waiting opens, from the release of their file to the last open. It
+# also notes what the waiting opens cost the daemon.
 measure_parked() {
     local line daemon before threads waited now tries
     daemon=$(status_of "$1" .pid) waited=$(status_of "$1" .counters.waited)
@@ -113,7 +114,7 @@ measure_parked() {
     local process=$! output=${COPROC[0]} input=${COPROC[1]}
     read -r line <&"$output"
     [[ $line == begun ]] || end_helper "$process" "$line"
-    # A program that has held a file for ten seconds is not waited for any longer.
+    # Waits 8 s at most, because opens no longer wait for a program that has held a file for ten seconds.
     for ((tries = 0; tries < 80; tries++)); do
         now=$(status_of "$1" .counters.waited)
         ((now - waited < parked)) || break
@@ -129,16 +130,16 @@ measure_parked() {
     say "$line"
 }
 
-# measure ROUND WORKLOAD TREE
+# measure ROUND WORKLOAD TREE measures a workload, and writes the figures.
 measure() {
     local command=() figures rows=("$2") index
-    # The daemon's memory is measured, so it must not have worked before.
+    # The daemon's memory is measured, or its caches must be empty, so the daemon must be new.
     if [[ $2 == @(*-fresh|parked) ]]; then
         unmount_tree "$3"
         mount_tree "$3"
     fi
     [[ $3 != bare ]] || spare_descriptors
-    # Earlier unwritten data must not be written during this measurement.
+    # Data that was written before is written to the disk now, and not during the measurement.
     sync --file-system "$lab"
     command_for "$1" "$2" "$3"
     case $2 in
@@ -159,7 +160,7 @@ measure() {
     done
 }
 
-# Sets `order` to the trees in random order. RANDOM follows the seed in this shell only, not in a subshell.
+# Sets `order` to the trees in random order. It does not run in a subshell, because RANDOM follows the seed only in this shell.
 shuffle_trees() {
     local index other tree
     order=("${trees[@]}")
@@ -171,7 +172,7 @@ shuffle_trees() {
     done
 }
 
-# measure_rounds WORKLOAD...
+# measure_rounds WORKLOAD... measures the workloads in all trees, in several rounds.
 measure_rounds() {
     local round workload tree order
     for ((round = 1; round <= rounds; round++)); do

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Suites of git's own tests, from the source package of the installed git. It is fetched with a separate list of sources, so
-# that the machine's settings stay. If it is not available, the commands on which those tests depend are run instead. Needs
-# say.sh and a lab.
+# Runs git's own tests, from the source package of the installed git. The package is fetched with a separate list of package
+# sources, so that the machine's settings stay the same. If the source is not available, the commands of those tests are run
+# instead. Needs say.sh and a lab.
 
-# The scripts about names: branches, switching, cleaning, pruning.
+# The test scripts about names: branches, switching, cleaning, pruning.
 git_scripts=(t3200 t5304 t7201 t7300)
-# The scripts about names, files or locks: all but the servers, the mail and the other version control systems.
+# The test scripts about names, files or locks: all scripts except those about servers, mail and other version control systems.
 git_all_scripts=('t1*' 't2*' 't3*' t5510 t6500 't7*')
-# The parts of git's source that the tests need: a program that helps them, and its options. No optional library is needed.
+# The options with which the parts of git that the tests need are built. No optional library is needed.
 git_options=(NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1 NO_PYTHON=1 NO_TCLTK=1 CC=cc CFLAGS=-O0)
 
 suite_git-own() {
@@ -18,7 +18,7 @@ suite_git-own-all() {
     run_git_scripts "${git_all_scripts[@]}"
 }
 
-# Fetches and builds the parts that the suites need into $lab/git; leaves no such directory if that fails.
+# Fetches and builds into $lab/git what the test scripts need. If that fails, $lab/git does not exist.
 prepare_git_tests() {
     heading "Fetching and building git's own tests"
     mkdir "$lab/git-source"
@@ -32,7 +32,7 @@ prepare_git_tests() {
     fi
 }
 
-# Asks the machine's own archives for the source of exactly the installed version.
+# Fetches the source of exactly the installed version, from the package archives that the machine uses.
 fetch_git_source() {
     local version options=(
         --option "Dir::Etc::SourceList=$PWD/sources.list" --option Dir::Etc::SourceParts=-
@@ -41,7 +41,7 @@ fetch_git_source() {
     version=$(dpkg-query --show --showformat '${source:Version}' git) || return
     list_git_sources >sources.list
     mkdir -p lists/partial cache/archives/partial
-    # One archive of several may not answer.
+    # It does no harm if one of several archives does not answer.
     apt-get "${options[@]}" update || true
     apt-get "${options[@]}" --only-source source "git=$version" && mv git-*/ source
 }
@@ -49,7 +49,7 @@ fetch_git_source() {
 list_git_sources() {
     local keys=/usr/share/keyrings/debian-archive-keyring.gpg
     [[ -r $keys ]] && keys="[signed-by=$keys] " || keys=
-    # shellcheck disable=SC2016  # apt-get replaces these names, not the shell.
+    # shellcheck disable=SC2016  # apt-get, not the shell, replaces these names.
     apt-get indextargets --no-release-info --format "deb-src $keys"'$(REPO_URI) $(RELEASE) $(COMPONENT)' \
         'Created-By: Packages' 'Component: main' | sort -u
 }
@@ -57,11 +57,11 @@ list_git_sources() {
 build_git_tests() {
     make --directory=source --jobs="$(nproc)" "${git_options[@]}" t/helper/test-tool &&
         make --directory=source/templates "${git_options[@]}" &&
-        # The installed git has this library, and the tests learn it from this file.
+        # The installed git was built with this library. The tests read this from GIT-BUILD-OPTIONS.
         make --directory=source "${git_options[@]}" USE_LIBPCRE2=1 GIT-BUILD-OPTIONS
 }
 
-# run_git_scripts PATTERN... prints the cases of these scripts, with their repositories in the current directory.
+# run_git_scripts PATTERN... prints the cases of the matching scripts. Their repositories are in the current directory.
 run_git_scripts() {
     local results pattern
     if [[ ! -d $lab/git ]]; then
@@ -77,7 +77,7 @@ run_git_scripts() {
     rm -rf "$results"
 }
 
-# A file that a program removed or renamed before its end is missing for the next program.
+# Runs git commands. If a command removes or renames a file before it ends, the next command must not find the file.
 git_commands() {
     export GIT_CONFIG_GLOBAL=$PWD/config HOME=$PWD
     git config --global user.name somebody

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the packages of Scripts/lib/packages that this machine lacks. Needs say.sh and root.sh; `scripts` names
-# the directory of the scripts.
+# Installs the packages in Scripts/lib/packages that this machine lacks. Needs say.sh and root.sh. `scripts` must be the
+# directory of the scripts.
 
-# The list's lines of these needs, without the first word: PACKAGE PROGRAMS...
+# Prints the list's lines for these needs, without their first word: PACKAGE PROGRAMS...
 listed() {
     local need
     for need in "$@"; do
@@ -12,7 +12,7 @@ listed() {
 
 missing_packages() {
     local installed package programs
-    # shellcheck disable=SC2016  # dpkg-query replaces these names, not the shell.
+    # shellcheck disable=SC2016  # dpkg-query, not the shell, replaces these names.
     installed=$(dpkg-query --show --showformat '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p')
     listed "$@" | while read -r package programs; do
         grep --quiet --line-regexp --fixed-strings -- "$package" <<<"$installed" || say "$package"
@@ -28,7 +28,7 @@ missing_programs() {
     done
 }
 
-# If set, nothing is installed: missing packages are only named.
+# If this variable is set, nothing is installed: missing packages are only named.
 installs_nothing=
 
 # install_missing NEED... runs apt only if a package is missing.
@@ -42,7 +42,7 @@ install_missing() {
             may_become_root || refuse "Missing: ${missing//$'\n'/ }. Install them as root with" \
                 "'apt-get install ${missing//$'\n'/ }', and start this script again."
             as_root apt-get update --quiet=2
-            # shellcheck disable=SC2086  # One word for each package.
+            # shellcheck disable=SC2086  # Each package must become a word of its own.
             as_root env DEBIAN_FRONTEND=noninteractive apt-get --option DPkg::Lock::Timeout=120 \
                 install --yes --no-install-recommends $missing
         fi

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The directory of a run, and the proof that the run left nothing behind. Needs say.sh, root.sh and processes.sh.
+# The lab, which is the directory of a run, and the check that the run leaves nothing behind. Needs say.sh, root.sh and
+# processes.sh.
 #
-# Editors save differently below /tmp and $TMPDIR, so the lab is elsewhere. It holds a copy of the binary, too: every
-# process and every mount of the lab belongs to this run and to no other.
+# Editors save by other methods below /tmp and $TMPDIR, so the lab is elsewhere. The lab contains a copy of the binary. So every
+# process and every mount that uses the lab belongs to this run.
 
 lab=
 lab_is_roots=
 
-# make_lab BINARY [root] [PARENT] sets `lab` and `lab_truce`. With `root`, parts of the run are done as root. A PARENT can
-# lie anywhere: no editor saves there.
+# make_lab BINARY [root] [PARENT] makes the lab, and sets `lab` and `lab_truce`. With `root`, parts of the run are done as root.
+# PARENT may be any directory, because runs with a PARENT use no editors.
 make_lab() {
     local parent
     lab_is_roots=${2:-}
@@ -16,7 +17,7 @@ make_lab() {
         [[ -n ${3:-} ]] || ! is_temporary "$parent" || continue
         mkdir -p "$parent"
         lab=$(mktemp -d "$parent/truce-lab.XXXXXX")
-        # Tests act as other users by number, and these must be able to walk to their directories.
+        # Tests act as other users, which must be able to reach their directories.
         chmod 755 "$lab"
         mkdir "$lab/bin"
         lab_truce=$lab/bin/truce
@@ -34,29 +35,29 @@ is_temporary() {
     return 1
 }
 
-# in_lab COMMAND... runs it as a user that may see and remove all files of the run. A run of an ordinary user needs no
-# password.
+# in_lab COMMAND... runs a command as a user that may see and remove all files of the run. If an ordinary user makes the run,
+# this user is enough, and no password is needed.
 in_lab() {
     if [[ -n $lab_is_roots ]]; then as_root "$@"; else "$@"; fi
 }
 
-# The FUSE mounts of this run, the innermost first.
+# Prints the FUSE mounts of this run, the innermost first.
 lab_mounts() {
     local mountpoint
     findmnt --raw --noheadings --types fuse.truce,fuse.bindfs,fuse.mergerfs,fuse.bare,fuse --output TARGET | sort --reverse | while read -r mountpoint; do
-        # findmnt writes unusual bytes as \xNN.
+        # findmnt prints an unusual byte as \xNN.
         printf -v mountpoint '%b' "$mountpoint"
         [[ $mountpoint != "$lab"/* ]] || say "$mountpoint"
     done
 }
 
-# The processes of this run: those that execute its binary, work in the lab or hold a file of it open. This user may not
-# read the links of another user's process.
+# Prints the processes of this run: those that execute its binary, work in the lab or hold a file of the lab open. Root looks
+# for them, because this user may not read the links of other users' processes.
 lab_processes() {
     processes_inside "$lab" in_lab
 }
 
-# Ends remaining processes of the run, prints them, and removes the lab. Returns 1 if any were left.
+# Ends the processes of the run that are left, prints them, and removes the lab. Returns 1 if any were left.
 remove_lab() {
     local mountpoint process rest clean=0 tenths
     [[ -n $lab ]] || return 0
@@ -66,7 +67,7 @@ remove_lab() {
         in_lab fusermount3 -u -z "$mountpoint" || true
         clean=1
     done < <(lab_mounts)
-    # A daemon needs a moment to end after its mount is gone.
+    # A daemon ends a moment after its mount is gone.
     for ((tenths = 0; tenths < 50; tenths++)); do
         [[ -n $(lab_processes) ]] || break
         sleep 0.1

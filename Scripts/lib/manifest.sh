@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs files, and records them in a manifest. Needs say.sh and root.sh; `destination` is the directory above all of
-# them, `manifest` the path of the manifest there.
+# Installs files, and records them in a manifest. Needs say.sh and root.sh. `destination` is the directory above all installed
+# files, and `manifest` is the path of the manifest in this directory.
 #
-# A line of the manifest is KIND, a value and a path, with tabs between: `file` and a checksum, `link` and its target,
-# `directory` and `-` if it was made. A file is replaced or removed only if it equals its line.
+# A line of the manifest consists of KIND, a value and a path, separated by tabs. The kinds are `file` with a checksum, `link`
+# with a target, and `directory` with `-` for a directory that this script has made. A file is replaced or removed only if it
+# still equals its line.
 
 recorded=() recorded_paths=() recorded_sources=()
 known=''
 
-# record_file SOURCE PATH
+# record_file SOURCE PATH notes that the file SOURCE is to be installed at PATH.
 record_file() {
     local sum
     sum=$(sha256sum <"$1")
     recorded+=("file"$'\t'"${sum%% *}"$'\t'"$2") recorded_paths+=("$2") recorded_sources+=("$1")
 }
 
-# record_link TARGET PATH
+# record_link TARGET PATH notes that a link to TARGET is to be installed at PATH.
 record_link() {
     recorded+=("link"$'\t'"$1"$'\t'"$2") recorded_paths+=("$2") recorded_sources+=('')
 }
@@ -25,7 +26,7 @@ read_manifest() {
     [[ ! -f $destination$manifest ]] || known=$(<"$destination$manifest")
 }
 
-# The line of a manifest for the present file at a path; nothing without a file.
+# present PATH prints the line that describes the present file at a path; prints nothing if there is no file.
 present() {
     local path=$destination$1 sum
     if [[ -L $path ]]; then
@@ -44,7 +45,7 @@ is_known() {
     grep --quiet --line-regexp --fixed-strings -- "$1" <<<"$known"
 }
 
-# Ends the script before any change if a foreign file is in the way.
+# Ends the script before any change if a file that this script did not install is in the place of a new file.
 check_recorded() {
     local path line
     for path in "${recorded_paths[@]}"; do
@@ -56,7 +57,7 @@ check_recorded() {
         refuse "install: $destination$manifest is there already and is no manifest; nothing was changed"
 }
 
-# require_rights PATH... finds out whether the changes need root, and ends the script if it cannot become root.
+# require_rights PATH... finds out whether root must make the changes, and ends the script if it cannot become root.
 require_rights() {
     local path above
     needs_root=''
@@ -69,12 +70,12 @@ require_rights() {
     [[ -z $needs_root ]] || may_become_root || refuse "install: this needs root, and there is no sudo; nothing was changed"
 }
 
-# Makes a change with the necessary rights.
+# rightly COMMAND... runs a command, as root if that is necessary.
 rightly() {
     if [[ -n $needs_root ]]; then as_root "$@"; else "$@"; fi
 }
 
-# write_manifest LINE... writes a complete manifest under its name, or leaves the old one.
+# write_manifest LINE... replaces the manifest by a complete new manifest. If that fails, the old manifest stays.
 write_manifest() {
     printf '%s\n' "$@" | rightly tee "$destination$manifest.new" >/dev/null
     rightly mv --force --no-target-directory "$destination$manifest.new" "$destination$manifest"
@@ -85,7 +86,7 @@ install_recorded() {
     if [[ -n $known ]]; then mapfile -t lines <<<"$known"; fi
     local made=()
     make_directories
-    # Until all files are installed, the manifest lists both the old and the new ones.
+    # Until all files are installed, the manifest lists both the old files and the new files.
     write_manifest "${made[@]}" "${recorded[@]}" "${lines[@]}"
     for index in "${!recorded[@]}"; do
         put "${recorded_sources[index]}" "${recorded_paths[index]}" "${recorded[index]}"
@@ -95,7 +96,7 @@ install_recorded() {
     say "installed $destination$manifest"
 }
 
-# Fills `made` with the lines of directories that this script makes, or made before.
+# Sets `made` to the lines of the directories that this script makes now or has made before.
 make_directories() {
     local path directory line
     local -a missing
@@ -116,7 +117,8 @@ make_directories() {
     done
 }
 
-# put SOURCE PATH LINE; a link has no source. A program that runs or reads the old file meanwhile keeps it.
+# put SOURCE PATH LINE installs a file, or a link if SOURCE is empty. A program that runs or reads the old file goes on with the
+# old file.
 put() {
     local path=$destination$2 rest
     if [[ $(present "$2") != "$3" ]]; then
@@ -133,7 +135,7 @@ put() {
     say "installed $path"
 }
 
-# Removes files of the version before that this version lacks.
+# Removes the files of the former version that this version does not have.
 drop_outdated() {
     local line path
     local -A wanted=()
@@ -143,7 +145,7 @@ drop_outdated() {
     done
 }
 
-# Removes the file of a line of the manifest, if it still equals the line; returns 1 if it does not.
+# Removes the file that a line of the manifest describes, if the file still equals the line. Returns 1 if it does not.
 remove_line() {
     local path=${1##*$'\t'} found
     found=$(present "$path")
@@ -172,7 +174,7 @@ remove_installed() {
     rightly rm --force "$destination$manifest"
     say "removed  $destination$manifest"
     for line in "${directories[@]}"; do
-        # A directory with other files in it stays.
+        # A directory that contains other files stays.
         [[ ! -d $destination${line##*$'\t'} ]] || rightly rmdir --ignore-fail-on-non-empty "$destination${line##*$'\t'}"
     done
     ((${#left[@]} == 0)) || refuse "install: ${#left[@]} of the installed files were changed since and are still there"

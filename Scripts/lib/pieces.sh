@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Small file systems that are mounted below a tree, for cases that a single file system lacks. One is full, one is
+# Small file systems that are mounted below a tree, for cases that a single file system does not have. One is full, one is
 # read-only, and one has a file with the largest number of links. Only root can make them. Needs say.sh.
 
-# make_pieces TREE OWNER makes TREE/pieces. Pieces that this kernel or this container refuses are left out, and the checks
-# that need them say so.
+# make_pieces TREE OWNER makes TREE/pieces, a directory of the small file systems. If this kernel or container refuses one, it
+# is left out. The checks that need it then answer that they could not run.
 make_pieces() {
     local pieces=$1/pieces owner=$2 name
     mkdir "$pieces" "$1/images"
@@ -21,7 +21,7 @@ make_pieces() {
     mount_or_leave -t cgroup2 none "$pieces/cgroup"
 }
 
-# mount_or_leave ARGUMENTS... DIRECTORY
+# mount_or_leave ARGUMENTS... DIRECTORY makes a mount, or leaves it out if the kernel refuses it.
 mount_or_leave() {
     mkdir "${*: -1}"
     mount "$@" 2>/dev/null || rmdir "${*: -1}"
@@ -56,14 +56,14 @@ make_busy() {
     mount --bind "$1/above" "$1/file"
 }
 
-# make_image FILE CONTENTS OPTIONS...: an ext4 of 2 MiB that holds the directory CONTENTS.
+# make_image FILE CONTENTS OPTIONS... makes an ext4 image of 2 MiB that contains the directory CONTENTS.
 make_image() {
     truncate --size=2M "$1"
     mkfs.ext4 -q -F -b 1024 -m 0 "${@:3}" -d "$2" "$1"
     rm -r "$2"
 }
 
-# One block of a directory holds three of the longest names. There is no second block.
+# Makes a full file system. One block of a directory holds three of the longest names, and there is no second block.
 make_full() {
     local contents=$2.contents name number
     mkdir --mode=777 "$contents" "$contents/in"
@@ -82,7 +82,8 @@ make_full() {
     head --bytes=2M /dev/zero >"$1/last" 2>/dev/null || true
 }
 
-# The number of links is set to 65,000 in the image: so many calls of link would take too long.
+# Makes a file and a directory with 65,000 links. The number is set in the image, because so many calls of link(2) would take
+# too long.
 make_linked() {
     local contents=$2.contents path
     mkdir --mode=777 "$contents" "$contents/dir" "$contents/in"
@@ -106,7 +107,7 @@ make_broken() {
     mount -o loop "$2" "$1" 2>/dev/null || { rmdir "$1" && return 1; }
 }
 
-# The same directory three times: unchanged, once more, and read-only.
+# Mounts a directory so that it has three paths: unchanged, bound a second time, and read-only.
 make_twice() {
     mkdir -m 777 "$1/once" "$1/again" "$1/unchanged"
     say "the same" >"$1/once/file"
@@ -125,14 +126,14 @@ make_flagged() {
     done
 }
 
-# make_program TREE OWNER: a program that waits.
+# make_program TREE OWNER makes a program that only waits.
 make_program() {
     mkdir -m 777 "$1/pieces/running"
     cp "$(command -v sleep)" "$1/pieces/running/program"
     chown "$2:$2" "$1/pieces/running/program"
 }
 
-# start_program PATH runs it by the checked path, so that it is in use; `acting` runs it.
+# start_program PATH runs the program by its path in the checked tree, so that it is in use. The prefix `acting` runs it.
 start_program() {
     "${acting[@]}" "$1" 600 >/dev/null &
     running=$!
@@ -151,7 +152,7 @@ end_program() {
     running=''
 }
 
-# remove_pieces TREE; the innermost mounts first. The loop devices go with their mounts.
+# remove_pieces TREE unmounts the file systems, the innermost first. Their loop devices end with the mounts.
 remove_pieces() {
     local mountpoint
     [[ -d $1/pieces ]] || return 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Processes that use a directory. A process that started before a mount still holds files of the directory below.
+# Finds processes that use a directory. A process that started before a mount still has files of the directory below.
 
-# process_links [PREFIX...] prints PID, tab and target for every executable, working directory and descriptor. A user
-# sees own processes only; with the prefix as_root all are visible.
+# process_links [PREFIX...] prints PID, tab and target for every executable, working directory and descriptor. A user sees only
+# its own processes. With the prefix as_root all processes are visible.
 process_links() {
     local link target
     "$@" find /proc/[0-9]*/exe /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 -type l -printf '%p\t%l\n' 2>/dev/null |
@@ -12,8 +12,8 @@ process_links() {
         done || true
 }
 
-# processes_inside DIRECTORY [PREFIX...] prints a line for each of them: its id, its held file, its command line. This
-# script and processes that ended meanwhile are left out.
+# processes_inside DIRECTORY [PREFIX...] prints a line for each process that uses the directory: its ID, the file that it uses,
+# and its command line. This script, and processes that have just ended, are left out.
 processes_inside() {
     local directory=$1 process target command
     process_links "${@:2}" | sort -u | while IFS=$'\t' read -r process target; do
@@ -23,7 +23,7 @@ processes_inside() {
     done
 }
 
-# Empty for a process that has ended meanwhile.
+# Prints the command line of a process; nothing if the process has just ended.
 command_line() {
     { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null || true
 }

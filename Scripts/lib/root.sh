@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The few steps that need root: directly as root, through sudo as another user.
+# Runs the few steps that need root: directly if the user is root, otherwise through sudo.
 
-# A Debian user's PATH lacks the directories of programs such as mkfs.ext4. They are added at the end, so that the user's
-# own programs come first.
+# On Debian, an ordinary user's PATH lacks the directories of programs such as mkfs.ext4. They are added at the end, so that the
+# user's own programs come first.
 for directory in /usr/local/sbin /usr/sbin /sbin; do
     [[ :$PATH: == *:"$directory":* ]] || PATH=$PATH:$directory
 done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A folder with a few real documents to try Truce on.
+# Makes a folder with a few real documents, for users that try Truce.
 
 # make_sample prints the new directory: ~/truce-sample, or the first such name that is free.
 make_sample() {

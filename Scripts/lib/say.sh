@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Output of a script while it works.
+# Prints messages while a script works.
 
 heading() {
     printf '\n== %s  [%d:%02d]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60))
@@ -9,7 +9,7 @@ say() {
     printf '%s\n' "$*"
 }
 
-# refuse WORDS... ends the script with one sentence on standard error; `refusal_code` is the exit status.
+# refuse WORDS... prints one sentence on standard error and ends the script. `refusal_code` is the exit status.
 refuse() {
     printf '%s\n' "$*" >&2
     exit "${refusal_code:-1}"

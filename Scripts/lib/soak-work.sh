@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# The work of the programs of Scripts/soak, each kind in a directory of its own and in a shared one. A round ends with proof
-# that it has worked; the first command that fails ends its worker. Needs `shared`, `end` and `number`.
+# The work of the programs of Scripts/soak. Each program works in a directory of its own and in a shared directory. At its end,
+# each round checks that it has worked. The first command that fails ends its worker. Needs the variables `shared`, `end` and
+# `number`.
 
-# work KIND does rounds until the time is over, and prints their number.
+# work KIND makes rounds until the time is over, and prints the number of rounds.
 work() {
     local rounds=0 status
     while ((SECONDS < end)); do
-        # `set -e` works in the subshell only if no condition tests its status.
+        # In the subshell, `set -e` has an effect only if the shell does not test the subshell's status.
         set +e
         (
             set -e
@@ -18,14 +19,14 @@ work() {
             printf 'round %d of %s %d failed with %d\n' "$rounds" "$1" "$number" "$status"
             return 1
         fi
-        # Each round is recorded once, in a file to which all workers append.
+        # Each round adds one line to a file to which all workers append.
         printf '%s %d %d\n' "$1" "$number" "$rounds" >>"$shared/log"
         rounds=$((rounds + 1))
     done
     printf '%d rounds\n' "$rounds"
 }
 
-# some_files DIRECTORY COUNT, with their checksums in DIRECTORY.sums.
+# some_files DIRECTORY COUNT makes files with random contents, and writes their checksums to DIRECTORY.sums.
 some_files() {
     local file
     rm -rf "$1"
@@ -90,7 +91,7 @@ round_vim() {
     [[ $(tail -1 "$document") == "line $1" ]]
 }
 
-# until_gone COMMAND... fails if the command still succeeds after a minute.
+# until_gone COMMAND... repeats the command until it fails. It returns an error if the command still succeeds after a minute.
 until_gone() {
     local tenths
     for ((tenths = 0; tenths < 600; tenths++)); do

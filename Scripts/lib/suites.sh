@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# Independent suites: tests of file systems by other authors. Each runs in a plain directory and on mounts beside it; a case
-# that fails on a mount and not in the plain directory is a failure. Needs say.sh and a lab.
+# Independent suites: tests of file systems by other authors. Each suite runs in a plain directory and on mounts beside it. A
+# case that fails on a mount but not in the plain directory is a failure. Needs say.sh and a lab.
 #
-# A suite is a function that works in the current directory, as an ordinary user, and prints a line for each of its cases: 'ok
+# A suite is a function that works in the current directory as an ordinary user. It prints a line for each of its cases: 'ok
 # NAME', 'failed NAME' or 'left out NAME'. The output of its programs goes to standard error.
 
 suites=(dbench fio git git-own sqlite unison git-own-all names cpython postgresql stress-ng)
-# Suites that take less than a minute in a directory.
+# The suites that take less than a minute in a plain directory.
 short_suites=(dbench fio git git-own sqlite unison)
 
-# Debian puts the server's programs into a directory of their version.
+# Debian puts the programs of the server into a directory for their version.
 postgresql=/usr/lib/postgresql/15/bin
 
-# verdict NAME COMMAND... is a case: the command's success.
+# verdict NAME COMMAND... prints a case: whether the command succeeds.
 verdict() {
     local name=$1
     shift
@@ -58,7 +58,7 @@ suite_git() {
     done
 }
 
-# git_worker NUMBER commits, switches and pushes for a while, beside others in the same origin.
+# git_worker NUMBER commits, switches and pushes for a while. Other workers use the same origin at the same time.
 git_worker() {
     local round
     cd "clone-$1" || return 1
@@ -97,18 +97,18 @@ sqlite_statements() {
 }
 
 suite_unison() {
-    # It destroys its roots, and requires such names for them.
+    # unison deletes the directories that it tests with, and accepts only directories with such names.
     mkdir test-a test-b
     export HOME=$PWD UNISON=$PWD/state
     verdict selftest timeout 120 unison -ui text -batch -selftest test-a test-b
 }
 
-# Four programs that race for a few names: only the errnos of a plain directory are allowed.
+# Runs four programs that race for a few names. Only the errnos of a plain directory are allowed.
 suite_names() {
     if "$lab/bin/name-race" --steps 1000000 .; then say "ok all-steps"; else say "failed all-steps"; fi
 }
 
-# The modules that use files.
+# Runs the tests of the Python modules that use files.
 suite_cpython() {
     local modules=(
         test_os test_posix test_shutil test_mmap test_fcntl test_tempfile test_pathlib test_io test_zipfile test_tarfile
@@ -138,8 +138,8 @@ suite_postgresql() {
     verdict checksums "$postgresql/pg_checksums" --check --pgdata=data
 }
 
-# start_postgresql CASE sets `server`, a child of this shell: as a child of another process it would seem to run after its
-# end.
+# start_postgresql CASE starts the server and sets `server`. The server is a child of this shell, which can wait for its end. As
+# a child of another process, it would seem to run after its end.
 start_postgresql() {
     "$postgresql/postgres" -D data -k "$lab/run" -c listen_addresses= -c shared_buffers=32MB >&2 &
     server=$!
@@ -155,7 +155,7 @@ postgresql_answers() {
     return 1
 }
 
-# In the middle of a load, and until all of its processes are gone.
+# Kills the server in the middle of a load, and waits until all of its processes are gone.
 kill_postgresql() {
     local load tenths
     "$postgresql/pgbench" --client=8 --jobs=2 --time=20 >&2 &
@@ -169,7 +169,7 @@ kill_postgresql() {
     done
 }
 
-# Each of pgbench's transactions changes an account, a teller and a branch by the same amount, and notes it.
+# Each transaction of pgbench changes an account, a teller and a branch by the same amount. So the three sums must be equal.
 postgresql_sums_agree() {
     local sums
     sums=$("$postgresql/psql" --no-align --tuples-only --command='SELECT count(DISTINCT s) FROM (
@@ -186,7 +186,7 @@ suite_stress-ng() {
         timeout 60 stress-ng "--$name" 2 --verify --timeout 2s --temp-path . >&2 || status=$?
         case $status in
             0) say "ok $name" ;;
-            # Impossible with this kernel, or for ordinary users.
+            # The test cannot run with this kernel, or not as an ordinary user.
             3 | 4 | 6) say "left out $name" ;;
             *) say "failed $name" ;;
         esac
@@ -194,7 +194,7 @@ suite_stress-ng() {
     done
 }
 
-# prepare_suites makes the parts that a suite needs beyond the packages.
+# prepare_suites builds what the suites need beyond the packages.
 prepare_suites() {
     case "$short ${chosen_suites[*]} " in
         --short*) ;;
@@ -205,8 +205,8 @@ prepare_suites() {
     esac
 }
 
-# run_suites KIND... in a plain directory and on mounts of each kind; prints the cases that fail on a mount only. Returns 1 if
-# there are any.
+# run_suites KIND... runs the suites in a plain directory and on mounts of each kind. It prints the cases that fail only on a
+# mount. Returns 1 if there are any.
 run_suites() {
     local suite kind kinds=("$@") failed=0
     mkdir "$lab/suites"
@@ -225,7 +225,8 @@ run_suites() {
     return "$failed"
 }
 
-# For the longest suites, and in short runs, a user's own mount would only repeat the daemon's data mode.
+# Returns whether a suite also runs on a user's own mount. That mount would only repeat the daemon's data mode, so the longest
+# suites and short runs leave it out.
 takes_all_mounts() {
     [[ -z $short && $1 != git-own-all && $1 != names ]]
 }
@@ -243,7 +244,7 @@ run_suite() {
         source "$scripts/lib/git-suites.sh"
         cd "$1"; suite_$2' suite "$asked/asked" "$1" >"$result" 2>"$result.log" || say "failed to its end" >>"$result"
     say "$(grep --count '^ok ' "$result" || true) of $(wc --lines <"$result") cases in $((SECONDS - from)) s"
-    # Only root can end a mount of root's, and perhaps that of a user.
+    # Only root can unmount a mount of root, and root may have to unmount the mount of a user.
     acting=(env)
     unmount_tree
     rm -rf --one-file-system "$tree"
@@ -251,7 +252,7 @@ run_suite() {
     tree=
 }
 
-# A suite that does not run in a plain directory says nothing about mounts.
+# Returns whether the suite has run in the plain directory. If it has not, its results on mounts mean nothing.
 suite_has_run() {
     local plain=$lab/suites/$1-plain
     if grep --quiet '^ok ' "$plain" && ! grep --quiet --line-regexp 'failed to its end' "$plain"; then return 0; fi
@@ -280,7 +281,8 @@ cases_that() {
     sed -n -E "s/^($1) //p" "$2" | sort -u
 }
 
-# No FUSE file system has regular files that epoll refuses.
+# Returns whether a failure is known. epoll refuses a regular file of a plain directory, but accepts that of any FUSE file
+# system.
 is_known_difference() {
     [[ $1 == cpython && $2 == *test_selectors* && $2 == *test_register_file* ]]
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Swift is the one program that a user must install. Needs say.sh.
+# Swift is the only program that a user must install before the scripts run. Needs say.sh.
 
 require_swift() {
     local version=none

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Other programs read the unsaved text of an editor.
+# Scene: other programs read the unsaved text of an editor.
 
 play_unsaved() {
     local backupcopy
@@ -14,11 +14,11 @@ play_unsaved() {
     done
 }
 
-# show_unsaved BACKUPCOPY
+# show_unsaved BACKUPCOPY shows that a reader gets the unsaved text, with this value of the option 'backupcopy'.
 show_unsaved() {
     local words="not saved, $1" saving
     type_text "# Notes;$words"
-    # Fires all events after which an editor might save, and waits a second.
+    # Triggers all events after which an editor might save by itself, and waits a second.
     editor_value "execute(map([$saving_events], '\"doautocmd <nomodeline> \" . v:val'))" >/dev/null
     saving=$(editor_value "&autowrite . ' ' . &autowriteall . ' ' . len(timer_info())")
     sleep 1

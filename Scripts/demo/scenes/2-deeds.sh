@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A presenter is told of others' changes to its file: deleting, moving, saving over it, appending to it.
+# Scene: a presenter is told what others do to its file. They delete it, move it, save over it and append to it.
 
 play_deeds() {
     below=$lab/deeds-below
@@ -20,7 +20,7 @@ play_deeds() {
 show_deletion() {
     local job why answered unlinked
     type_text "only;here"
-    # A stopped Neovim cannot answer, and so no program may change the file.
+    # A stopped Neovim cannot answer, so the file must not be deleted before it goes on.
     stop_editor
     rm "$document" &
     job=$!
@@ -44,7 +44,7 @@ show_deletion() {
     expect ":w makes the file anew: '$(shown "$output")'" is "$output" $'only\nhere'
 }
 
-# is_why FILE PATTERN: whether `truce why` prints a matching line about the file; `why` gets the first.
+# is_why FILE PATTERN returns whether a line of `truce why` about the file matches the pattern. It sets `why` to the first line.
 is_why() {
     why=$("${truce[@]}" why "$1" | grep --max-count=1 ' waits for ' || true)
     why=${why#"${why%%[! ]*}"}
@@ -85,7 +85,7 @@ is_silent_about_moves() {
     ! contains "$1" accommodateDeletion && ! contains "$1" didMove
 }
 
-# show_saver PROGRAM replaces the text by "by PROGRAM".
+# show_saver PROGRAM shows what the editor is told when PROGRAM replaces the text by "by PROGRAM".
 show_saver() {
     local before heard reading='' line
     before=$(ask_journal "$lab/deeds" last)
@@ -113,7 +113,7 @@ save_with_emacs() {
 
 save_with_rsync() {
     write_line "$lab/elsewhere/notes.md" "by rsync"
-    # The file has the same length, and may have been written in the same second.
+    # rsync must not skip the file: the new file has the same length, and may have been written in the same second.
     rsync --ignore-times "$lab/elsewhere/notes.md" "$document"
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An editor that does not answer costs others a bounded time, and a dead editor costs them none.
+# Scene: an editor that does not answer delays others for a limited time, and an editor that has ended does not delay them.
 
 play_silence() {
     document=$lab/silence/notes.md
@@ -13,8 +13,8 @@ play_silence() {
     unmount_from "$lab/silence"
 }
 
-# read_behind_editor starts `reader`, which waits for the stopped editor. It sets `began`, the time, and `why`, the
-# explanation of truce.
+# read_behind_editor stops the editor and starts `reader`, which waits for the editor. It sets `began` to the time, and `why` to
+# the line of `truce why`.
 read_behind_editor() {
     stop_editor
     began=${EPOCHREALTIME/[.,]/}
@@ -23,7 +23,8 @@ read_behind_editor() {
     eventually 5 is_why "$document" "cat ($reader) waits for nvim ($editor)" || true
 }
 
-# took_between LEAST BOUND. The margin is for a busy machine; it is less than the default deadlines.
+# took_between LEAST BOUND returns whether the step took at least LEAST and about BOUND milliseconds. A busy machine may take up
+# to 3 s more, which is less than the default deadlines.
 took_between() {
     ((took >= $1 && took <= $2 + 3000))
 }

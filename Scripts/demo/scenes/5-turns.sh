@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two writers and a reader of one file, without changes for Truce, take turns.
+# Scene: two writers and a reader of one file, which know nothing of Truce, take turns.
 
 rounds=300
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs get the results they would get without Truce.
+# Scene: programs get the results that they would get without Truce.
 
 same_trees() {
     "$scripts/lib/compare-trees" "$1" "$2" --times-below originals --times-below unpacked/originals \
@@ -7,7 +7,7 @@ same_trees() {
 }
 
 play_same_results() {
-    # In a directory of its own: the root of a mounted source holds .truce as well.
+    # The work is done in a directory below the mount, because the root of a mounted source also contains .truce.
     mkdir -p "$lab/work-plain" "$lab/work-mount/tree"
     "$demo/real-work" "$lab/work-plain"
     mount_over "$lab/work-mount"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that keep a file open make others wait for a bounded time.
+# Scene: programs that hold a file open make others wait for a limited time.
 
 play_bounds() {
     local file
@@ -34,12 +34,12 @@ play_bounds() {
 
 play_slow_command() {
     hold "$demo/holder" progress progress
-    # The suspended writer is preempted between two of its writes. No step can preserve bytes that it overwrites before
-    # the other writer closes the file.
+    # The suspended writer is preempted between two of its writes. It will overwrite bytes of the other writer. No step can
+    # preserve those bytes before the other writer closes the file.
     sleep 0.1
     timed write_line progress "final figures"
     expect "a slow command keeps writing: another writer waited $took ms (bound 1000 ms)" waited 700 1000
-    # The slow command now overwrites the bytes of the other writer.
+    # In this second, the slow command overwrites the bytes of the other writer.
     sleep 1
     let_go
     say "  the file now begins: $(head --bytes=30 progress)"
@@ -48,7 +48,7 @@ play_slow_command() {
     expect "what the slow command destroyed is kept" kept_has progress "final figures"
 }
 
-# kept_has FILE TEXT: whether TEXT is a version of FILE.
+# kept_has FILE TEXT returns whether a version of FILE has the contents TEXT.
 kept_has() {
     local id rest found=1
     while read -r id rest; do

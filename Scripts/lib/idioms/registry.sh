@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The programs of Scripts/idioms. Needs say.sh.
 #
-# An entry is a line `idiom NAME PROGRAM,... TITLE [KEY=VALUE]...` and the function save_NAME, which lets the program save
-# the document. It works in the document's folder and replaces "$old" by "$new". It may store other files beside the folder,
-# in .. . make_NAME makes the document, if it is not a text; before_NAME is done before each save, by another program. The
-# keys:
+# An entry is a line `idiom NAME PROGRAM,... TITLE [KEY=VALUE]...` and the function save_NAME, which makes the program save the
+# document. This function works in the document's folder and replaces "$old" by "$new". It may store other files beside the
+# folder, in .. . If the document is not a text, make_NAME makes it. If there is a before_NAME, another program runs it before
+# each save. The keys:
 #
 #   document=NAME    the name of the document, if not document.txt
 #   contents=any     the program writes something else each time: contents are not compared
@@ -32,17 +32,17 @@ idiom() {
     done
 }
 
-# The document of an entry without make_NAME.
+# Makes the document of an entry that has no make_NAME.
 make_text() {
     printf 'first line\nword0 in the middle\nlast line\n' >"$document"
 }
 
-# The text of this save, elsewhere: for programs that copy a file from there.
+# Writes the text of this save to another place, for programs that copy a file from there.
 write_new() {
     printf 'first line\n%s in the middle\nlast line\n' "$new"
 }
 
-# keys COMMAND KEYS... runs the command at a terminal and types each of the keys when the screen is still.
+# keys COMMAND KEYS... runs a command at a terminal. It types each of the keys when the screen no longer changes.
 keys() {
     local command=$1 typed=../typed screen=../screen process key
     shift
@@ -60,7 +60,7 @@ keys() {
     exec {terminal}>&-
 }
 
-# Until the screen has not changed for 200 ms, 4 s at most, or the program has ended.
+# Waits until the screen has not changed for 200 ms or the program has ended, for at most 4 s.
 wait_for_screen() {
     local size last=-1 tenths still=0
     for ((tenths = 0; tenths < 40 && still < 2; tenths++)); do
@@ -73,6 +73,6 @@ wait_for_screen() {
 }
 
 for entries in "$idioms"/entries/*.sh; do
-    # shellcheck disable=SC1090  # The files are those of the directory.
+    # shellcheck disable=SC1090  # The sourced files are all files of the directory.
     source "$entries"
 done

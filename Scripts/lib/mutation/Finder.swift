@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// Finds possible breakages of a file, and the code that compiles each in beside the original.
+/// Finds places in a file that can be broken, and adds the code of each mutant beside the original code.
 ///
-/// Conditions are negated, optional bindings and patterns fail, comparisons are swapped, effects are dropped. Code that only
-/// asserts stays as it is. The functions the edits call are in `package/MutantSwitches.swift`.
+/// Mutants negate conditions, make optional bindings and patterns fail, swap comparisons, and drop effects. Code that only
+/// asserts stays as it is. The edits call functions in `package/MutantSwitches.swift`.
 final class Finder: SyntaxVisitor {
     private let file: String
     private let lines: SourceLocationConverter
     private(set) var edits = SourceEdits()
     private(set) var mutants: [Mutant] = []
     private var nextNumber: Int
-    /// Comparisons that are a whole condition: to swap `==` there would be to negate twice.
+    /// The comparisons that are a whole condition. There, to swap `==` would do the same as to negate the condition.
     private var negated: Set<SyntaxIdentifier> = []
 
     init(file: String, tree: SourceFileSyntax, firstNumber: Int) {
@@ -74,7 +74,7 @@ final class Finder: SyntaxVisitor {
         return .visitChildren
     }
 
-    /// Code that only asserts decides nothing.
+    /// A function that only asserts decides nothing, so no mutant is made in it.
     override func visit(_ node: FunctionDeclSyntax) -> SyntaxVisitorContinueKind {
         node.name.text == "checkInvariants" ? .skipChildren : .visitChildren
     }
@@ -125,7 +125,7 @@ final class Finder: SyntaxVisitor {
         return .visitChildren
     }
 
-    /// `min(a, b)`.
+    /// Swaps a call such as `min(a, b)`.
     private func swapExtremes(_ node: FunctionCallExprSyntax, _ callee: DeclReferenceExprSyntax) {
         guard let first = node.arguments.first else { return }
         let isLeast = callee.baseName.text == "min"
@@ -134,7 +134,7 @@ final class Finder: SyntaxVisitor {
         edits.wrap(first.trimmedBytes, "\(number), ", "")
     }
 
-    /// `list.min()`, `list.min(by: …)` or `list.min { … }`.
+    /// Swaps a call such as `list.min()`, `list.min(by: …)` or `list.min { … }`.
     private func swapExtremes(_ node: FunctionCallExprSyntax, _ callee: MemberAccessExprSyntax) {
         let name = callee.declName.baseName
         let isLeast = name.text == "min"
@@ -149,7 +149,7 @@ final class Finder: SyntaxVisitor {
 
     override func visit(_ node: CodeBlockItemSyntax) -> SyntaxVisitorContinueKind {
         if let expression = node.item.as(ReturnStmtSyntax.self)?.expression {
-            // A call in a function that returns nothing is an effect, too.
+            // In a function that returns nothing, a call is an effect too.
             guard expression.is(FunctionCallExprSyntax.self), node.isInFunctionWithoutResult,
                 !isAssertion(node)
             else { return .visitChildren }
@@ -169,7 +169,8 @@ final class Finder: SyntaxVisitor {
         }
     }
 
-    /// A call with an unused result, or an assignment to a variable that has a value already.
+    /// Whether an expression is an effect: a call with an unused result, or an assignment to a variable that already has a
+    /// value.
     private func isEffect(_ expression: ExprSyntax) -> Bool {
         if let call = expression.as(FunctionCallExprSyntax.self) {
             let name = call.calledExpression.trimmedDescription

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Runs the tests against each mutant, the quick ones first, until one of them fails.
+/// Runs the tests with each mutant, quick tests first, until a test fails.
 struct Hunt {
     struct Stage {
         let name: String
         let arguments: [String]
         var bound = 600.0
-        /// The mutants that the stage reaches; the others need not be tried.
+        /// The mutants that the tests of this stage reach. Other mutants are not tried in this stage.
         var reached: Set<Int> = []
     }
 
@@ -17,9 +17,10 @@ struct Hunt {
     }
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
-    /// The longest suites come last, each by itself: a mutant that one catches need not wait for another.
+    /// The longest suites. Each has a stage of its own at the end, so that a mutant that one suite catches is not tried with
+    /// the others.
     static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness)Tests/"
-    /// How many of the stages are short.
+    /// The number of stages that are short. They come first.
     static let shortStages = 2
 
     static let stages = [
@@ -44,8 +45,10 @@ struct Hunt {
         stages = isQuick ? Array(Self.stages.prefix(Self.shortStages)) : Self.stages
     }
 
-    /// Without a mutant every test must pass. The time for that bounds later runs, and the switches that it reaches tell which
-    /// mutants can be caught.
+    /// Runs the tests of each stage without a mutant. Every test must succeed.
+    ///
+    /// The time of this run determines the time limit of later runs. The switches that the run reaches tell which mutants can
+    /// be caught.
     mutating func measure() throws {
         for index in stages.indices {
             let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
@@ -80,10 +83,11 @@ struct Hunt {
         ).failures(until: isEnough)
     }
 
-    /// The verdicts on all of these: each stage in turn runs against the remaining mutants.
+    /// Finds the verdict on each mutant: the stages run one after another, each with the mutants that no earlier stage has
+    /// caught.
     ///
-    /// In the long stages, many of the mutants that are expected to survive are tried at once. The body receives the remaining
-    /// mutants after the short tests.
+    /// In the long stages, mutants that are expected to survive are tried in large groups. After the short stages, `body` is
+    /// called with the mutants that are left.
     func verdicts(
         on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
     ) throws -> [Int: Verdict] {
@@ -102,9 +106,10 @@ struct Hunt {
         return verdicts
     }
 
-    /// The failures of a stage with each mutant, found by two processes at a time.
+    /// Finds a failure for each mutant in one stage, with two processes at a time.
     ///
-    /// If no test fails while a group is alive, each mutant of it survives; otherwise its halves are tried.
+    /// If no test fails while all mutants of a group are alive, each mutant of the group survives. Otherwise the halves of the
+    /// group are tried.
     private func pass(
         of stage: Stage, over alone: [Mutant], _ together: [Mutant]
     ) throws -> [Int: Failure] {
@@ -129,7 +134,7 @@ struct Hunt {
     }
 
     private final class Shared: @unchecked Sendable {
-        // @unchecked: the lock guards every property.
+        // @unchecked: `lock` guards all properties.
         private let lock = NSCondition()
         private var left: [[Mutant]]
         private var running = 0
@@ -138,7 +143,7 @@ struct Hunt {
 
         init(_ groups: [[Mutant]]) { left = groups.reversed() }
 
-        /// Waits while a running group may still leave halves to try.
+        /// Returns the next group to try. If none is left, waits while a group runs that may leave its halves to try.
         func next() -> [Mutant]? {
             lock.withLock {
                 while left.isEmpty, running > 0 { lock.wait() }

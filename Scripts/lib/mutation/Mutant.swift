@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// One change that breaks the arbiter.
+/// A change of the source that breaks the arbiter.
 struct Mutant: Codable {
     enum Kind: String, Codable {
         case negate, fail, drop, swap
@@ -12,16 +12,16 @@ struct Mutant: Codable {
     let file: String
     let line: Int
     let function: String
-    /// The original text, on one line.
+    /// The original text of the changed code, on one line.
     let text: String
-    /// The change, in a few words.
+    /// A description of the change, in a few words.
     let change: String
 
-    /// Its name in the list of survivors: numbers and lines change with every edit.
+    /// The name of the mutant in the list of survivors. It contains no number or line, because these change with every edit.
     var key: String { "\(file) | \(function) | \(kind.rawValue) | \(text)" }
 }
 
-/// The mutants, from `prepare` to `hunt`.
+/// The list of mutants that `prepare` writes for `hunt`.
 struct Catalogue: Codable {
     var mutants: [Mutant]
 
@@ -36,7 +36,7 @@ struct Catalogue: Codable {
     }
 }
 
-/// A message to the user of the script, in one sentence.
+/// An error for the user of the script, in one sentence.
 struct Complaint: Error, CustomStringConvertible {
     let description: String
 
@@ -50,7 +50,7 @@ func readText(_ path: String) throws -> String {
     return String(decoding: data, as: UTF8.self)
 }
 
-/// Text on one line, with single spaces.
+/// Returns the text on one line, with single spaces.
 func onOneLine(_ text: String) -> String {
     text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
 }

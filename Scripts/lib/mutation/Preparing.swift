@@ -4,13 +4,13 @@ import SwiftOperators
 import SwiftParser
 import SwiftSyntax
 
-/// Writes the package with all mutants in it.
+/// Writes the package of the arbiter, with the code of all mutants in it.
 struct Preparing {
     let root: String
     let package: String
     let here: String
 
-    /// Files that only assert are not broken: without them nothing is decided differently.
+    /// Files that only assert. They are not broken, because they decide nothing.
     static let untouched: Set<String> = ["Invariants.swift"]
 
     private static let copied = [
@@ -61,7 +61,7 @@ struct Preparing {
     }
 }
 
-/// Files by their paths. A file is written only if it differs, so that only changed files are compiled again.
+/// Files by their paths. A file is written only if its contents differ, so that only changed files are compiled again.
 struct FileTree {
     var files: [String: Data] = [:]
 

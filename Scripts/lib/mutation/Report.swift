@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The script's last output, and whether the run has succeeded.
+/// Prints the last lines of the script, and determines whether the run has succeeded.
 struct Report {
     let chosen: [Mutant]
     let verdicts: [Int: Hunt.Verdict]
     let keys: [Int: String]
     let survivors: Survivors
-    /// Whether the worlds were left out: then the remaining mutants need not survive them.
+    /// Whether the long stages were left out. Then the remaining mutants might still be caught in those stages.
     let isQuick: Bool
     private(set) var complaints: [String] = []
 
@@ -64,7 +64,7 @@ struct Report {
         caught[by, default: 0] += 1
     }
 
-    /// Returns whether there are no complaints.
+    /// Prints the result. Returns whether there is nothing to complain about.
     mutating func conclude() -> Bool {
         let percent = 100 * Double(survived) / Double(max(1, chosen.count))
         if percent > Survivors.mostPercent, !isQuick {

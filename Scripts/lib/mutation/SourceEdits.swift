@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Changes to one file, each of which may lie within another.
+/// Changes to one file. A change may lie inside another change.
 ///
-/// Offsets are those of the original text, in UTF-8.
+/// Offsets count the UTF-8 bytes of the original text.
 struct SourceEdits {
     private struct Edit {
         enum Place: Int { case after, before, instead }
@@ -11,14 +11,15 @@ struct SourceEdits {
         let length: Int
         let place: Place
         let text: String
-        /// The length of the whole change: a longer change lies outside.
+        /// The length of the range that the change concerns. Of two changes at one offset, the change with the longer range
+        /// lies outside.
         let span: Int
         let order: Int
     }
 
     private var edits: [Edit] = []
 
-    /// Puts text before and after a range.
+    /// Adds text before and after a range.
     mutating func wrap(_ range: Range<Int>, _ before: String, _ after: String) {
         add(range.lowerBound, 0, .before, before, span: range.count)
         add(range.upperBound, 0, .after, after, span: range.count)
@@ -44,7 +45,8 @@ struct SourceEdits {
         return String(decoding: result + source[position...], as: UTF8.self)
     }
 
-    /// At one offset: ends come from the inside out, then beginnings from the outside in.
+    /// The order of two changes. At one offset, ends of ranges come first, the innermost first. Then come beginnings, the
+    /// outermost first.
     private static func isBefore(_ one: Edit, _ other: Edit) -> Bool {
         if one.offset != other.offset { return one.offset < other.offset }
         if one.place != other.place { return one.place.rawValue < other.place.rawValue }

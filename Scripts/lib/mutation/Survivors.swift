@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mutants that no test can or need catch, each with a reason.
+/// The mutants that no test can catch or needs to catch, each with a reason.
 ///
-///     Granting.swift | Arbiter.settle(_:) | drop | effects.removeAll() | why it makes no difference
+///     Granting.swift
 ///
-/// Of two equal texts in one function the second is marked: `… | text #2 | reason`.
+/// Arbiter.settle(_:)
+///
+/// drop
+///
+/// effects.removeAll()
+///
+/// why it makes no difference
+///
+/// If a function contains the same text twice, the second is marked: `…
+///
+/// text #2
+///
+/// reason`.
 struct Survivors {
     struct Entry {
         let key: String
@@ -13,7 +25,7 @@ struct Survivors {
     }
 
     static let path = "Scripts/lib/mutation/survivors"
-    /// More than this may not survive, whatever the reasons.
+    /// The highest percentage of mutants that may survive, whatever the reasons.
     static let mostPercent = 5.0
 
     private(set) var entries: [String: Entry] = [:]
@@ -30,7 +42,7 @@ struct Survivors {
         }
     }
 
-    /// The mutants by their names in the list.
+    /// Returns the mutants' names in the list of survivors, by their numbers.
     static func keys(of mutants: [Mutant]) -> [Int: String] {
         var seen: [String: Int] = [:]
         var keys: [Int: String] = [:]

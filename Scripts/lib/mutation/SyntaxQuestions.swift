@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// The finder's questions about a piece of source.
+/// Properties of a piece of source that the finder needs.
 extension SyntaxProtocol {
-    /// Its place in the file, without surrounding space.
+    /// The range of this source in the file, without surrounding space.
     var trimmedBytes: Range<Int> {
         positionAfterSkippingLeadingTrivia.utf8Offset..<endPositionBeforeTrailingTrivia.utf8Offset
     }
 
-    /// The function or property that contains it, by its name in the list of survivors.
+    /// The name of the function or property that contains this source, as in the list of survivors.
     var nameOfFunction: String {
         var names: [String] = []
         for ancestor in sequence(first: Syntax(self), next: \.parent) {
@@ -37,7 +37,7 @@ extension SyntaxProtocol {
         return self.as(ExtensionDeclSyntax.self)?.extendedType.trimmedDescription
     }
 
-    /// The innermost declaration whose body contains this statement. A closure counts as a declaration.
+    /// The innermost function, accessor or closure that contains this source.
     fileprivate var body: Syntax? {
         for ancestor in sequence(first: Syntax(self), next: \.parent) {
             switch ancestor.kind {
@@ -72,7 +72,7 @@ extension ExprSyntax {
 extension InfixOperatorExprSyntax {
     var operatorName: String? { self.operator.as(BinaryOperatorExprSyntax.self)?.operator.text }
 
-    /// Whether an assignment gives the first value to a variable; without it nothing would compile.
+    /// Whether the assignment gives a variable its first value. Without this value the source would not compile.
     var isInitialisation: Bool {
         let function = sequence(first: Syntax(self), next: \.parent).first {
             $0.is(FunctionDeclSyntax.self) || $0.is(InitializerDeclSyntax.self)
@@ -135,8 +135,8 @@ extension CodeBlockItemSyntax {
 }
 
 extension ClosureExprSyntax {
-    /// Whether it returns nothing: closures of `forEach…`, its condition aside, and of parameters that take an effect
-    /// list.
+    /// Whether the closure returns nothing. This holds for closures of `forEach…`, except a `where` condition, and for closures
+    /// with a parameter named `arbiter` or `effects`.
     fileprivate var isForItsEffect: Bool {
         if parent?.as(LabeledExprSyntax.self)?.label?.text == "where" { return false }
         let parameters = signature?.parameterClause?.trimmedDescription ?? ""

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A test, or one case of a test with arguments, that did not pass.
+/// A test that did not succeed, or a case of a test with arguments.
 struct Failure: Hashable {
     enum How: Hashable {
         case issue
-        /// The message of an assertion, or the signal.
+        /// The process crashed. The text is the message of an assertion, or the signal.
         case crash(String)
         case hang(seconds: Int)
     }
 
-    /// As in `ScenarioTests.replay(name:)`.
+    /// The name of the test, such as `ScenarioTests.replay(name:)`.
     let test: String
-    /// The argument, if the test has one.
+    /// The argument of the test case; nil if the test has no arguments.
     let argument: String?
     let how: How
 
@@ -32,14 +32,14 @@ struct Failure: Hashable {
     }
 }
 
-/// One process of the built tests, and its event stream.
+/// A process that runs the built tests, and its stream of events.
 struct TestRun {
     let binary: String
     let arguments: [String]
     let environment: [String: String]
-    /// After so many seconds of computing it counts as hanging, so that a busy machine does not matter.
+    /// The seconds of processor time after which the process counts as hanging. A busy machine does not make a difference.
     let bound: Double
-    /// After so many seconds of any kind it does so, too: it may wait for an event that never comes.
+    /// The seconds of real time after which the process counts as hanging, because it may wait for an event that never comes.
     static let longest = 600.0
 
     private static let starting = NSLock()
@@ -51,7 +51,8 @@ struct TestRun {
         var hasEnded = false
     }
 
-    /// Runs until the end, or until the failures so far are enough. Returns the failures and the time.
+    /// Runs the tests until they end, or until `isEnough` accepts the failures so far. Returns the failures and the processor
+    /// time.
     func failures(until isEnough: ([Failure]) -> Bool) throws -> (failures: [Failure], seconds: Double) {
         let errors = NSTemporaryDirectory() + "mutant-\(getpid())-\(UUID().uuidString)"
         defer { unlink(errors) }
@@ -93,7 +94,8 @@ struct TestRun {
 
     private func start(errors: String) throws -> (pid_t, Int32) {
         var ends: [Int32] = [0, 0]
-        // No other process may start before these are marked: it would keep the pipe open.
+        // Until both ends of the pipe are marked, no other process may start, because it would inherit them and hold the pipe
+        // open.
         Self.starting.lock()
         defer { Self.starting.unlock() }
         guard pipe(&ends) == 0 else { throw Complaint("pipe: \(String(cString: strerror(errno)))") }
@@ -145,14 +147,15 @@ struct TestRun {
         }
     }
 
-    /// `ArbitrationTests.ScenarioTests/replay(name:)/ScenarioTests.swift:14:6` is `ScenarioTests.replay(name:)`.
+    /// Returns a test's name: for `ArbitrationTests.ScenarioTests/replay(name:)/ScenarioTests.swift:14:6`,
+    /// `ScenarioTests.replay(name:)`.
     private static func name(_ id: String) -> String {
         let parts = id.split(separator: "/")
         let suite = parts.first?.drop { $0 != "." }.dropFirst() ?? ""
         return parts.count > 1 ? "\(suite).\(parts[1])" : String(suite)
     }
 
-    /// `Test case passing 1 argument name → "both" to "each …" started.` is about `both`.
+    /// Returns the argument in a message. For `Test case passing 1 argument name → "both" to "each …" started.`, it is `both`.
     private static func argument(_ message: String) -> String? {
         guard let start = message.range(of: "→ "), let end = message.range(of: " to \"", options: .backwards),
             start.upperBound < end.lowerBound

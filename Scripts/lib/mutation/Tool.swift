@@ -3,12 +3,12 @@ import Foundation
 
 /// The compiled part of Scripts/mutate.
 ///
-///     tool prepare ROOT PACKAGE                               writes the package with all mutants in it
-///     tool hunt ROOT PACKAGE BINARY [--quick] [CHOICE WORD]   runs the built tests against them
+///     tool prepare ROOT PACKAGE                               writes the package with all mutants
+///     tool hunt ROOT PACKAGE BINARY [--quick] [CHOICE WORD]   runs the built tests with each mutant
 @main
 struct Tool {
     static func main() {
-        // Output is visible at once, in a file as well.
+        // Each line of output is written at once, even if the output is a file.
         setlinebuf(stdout)
         do {
             try run(Array(CommandLine.arguments.dropFirst()))
@@ -68,7 +68,8 @@ struct Tool {
         switch choice.name {
         case "--only": chosen = mutants.filter { $0.file == choice.value }
         case "--sample":
-            // Spread evenly, so that each file has its share; the same each time.
+            // The chosen mutants are spread evenly over all mutants, so that each file has its share. The choice is the same
+            // each time.
             let count = min(Int(choice.value) ?? 0, mutants.count)
             chosen = (0..<count).map { mutants[$0 * mutants.count / count] }
         default: throw Complaint("unknown choice \(choice.name)")

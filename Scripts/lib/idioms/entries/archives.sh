@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Archives and compressed files: those that contain the document, and those that are the document. See registry.sh.
+# Programs for archives and compressed files. The document is a member of the archive, or the archive itself. See registry.sh.
 
-# An archive beside the folder. Its only member is the document's new text.
+# Makes an archive beside the folder. Its only member is the document's new text.
 new_member() {
     rm -rf ../packed
     mkdir ../packed

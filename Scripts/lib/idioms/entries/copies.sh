@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that bring a file from elsewhere. See registry.sh.
+# Programs that copy a file to the document from another place. See registry.sh.
 
-# new_file makes the file to copy, beside the folder.
+# new_file makes the file that a program copies, beside the folder.
 new_file() {
     write_new >../new
     chmod 640 ../new
@@ -87,7 +87,7 @@ save_aria2() {
     fetch aria2c --quiet --allow-overwrite=true --auto-file-renaming=false --out="$document"
 }
 
-# fetch COMMAND... with the address of ../new, served on this machine only.
+# fetch COMMAND... runs a command with the address of ../new, which is served only on this machine.
 fetch() {
     local server port status=0
     mkfifo ../port

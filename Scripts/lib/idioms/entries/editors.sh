@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Editors, with each of their methods to save. See registry.sh.
+# Editors, each with all its methods of saving. See registry.sh.
 
-# vim_saves OPTION... with these options set; without a viminfo, as for a user without settings.
+# vim_saves OPTION... saves with vim and these options, but without a viminfo file, as for a user without settings.
 vim_saves() {
     vim -N -u NONE -i NONE -es -c "set ${*:-nocompatible}" -c "%s/$old/$new/" -c wq "$document"
 }
@@ -52,7 +52,7 @@ save_nvim-backup() {
     nvim --clean -es -c 'set backup backupdir=.' -c "%s/$old/$new/" -c wq "$document"
 }
 
-# emacs_saves LISP with these settings.
+# emacs_saves LISP saves with Emacs and these settings.
 emacs_saves() {
     emacs --quick --batch --eval "(progn (setq create-lockfiles t) $1 (find-file \"$document\")
         (while (search-forward \"$old\" nil t) (replace-match \"$new\")) (save-buffer))"

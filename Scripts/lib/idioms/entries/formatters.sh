@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that put a source text in order. See registry.sh. Another program adds text that is out of order before each
-# save.
+# Programs that format a source text. See registry.sh. Before each save, another program adds text that is badly formatted.
 
 make_python() { printf 'import os\n' >"$document"; }
 spoil_python() { printf 'import   abc%d\nx%d = {  "a":1 }\n' "$round" "$round" >>"$document"; }

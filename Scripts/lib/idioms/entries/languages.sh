@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes of a file by scripts in many languages. See registry.sh.
+# Scripts in many programming languages, each of which writes the document. See registry.sh.
 
 idiom python-write python3 'Python: Path.write_text'
 save_python-write() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that change pictures, sounds and pages. See registry.sh. `samples` makes their first documents.
+# Programs that change pictures, sounds and pages. See registry.sh. The script `samples` makes their first documents.
 
 make_png() { python3 "$idioms/samples" png >"$document"; }
 make_jpeg() { python3 "$idioms/samples" png >../sample.png && convert ../sample.png "jpeg:$document"; }

@@ -9,7 +9,7 @@ idiom crudini-inplace crudini 'crudini --inplace' document=document.ini
 make_crudini-inplace() { printf '[section]\nname = word0\n' >"$document"; }
 save_crudini-inplace() { crudini --inplace --set "$document" section name "$new"; }
 
-# augtool_saves OPTION... with these options.
+# augtool_saves OPTION... saves with augtool and these options.
 augtool_saves() {
     printf '%s\n' "set /files$PWD/$document/section/name $new" save |
         augtool --noautoload --transform "Puppet.lns incl $PWD/$document" --load-file "$PWD/$document" "$@"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that change a text from a command line. See registry.sh.
+# Programs that change a text as their command line says. See registry.sh.
 
 idiom sed-i sed 'sed -i'
 save_sed-i() { sed -i "s/$old/$new/" "$document"; }
@@ -28,7 +28,7 @@ save_ruby-i.bak() { ruby -i.bak -pe "sub('$old', '$new')" "$document"; }
 idiom busybox-sed busybox 'busybox sed -i'
 save_busybox-sed() { busybox sed -i "s/$old/$new/" "$document"; }
 
-# The second save reverses the first.
+# The second save reverses the change of the first save.
 idiom dos2unix dos2unix,unix2dos 'unix2dos and dos2unix'
 save_dos2unix() { if ((round == 1)); then unix2dos --quiet "$document"; else dos2unix --quiet "$document"; fi; }
 
@@ -57,7 +57,7 @@ save_iconv-o() {
     iconv --from-code=utf-8 --to-code=utf-16 --output="$document" ../new
 }
 
-# A temporary file is either on another file system, and copied, or on this one, and renamed.
+# sponge copies its temporary file if the file is on another file system. Otherwise it renames the file.
 idiom sponge sponge 'sed | sponge, which copies'
 save_sponge() { sed "s/$old/$new/" "$document" | TMPDIR=/dev/shm sponge "$document"; }
 

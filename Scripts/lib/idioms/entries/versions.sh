@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that store versions, and those that apply differences. See registry.sh. A repository's own files lie beside
-# the folder, so that the folder's presenter is told of the document only.
+# Programs that store versions, and programs that apply differences. See registry.sh. A repository's own files lie beside the
+# folder. So the folder's presenter is told only of the document.
 
-# settle_git names an author, and makes a repository of the folder's parent with three states of the document.
+# settle_git sets an author, and makes a repository of the folder's parent directory, with three states of the document.
 settle_git() {
     git config --global user.name author
     git config --global user.email author@example.org
@@ -11,7 +11,7 @@ settle_git() {
     git -C .. init --quiet
     make_text
     say other >other.txt
-    # Older than the index, so that git knows without reading that it has not changed.
+    # The file is older than the index, so that git knows without reading that the file has not changed.
     touch --date=2020-01-01 other.txt
     git add .
     git commit --quiet --message=0
@@ -51,7 +51,7 @@ idiom git-am git 'git am'
 make_git-am() { settle_git; }
 save_git-am() { git format-patch --stdout -1 "state$round" | git am --quiet; }
 
-# The first save removes the change, the second restores it.
+# The first save removes the change, and the second save restores it.
 idiom git-stash git 'git stash'
 make_git-stash() {
     settle_git
@@ -102,7 +102,7 @@ make_rcs() {
 }
 save_rcs() { co -q -f -r"1.$((round + 1))" "$document"; }
 
-# make_change writes the difference between this state and the next one.
+# make_change writes the difference between this state of the document and the next state.
 make_change() {
     write_new >../new
     diff "$@" "$document" ../new >../change || true

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CMutant
 
-// Compiled into the arbiter that is broken on purpose. The environment says which mutant is alive.
+// Switches that are compiled into the broken arbiter. The environment variable MUTANT says which mutant is alive.
 
 @inline(__always)
 func mutantIsAlive(_ number: Int32) -> Bool { mutant_is_alive(number) }
@@ -49,7 +49,7 @@ func mutantIsNotNil<Value>(_ number: Int32, _ value: Value?) -> Bool {
     (value != nil) != mutant_is_alive(number)
 }
 
-/// The input of an optional binding: nil.
+/// Replaces the input of an optional binding by nil.
 @inline(__always)
 func mutantFound<Value>(_ number: Int32, _ value: Value?) -> Value? {
     value == nil || mutantIsAlive(number) ? nil : value

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// Built by Scripts/mutate: the arbiter with every mutant in it, and the targets that its tests need. The mutants cause warnings
-// (code that is never reached), so no warning counts as an error here.
+// Scripts/mutate builds this package: the arbiter with every mutant in it, and the targets that its tests need. The mutants
+// cause warnings about code that is never reached. So here a warning does not count as an error.
 let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),

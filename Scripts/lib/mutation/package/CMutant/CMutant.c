@@ -8,7 +8,7 @@ bool *mutant_reached = NULL;
 
 static bool reached[MOST_MUTANTS];
 
-// MUTANT is a number, or several with commas between.
+// Reads the environment. MUTANT is a number, or several numbers separated by commas.
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("MUTANT");

@@ -5,12 +5,13 @@
 
 #define MOST_MUTANTS 65536
 
-// Set once, before main, from MUTANT and MUTANT_REACHED.
+// Whether each mutant is alive. It is set once, before main, from MUTANT and MUTANT_REACHED.
 extern bool mutant_lives[MOST_MUTANTS];
-// Records each mutant that was reached, if requested.
+// If MUTANT_REACHED is set, records for each mutant whether a test has reached it.
 extern bool *mutant_reached;
 
-// Called only where it makes a difference, so that an unreached mutant changes nothing.
+// Returns whether a mutant is alive. Callers call it only where the mutant makes a difference, so that it counts as reached
+// only there.
 static inline bool mutant_is_alive(int number)
 {
     if (__builtin_expect(mutant_reached != NULL, 0)) mutant_reached[number % MOST_MUTANTS] = true;
