@@ -7,16 +7,16 @@ local uv = vim.uv or vim.loop
 
 local M = {}
 
--- The time after which an unexpected question on the screen is declined.
+-- The milliseconds after which a question of Neovim that the user does not expect is declined.
 local question_grace = 50
--- Above that, cursors are not moved along with the text.
+-- If the text has more lines than this number, cursors and marks are not moved along with their lines.
 local most_lines_compared = 50000
 
 local function quietly(buffer, command)
   return pcall(vim.api.nvim_buf_call, buffer, function() vim.cmd(command) end)
 end
 
--- Values that tell different contents of a file apart, as far as possible without reading.
+-- Returns values that differ if the contents of a file differ, as far as this can be seen without reading the file.
 function M.stamp(path)
   local stat = uv.fs_stat(path)
   if not stat or stat.type ~= 'file' then return nil end
@@ -35,13 +35,13 @@ local function bytes_of(document)
   if not ends or not is_plain or options.bomb then return nil end
   local lines = vim.api.nvim_buf_get_lines(document.buffer, 0, -1, false)
   if #lines == 1 and lines[1] == '' then return '', '\n' end
-  -- A line feed inside a line stands for a zero byte.
+  -- Neovim stores a zero byte as a line feed inside a line.
   for index, line in ipairs(lines) do lines[index] = line:gsub('\n', '\0') end
   local bytes = table.concat(lines, ends)
   return options.endofline and bytes .. ends or bytes
 end
 
--- False if it cannot be determined.
+-- Returns whether the buffer has the contents of the file; false if that is unknown.
 local function shows_the_file(document)
   local expected, alternative = bytes_of(document)
   local file = expected and io.open(document.path, 'rb')
@@ -51,8 +51,9 @@ local function shows_the_file(document)
   return bytes == expected or (alternative ~= nil and bytes == alternative)
 end
 
--- Lets Neovim compare the buffer with the file as it does by itself. If the file has changed, Neovim reads a clean buffer
--- again in a way that preserves marks and undo. For other buffers it fires `FileChangedShell` (presenters.lua).
+-- Makes Neovim compare the buffer with the file, as Neovim also does by itself. If the file has changed and the buffer has no
+-- unsaved text, Neovim reads the file in a manner that preserves marks and undo. If the buffer has unsaved text, Neovim fires
+-- `FileChangedShell` (presenters.lua).
 function M.look(document)
   turns.without(document, function() vim.cmd('silent checktime ' .. document.buffer) end)
 end
@@ -62,7 +63,7 @@ local function lines_for_comparison(buffer)
   return vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
 end
 
--- Maps the lines of one text to those of another, as a function from number to number.
+-- Returns a function that maps the number of a line in the old text to the number of the same line in the new text.
 local function line_mapping(old, new)
   local function joined(lines) return table.concat(lines, '\n') .. '\n' end
   local compare = vim.text and vim.text.diff or vim.diff
@@ -71,7 +72,7 @@ local function line_mapping(old, new)
     local shift = 0
     for _, hunk in ipairs(hunks) do
       local from, count, to, new_count = unpack(hunk)
-      -- An insertion is reported by the line before it.
+      -- For an insertion, the comparison reports the line before the inserted lines.
       if count == 0 then from = from + 1 end
       if new_count == 0 then to = to + 1 end
       if line < from then break end
@@ -102,7 +103,7 @@ local function marks(buffer)
   return found
 end
 
--- Cursors and marks stay with their lines, also if lines came or went above them.
+-- Moves cursors and marks along with their lines, if lines were added or removed above them.
 local function follow(buffer, old, old_views, old_marks)
   local new = old and lines_for_comparison(buffer)
   local moved = new and line_mapping(old, new) or function(line) return line end
@@ -121,19 +122,19 @@ local function follow(buffer, old, old_views, old_marks)
   end
 end
 
--- Later typing is undone separately.
+-- Makes `u` undo the text that is typed from now on separately from the text before.
 local function separate_undo(buffer)
   if vim.api.nvim_get_current_buf() ~= buffer or vim.api.nvim_get_mode().mode ~= 'i' then return end
   vim.api.nvim_feedkeys(vim.api.nvim_replace_termcodes('<C-g>u', true, false, true), 'ni', false)
 end
 
--- Makes a clean buffer show the present contents of the file; true if it was read again.
+-- Makes a buffer without unsaved text show the present contents of the file. Returns true if the file was read again.
 function M.reload(document)
   local buffer = document.buffer
   local old, old_views, old_marks = lines_for_comparison(buffer), views(buffer), marks(buffer)
   local reads = document.reads
   M.look(document)
-  -- A file may have changed without its time: a copying program may have restored it.
+  -- The file's time may be the same although the file has changed, because a copying program may have restored the time.
   if document.reads == reads and uv.fs_stat(document.path) and not vim.bo[buffer].modified
     and not shows_the_file(document) then
     turns.without(document, function()
@@ -153,7 +154,7 @@ local function sentence_of(failure)
   return text.shown(failure:match('Vim%b():(.*)') or failure:match('Vim:(.*)') or failure)
 end
 
--- Unlike `:update`, this is allowed from the command-line window.
+-- Writes the buffer. Unlike `:update`, this is allowed from the command-line window.
 local write = [[
   try
     silent keepalt lockmarks write
@@ -162,10 +163,10 @@ local write = [[
   endtry
 ]]
 
--- Declines all questions of Neovim to the user while an action runs: the user does not expect a question.
+-- Runs an action and declines all questions that Neovim asks the user meanwhile, because the user does not expect a question.
 local function unasked(action)
   local confirm = vim.o.confirm
-  -- With it, a refusal would be a question.
+  -- With this option, Neovim would ask a question where it would otherwise refuse.
   vim.o.confirm = false
   local timer = uv.new_timer()
   local answers = 0
@@ -178,12 +179,12 @@ local function unasked(action)
   timer:stop()
   timer:close()
   vim.o.confirm = confirm
-  -- The question had more than one line, and Neovim would wait until the user had read it.
+  -- A question fills more than one line. Without this command, Neovim would wait until the user has read it.
   if answers > 0 then vim.cmd('redraw') end
   return unpack(results)
 end
 
--- Returns nil, or the failure. Autocommands run as for `:w`.
+-- Writes the buffer. Returns nil, or a sentence about the failure. Autocommands run as for `:w`.
 function M.write(document)
   local _, works, failure = unasked(function()
     return turns.without(document, function() return quietly(document.buffer, write) end)
@@ -198,7 +199,7 @@ function M.write(document)
   end
 end
 
--- Whether a foreign autocommand writes this file instead of Neovim.
+-- Returns whether an autocommand of another plug-in writes this file instead of Neovim.
 local function is_written_by_others(name)
   for _, autocommand in ipairs(vim.api.nvim_get_autocmds({ event = 'BufWriteCmd' })) do
     if not autocommand.buflocal then
@@ -209,8 +210,9 @@ local function is_written_by_others(name)
   return false
 end
 
--- A buffer with a new name counts as not edited: `:w` would ask for `!` because the file exists. Neovim has no call for a
--- move. But a write by an autocommand settles it as well, and this autocommand writes nothing.
+-- Makes `:w` work without `!` after a move of the file. To Neovim, a buffer with a new name has never been read from its file.
+-- So `:w` would ask for `!` because the file exists. Neovim has no function for a move. But a write by an autocommand also ends
+-- this state, and this autocommand writes nothing.
 local function settle_name(document)
   if is_written_by_others(vim.api.nvim_buf_get_name(document.buffer)) then return end
   local autocommand = vim.api.nvim_create_autocmd('BufWriteCmd', {
@@ -227,7 +229,7 @@ local function find(name)
   end
 end
 
--- The name is free afterwards. Returns false if a buffer with unsaved text has it.
+-- Takes a name away from any other buffer. Returns false if a buffer with unsaved text has the name.
 local function take_name(name, buffer)
   local other = find(name)
   if not other or other == buffer then return true end
@@ -236,7 +238,7 @@ local function take_name(name, buffer)
   return (pcall(vim.api.nvim_buf_delete, other, { force = true }))
 end
 
--- Gives the buffer the name of its file's new place, and changes nothing else. Returns nil, or the failure.
+-- Gives the buffer the new name of its moved file, and changes nothing else. Returns nil, or a sentence about the failure.
 function M.rename(document, name)
   local buffer = document.buffer
   local old = vim.api.nvim_buf_get_name(buffer)
@@ -246,14 +248,14 @@ function M.rename(document, name)
     vim.g.truce_name = name
     vim.cmd(('silent keepalt call nvim_buf_set_name(%d, g:truce_name)'):format(buffer))
     vim.g.truce_name = nil
-    -- Neovim takes the present file for the file that the buffer was read from. If that is wrong, only its question before
-    -- overwriting protects the file.
+    -- After `settle_name`, Neovim treats the present file as the file that the buffer was read from. If that is wrong, the name
+    -- is not settled: Neovim's question before it overwrites the file is then the only protection.
     local is_read = M.same(M.stamp(name), document.stamp)
       or (not vim.bo[buffer].modified and shows_the_file(document))
     if document.state == nil and is_read then settle_name(document) end
   end)
   if not works then return sentence_of(failure) end
-  -- Neovim keeps the old name in a buffer of its own.
+  -- Neovim has made a new buffer that has the old name.
   local left = find(old)
   if left and left ~= buffer and not vim.api.nvim_buf_is_loaded(left) then
     pcall(vim.api.nvim_buf_delete, left, { force = true })
@@ -269,8 +271,8 @@ local function successor(buffer)
   return vim.api.nvim_create_buf(true, false)
 end
 
--- No window closes, and Neovim does not end. Returns false if it is impossible now, as during typing: the rest would go
--- into the text that is shown instead.
+-- Closes the buffer, but neither closes a window nor ends Neovim. Returns false if the buffer cannot be closed now, for example
+-- while the user types into it. The rest of the typing would go into another text.
 function M.close(document)
   local buffer, other = document.buffer, nil
   local is_typing = vim.api.nvim_get_mode().mode:match('^[iRsS]')

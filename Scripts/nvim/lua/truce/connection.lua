@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The one connection to the daemon of a mount: it is made again by itself as long as a document needs it.
+-- The connection to the daemon of a mount. If it ends, it is made again as long as a document needs it.
 
 local locate = require('truce.locate')
 local mounts = require('truce.mounts')
@@ -9,16 +9,16 @@ local wire = require('truce.wire')
 local uv = vim.uv or vim.loop
 
 local protocol_version = 1
--- Below the number that the server serves at once.
+-- The most requests that wait for replies. The server accepts more at once.
 local most_outstanding = 32
 local first_pause, longest_pause = 200, 5000
--- The time that a request waits for the user to press the key that Neovim waits for.
+-- If Neovim waits for a key, a request waits for so many milliseconds until the user presses it.
 local key_grace = 300
 
 local Connection = {}
 Connection.__index = Connection
 
--- `owner` has `registered`, `ready`, `lost`, `asked` and `told`; see presenters.lua.
+-- `owner` has the functions `registered`, `ready`, `lost`, `asked` and `told`, which presenters.lua defines.
 local function new(mount, owner)
   return setmetatable({
     mount = mount, owner = owner, state = 'idle', pause = first_pause, documents = {}, presenters = {},
@@ -44,18 +44,19 @@ function Connection:send_next()
   end
 end
 
--- `done(result, failure)` gets one of the two, or is never called if the connection ends.
+-- Sends a request. `done(result, failure)` gets one of its two arguments. It is never called if the connection ends.
 function Connection:request(method, parameters, done)
   self.unsent[#self.unsent + 1] = { method = method, parameters = parameters, done = done }
   self:send_next()
 end
 
--- Sends the daemon a notification at once, so that it keeps its order with answers.
+-- Sends the daemon a notification at once, without a queue. So the daemon gets notifications and answers in the order in which
+-- they were sent.
 function Connection:notify(method, parameters)
   if self.state == 'ready' then self:write(wire.notification(method, parameters)) end
 end
 
--- Answers once; from a fast context as well.
+-- Answers a request, unless it was answered before. This function may also run in a fast context of Neovim.
 function Connection:answer(ask, refusal, code)
   if ask.answered then return end
   ask.answered = true
@@ -68,7 +69,7 @@ function Connection:answer(ask, refusal, code)
   self:write(refusal and wire.refusal(ask.id, code or -32007, refusal) or wire.consent(ask.id))
 end
 
--- While Neovim waits for a key it runs nothing, and the requesting program need not wait as long.
+-- If Neovim waits for a key, it handles no message. Then the request is refused soon, so that the asking program does not wait.
 function Connection:answer_for_a_blocked_editor(ask)
   if not vim.api.nvim_get_mode().blocking then return end
   ask.timer = uv.new_timer()
@@ -77,7 +78,7 @@ function Connection:answer_for_a_blocked_editor(ask)
   end)
 end
 
--- In a fast context.
+-- Stores a message for `drain`. This function runs in a fast context of Neovim.
 function Connection:receive(generation, message)
   local entry = { message = message, generation = generation }
   if message.method and message.id ~= nil and message.id ~= vim.NIL then
@@ -113,8 +114,9 @@ function Connection:take(entry)
   end
 end
 
--- Handles the received messages in their order. An action may let the editor handle its next event, which
--- must not overtake. Only `within` the wait for a turn's end is that allowed.
+-- Handles the received messages in their order. While an action runs, Neovim may call this function again. The inner call
+-- handles nothing, so that no message goes ahead of the action. Only with `within`, in a wait for the end of a turn, the inner
+-- call handles messages.
 function Connection:drain(within)
   if self.draining and not within then return end
   self.draining = true
@@ -133,7 +135,7 @@ end
 
 function Connection:fail_soon(generation, why)
   vim.schedule(function()
-    -- Messages before the end still count.
+    -- Messages that came before the end of the connection are still handled.
     self:drain()
     if generation == self.generation then self:fail(why) end
   end)
@@ -186,7 +188,7 @@ function Connection:open()
   self:stop_waiting()
   local mount = mounts.holding(self.mount.place)
   if not mount or mount.place ~= self.mount.place then return self:fail('nothing is mounted any more') end
-  -- The same mount has the same socket.
+  -- If the mount is the same, its socket is the same too.
   if mount.id ~= self.mount.id then self.socket = nil end
   self.mount, self.state = mount, 'looking'
   self.generation = self.generation + 1
@@ -199,7 +201,7 @@ function Connection:open()
   end)
 end
 
--- Ends the connection and all agreements on it.
+-- Closes the connection. All presenters and turns of this connection end.
 function Connection:drop()
   self:stop_waiting()
   self.generation = self.generation + 1

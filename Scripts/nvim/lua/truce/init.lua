@@ -22,7 +22,7 @@ function M.start()
   local group = vim.api.nvim_create_augroup('truce', { clear = true })
   on(group, { 'BufReadPost' }, function(event) presenters.attach(event.buf) end)
   on(group, { 'BufWritePost' }, function(event)
-    -- `:write OTHER` leaves the buffer's name as it is.
+    -- After `:write OTHER` the buffer still has its former name, so its own file was not written.
     if vim.api.nvim_buf_get_name(event.buf) == event.match then presenters.written(event.buf) end
   end)
   on(group, { 'BufFilePost' }, function(event) presenters.renamed(event.buf) end)
@@ -37,7 +37,7 @@ function M.start()
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do presenters.attach(buffer) end
 end
 
--- One word about the current buffer.
+-- Returns a word about the current buffer, for a status line.
 function M.status() return require('truce.views').word() end
 
 return M

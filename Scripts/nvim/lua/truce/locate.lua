@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Finds the control socket of a mount, and whether to trust it.
+-- Finds the control socket of a mount, and decides whether the plug-in trusts it.
 
 local text = require('truce.text')
 local uv = vim.uv or vim.loop
 
 local M = {}
 
--- Lua cannot see the process that listens at a socket. But the socket's owner is known, and no other user can
--- have put it into a directory of root or of the user.
+-- Lua cannot see which process listens at a socket, but it can see the socket's owner. No other user can have put a socket of
+-- this owner into a directory of root or of the user.
 local function trusted(socket, mount, done)
   uv.fs_stat(socket, vim.schedule_wrap(function(_, stat)
     if not stat then return done(nil, ("no daemon: there is no socket '%s'"):format(text.shown(socket))) end
@@ -26,8 +26,8 @@ local function command()
   return type(configured) == 'table' and vim.deepcopy(configured) or { configured }
 end
 
--- Calls `done` with the socket's path, or with nil and a sentence; the third value says that another try is
--- useless before a change. `known` is the earlier result, if any.
+-- Finds the socket and calls `done` with its path, or with nil and a sentence. The third argument of `done` is true if another
+-- try makes no sense before the settings change. `known` is the path from an earlier call, if any.
 function M.socket(mount, known, done)
   local override = os.getenv('TRUCE_SOCKET')
   if override and override ~= '' then known = override end

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Finds the mount of a path, by the kernel's own table.
+-- Finds the mount that contains a path, in the kernel's own table of mounts.
 
 local M = {}
 
--- The table writes blanks and the like in a path as `\040`.
+-- Returns a path without escapes. In the table, a space is `\040`, for example.
 local function decoded(field)
   return (field:gsub('\\(%d%d%d)', function(digits) return string.char(tonumber(digits, 8) % 256) end))
 end
@@ -16,7 +16,7 @@ local function parsed(line)
   if not fields[5] then return nil end
   return {
     id = fields[1],
-    -- A bind mount may show a part of the file system only.
+    -- The root of a bind mount may be a directory inside the file system.
     root = decoded(fields[4]),
     place = decoded(fields[5]),
     kind = kind,
@@ -28,14 +28,14 @@ local function holds(place, path)
   return place == '/' or path == place or path:sub(1, #place + 1) == place .. '/'
 end
 
--- The mount of Truce that holds an absolute path without symbolic links; nil if another mount holds it.
+-- Returns the mount of Truce that contains an absolute path without symbolic links; nil if another mount contains it.
 function M.holding(path)
   local file = io.open(vim.g.truce_mountinfo or '/proc/self/mountinfo', 'r')
   if not file then return nil end
   local best
   for line in file:lines() do
     local mount = parsed(line)
-    -- Of two mounts at one place the later is on top.
+    -- If two mounts have the same path, the later mount covers the earlier mount.
     if mount and holds(mount.place, path) and (not best or #mount.place >= #best.place) then best = mount end
   end
   file:close()
@@ -50,12 +50,12 @@ local function joined(directory, relative)
   return (directory == '/' and '' or directory) .. '/' .. relative
 end
 
--- A path as the daemon names it: below the root of its file system, without a leading slash.
+-- Returns the name that the daemon uses for a path: below the root of its file system, without a slash at the beginning.
 function M.relative(mount, path)
   return below('/', joined(mount.root, below(mount.place, path)))
 end
 
--- The visible path of a daemon's path, or nil if it is not visible in this mount.
+-- Returns the absolute path for a path of the daemon; nil if this mount does not show it.
 function M.absolute(mount, relative)
   local path = '/' .. relative
   return holds(mount.root, path) and joined(mount.place, below(mount.root, path)) or nil

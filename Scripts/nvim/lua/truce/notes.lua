@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Messages to the user that never require a key.
+-- Messages for the user, shown in such a manner that the user never has to press a key.
 
 local text = require('truce.text')
 local uv = vim.uv or vim.loop
@@ -26,7 +26,7 @@ local function stop()
   end
 end
 
--- One at a time: two at once would not fit into the last line, and Neovim would wait for a key.
+-- Shows the next message. Two messages at once would not fit into the last line, and Neovim would wait for a key.
 local function show_next()
   local mode = vim.api.nvim_get_mode()
   if mode.blocking or mode.mode:match('^[cr]') then return end
@@ -42,7 +42,7 @@ local function show_soon()
   timer:start(0, 250, vim.schedule_wrap(show_next))
 end
 
--- Without a line for messages, the user would have to dismiss each of Neovim's own.
+-- Returns whether a message can be shown. If there is no line for messages, the user would have to press a key after each.
 local function can_be_shown()
   return vim.o.cmdheight > 0 or not debug.getinfo(vim.notify, 'S').source:find('_editor', 1, true)
 end
@@ -60,17 +60,17 @@ function M.info(sentence) add(vim.log.levels.INFO, sentence) end
 
 function M.warn(sentence) add(vim.log.levels.WARN, sentence) end
 
--- For :TruceStatus only.
+-- Stores a message that is not shown, but listed by :TruceStatus.
 function M.quiet(sentence) add(vim.log.levels.DEBUG, sentence, true) end
 
--- For messages that would repeat: each is shown once in a session.
+-- Shows a message that may occur many times, but only once in a session of Neovim.
 function M.once(sentence)
   if told[sentence] then return end
   told[sentence] = true
   add(vim.log.levels.WARN, sentence)
 end
 
--- The newest last.
+-- Returns the last messages, the newest at the end.
 function M.last(count)
   return vim.list_slice(log, math.max(1, #log - count + 1), #log)
 end

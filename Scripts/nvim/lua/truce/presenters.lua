@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The documents: one for each buffer that shows a file of a mount, with the daemon's requests and notices about it.
+-- The documents: one for each buffer that shows a file of a mount. This module handles the daemon's questions and notices about
+-- them.
 
 local buffers = require('truce.buffers')
 local connections = require('truce.connection')
@@ -17,14 +18,14 @@ local messages = {
   'didMove',
 }
 
--- A file is not gone if one program deletes it and makes it anew.
+-- The milliseconds between two checks whether a deleted file is gone. A program may delete a file and make it again.
 local settling = 500
--- The number of checks whether a file has gone after the daemon announced its deletion.
+-- The number of such checks after the daemon has announced a deletion.
 local settling_looks = 10
--- While the text is locked, an answer waits that long for the next try, as often as its deadline allows.
+-- If the text cannot be changed at present, a save is tried again after so many milliseconds, until the question's deadline.
 local locked_pause = 50
 
--- The time that Neovim itself waits for the end of a writer's turn; after that the file is read as soon as possible.
+-- The milliseconds for which Neovim waits until a writer's turn ends. After that, the file is read as soon as it can be opened.
 local longest_open = 50
 
 local invalid_parameters, unknown_method = -32602, -32601
@@ -39,7 +40,7 @@ function M.documents() return documents end
 
 function M.connections() return by_place end
 
--- A long name leaves room for the rest of the message.
+-- The maximum length of a name in a message, so that the rest of the message has room.
 local longest_name = 40
 
 local function shown(document)
@@ -74,7 +75,8 @@ local function mark_deleted(document)
     document.cause.who, shown(document)))
 end
 
--- Runs an action with a known cause. Changes that are noticed at other times have no known cause.
+-- Runs an action with a known cause, so that messages can name the cause. Without this function, the cause of a change is
+-- unknown.
 local function because(document, cause, action)
   local before = document.cause
   document.cause = cause
@@ -83,7 +85,7 @@ local function because(document, cause, action)
   if not works then error(failure, 0) end
 end
 
--- The buffer shows the contents of the disk, as far as known.
+-- Notes that, as far as is known, the buffer shows the contents of the file.
 local function settled(document)
   document.stamp = buffers.stamp(document.path)
   document.leaving = nil
@@ -93,12 +95,12 @@ end
 
 -- MARK: Documents come and go
 
--- Called by Neovim for a file that changed, in place of its question to the user.
+-- Neovim calls this function when a file has changed, instead of asking the user.
 local function file_changed(document)
   local reason = vim.v.fcs_reason
   vim.v.fcs_choice = ''
   if reason == 'conflict' then
-    -- Neovim says so of each unchanged file that was out of sight, as without a daemon.
+    -- Neovim also reports a conflict for a file that has not changed, if the file was missing for a time.
     if document.state ~= 'conflict' and buffers.same(buffers.stamp(document.path), document.stamp) then
       return mark(document, nil)
     end
@@ -120,7 +122,7 @@ local function watch(document)
   on('FileChangedShell', file_changed)
   on('FileChangedRO', turns.first_change)
   on('InsertLeave', turns.apply)
-  -- As by undoing, or by `:set nomodified`.
+  -- The event occurs when the user undoes all changes, or after `:set nomodified`.
   on('BufModifiedSet', unsaved.look)
   unsaved.watch(document, function() return documents[document.buffer] == document end)
 end
@@ -144,7 +146,7 @@ local function detach(document)
   link:remove(document)
 end
 
--- The real path of a buffer's file, if it is one.
+-- Returns the real path of the buffer's file; nil if the buffer shows no regular file.
 local function path_of(buffer)
   local name = vim.api.nvim_buf_get_name(buffer)
   if name == '' or vim.bo[buffer].buftype ~= '' or not vim.api.nvim_buf_is_loaded(buffer) then return nil end
@@ -153,7 +155,7 @@ local function path_of(buffer)
   return stat and stat.type == 'file' and path or nil
 end
 
--- A buffer was read from its file, or written to it.
+-- Presents the file of a buffer that was read from its file or written to it.
 function M.attach(buffer)
   local path = path_of(buffer)
   local document = documents[buffer]
@@ -174,18 +176,18 @@ function M.attach(buffer)
   document.connection:add(document)
 end
 
--- A buffer was written, if it was: Neovim says so after a failure as well.
+-- Handles the end of a write. Neovim reports it after a failed write too, and then the buffer still has unsaved text.
 function M.written(buffer)
   if not vim.bo[buffer].modified then M.attach(buffer) end
 end
 
--- A buffer got another name; it is presented again once it was read or written under that.
+-- Handles a new name of a buffer. The buffer is presented again when it was read or written under the new name.
 function M.renamed(buffer)
   local document = documents[buffer]
   if document and not document.renaming and path_of(buffer) ~= document.path then detach(document) end
 end
 
--- A buffer was unloaded, for good or for being read again.
+-- Handles the unloading of a buffer, which may be loaded again at once.
 function M.unloaded(buffer)
   vim.schedule(function()
     local document = documents[buffer]
@@ -199,7 +201,7 @@ end
 
 -- MARK: Notices of the daemon
 
--- The file may have other contents now.
+-- Handles a notice that the file may have other contents now.
 local function changed(document)
   if not vim.api.nvim_buf_is_loaded(document.buffer) then return end
   if not vim.bo[document.buffer].modified then
@@ -246,10 +248,10 @@ end
 
 local settle_later
 
--- After an announced deletion: is the file gone?
+-- Checks, after the daemon has announced a deletion, whether the file is gone.
 local function settle(document, looks)
   uv.fs_stat(document.path, vim.schedule_wrap(function(_, stat)
-    -- The end of a turn calls this again.
+    -- If a turn has not ended, its end starts the checks again.
     if documents[document.buffer] ~= document or not document.leaving or turns.any(document) then return end
     local stamp = stat and buffers.stamp(document.path)
     if stamp and buffers.same(stamp, document.stamp) and looks > 1 then
@@ -259,7 +261,7 @@ local function settle(document, looks)
       document.leaving = nil
       if not stamp and not vim.bo[document.buffer].modified then return close(document) end
       if not stamp then return mark_deleted(document) end
-      -- The file stays, or is another file.
+      -- The file was not deleted, or another file has its name now.
       if document.state == 'deleted' and buffers.same(stamp, document.stamp) then mark(document, nil) end
       changed(document)
     end)
@@ -272,7 +274,8 @@ end
 
 local notices = {}
 
--- Opens the file beside the main loop, and goes on when that is done: a running write makes readers wait.
+-- Opens the file on another thread, and then calls `go_on`. The open may take long, because readers wait while a program
+-- writes.
 local function when_readable(document, go_on)
   if document.opening then return end
   document.opening = true
@@ -280,7 +283,7 @@ local function when_readable(document, go_on)
   local function finish()
     document.opening = nil
     if documents[document.buffer] == document then go_on() end
-    -- Until then no writer comes between.
+    -- The file stays open until now, so that no writer can begin before the buffer was read.
     if file then uv.fs_close(file) end
   end
   local late = vim.schedule_wrap(finish)
@@ -331,12 +334,12 @@ local function conflict_with_disk(document)
     mark_deleted(document)
     return 'the file was deleted, and its text is unsaved'
   end
-  -- Neovim would ask the user, and wait.
+  -- Without this mark, Neovim would ask the user about the newer file, and wait for the answer.
   if document.state ~= 'conflict' and not buffers.same(stamp, document.stamp) then mark_conflict(document) end
   return document.state == 'conflict' and 'unsaved text conflicts with a newer file' or nil
 end
 
--- Commands that Neovim refuses in the middle of another action.
+-- Returns whether Neovim refuses a command because it is in the middle of another action.
 local function is_locked(failure)
   return failure:match('E11:') or failure:match('E523:') or failure:match('E565:') or failure:match('E788:')
 end
@@ -357,7 +360,8 @@ local function save(document, ask)
       return
     end
   end
-  -- Its program may have checked the file only, and not read it (`rm`).
+  -- A program such as `rm` may have caused the save by a mere check of the file. So the last program for which the file was
+  -- saved is stored.
   document.saved_for = not why and cause.who or nil
   link:answer(ask, why)
   local sentence = ('%s asked to %s %s: '):format(cause.who, cause.deed, shown(document))
@@ -368,7 +372,8 @@ requests['presenter/save'] = save
 
 requests['presenter/accommodateDeletion'] = function(document, ask)
   document.leaving = document.cause
-  -- Otherwise the text that was unsaved until then is lost with the file.
+  -- This program caused the last save and now deletes the file. The text counts as unsaved again, because it would otherwise be
+  -- lost.
   if document.saved_for == document.cause.who then vim.bo[document.buffer].modified = true end
   if vim.bo[document.buffer].modified then
     mark(document, 'deleted')
@@ -381,7 +386,7 @@ end
 
 -- MARK: The owner of the connections
 
--- For a presenter that was just removed every answer is consent.
+-- Handles a question. For a presenter that was just removed, every answer means consent.
 function owner.asked(link, ask, method, parameters)
   local action = requests[method]
   if not action then return link:answer(ask, 'no such method: ' .. text.shown(method), unknown_method) end
@@ -419,7 +424,8 @@ function owner.registered(link, document)
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
     unsaved.begin(document)
-    -- A change before the daemon's notice; or no change, and the file was only out of sight.
+    -- If the file differs, it has changed before the daemon could report changes. If not, a document marked as deleted is there
+    -- again.
     if not buffers.same(buffers.stamp(document.path), document.stamp) then
       changed(document)
     elseif document.state == 'deleted' and not document.leaving then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Bytes and names: UTF-8, base64, and the printed form of a name.
+-- Functions for bytes and names: UTF-8, base64, and the printable form of a name.
 
 local M = {}
 
@@ -22,7 +22,7 @@ function M.base64(bytes)
   return encoded
 end
 
--- The bytes, or nil if the text is not base64.
+-- Returns the bytes; nil if the text is not base64.
 function M.from_base64(text)
   local letters, padding = text:match('^([%w+/]*)(=?=?)$')
   if not letters or (#letters + #padding) % 4 ~= 0 then return nil end
@@ -35,7 +35,7 @@ function M.from_base64(text)
   return decoded
 end
 
--- Each pattern is one row of the table of well-formed UTF-8 in the Unicode standard.
+-- The byte sequences of well-formed UTF-8. Each pattern is a row of the table in the Unicode standard.
 local sequences = {
   '^[%z\1-\127]+', '^[\194-\223][\128-\191]',
   '^\224[\160-\191][\128-\191]', '^[\225-\236][\128-\191][\128-\191]', '^\237[\128-\159][\128-\191]',
@@ -57,24 +57,26 @@ function M.is_utf8(bytes)
   return true
 end
 
--- Control characters, the ends of lines and paragraphs (U+2028, U+2029), and characters that turn the direction of text
--- (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), as bytes of UTF-8.
+-- Characters that control a terminal or mislead a reader, as bytes of UTF-8. They are control characters, ends of lines and
+-- paragraphs (U+2028, U+2029), and characters that change the direction of text. The last are U+061C, U+200E, U+200F, U+202A to
+-- U+202E, U+2066 to U+2069.
 local obeyed = { '%c', '\194[\128-\159]', '\216\156', '\226\128[\142\143\168-\174]', '\226\129[\166-\169]' }
 
--- A name from another user cannot move the cursor, look like two lines, or turn the text around it.
+-- Returns a name in printable form. A name that another user chose must not move the cursor, look like two lines, or change the
+-- direction of the text around it.
 function M.shown(name)
   local text = tostring(name)
   for _, pattern in ipairs(obeyed) do text = text:gsub(pattern, '?') end
   return text
 end
 
--- The parameters that name a path on the wire.
+-- Returns the parameters of a message that name a path.
 function M.path_parameters(path)
   if M.is_utf8(path) then return { path = path } end
   return { pathBytes = M.base64(path) }
 end
 
--- The path that parameters name, or nil; `pathBytes` counts instead of `path`.
+-- Returns the path that the parameters of a message name, or nil. `pathBytes` takes precedence over `path`.
 function M.path(parameters, name)
   local bytes, text = parameters[name .. 'Bytes'], parameters[name]
   if type(bytes) == 'string' then return M.from_base64(bytes) end
@@ -86,7 +88,7 @@ local deeds = {
   forReplacing = 'replace',
 }
 
--- The program behind a message, and its action.
+-- Returns the program that caused a message, and a verb for its action.
 function M.cause(cause)
   cause = type(cause) == 'table' and cause or {}
   local pid = type(cause.pid) == 'number' and cause.pid or 0

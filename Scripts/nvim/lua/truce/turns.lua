@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Turns: while another program reads, the buffer cannot be written; while another program writes, it cannot be
--- changed either. Turns nest, and the user's settings come back with the end of the last turn.
+-- A turn is the time in which another program reads or writes the file. If it reads, the buffer cannot be written. If it
+-- writes, the buffer cannot be changed either. Turns nest. The user's own settings return at the end of the last turn.
 
 local M = {}
 
--- The longest time for which typing waits, so that typed text goes into the writer's new text.
+-- The milliseconds for which typing waits for the end of a writer's turn. Text that is typed meanwhile goes into the writer's
+-- new text.
 local longest_hold = 300
 
 local function count(document)
@@ -23,7 +24,7 @@ local function writing(document)
   return writers > 0
 end
 
--- Whether a writer has a turn.
+-- Returns whether another program that writes has a turn.
 function M.is_written(document)
   for _, kinds in pairs(document.turns) do
     if vim.tbl_contains(kinds, 'writer') then return true end
@@ -31,7 +32,7 @@ function M.is_written(document)
   return false
 end
 
--- Whether any program has a turn.
+-- Returns whether any other program has a turn.
 function M.any(document) return next(document.turns) ~= nil end
 
 local function is_typed_into(document)
@@ -44,7 +45,7 @@ local function set(document, option, value)
   if options[option] ~= value then options[option] = value end
 end
 
--- Sets the options that the turns require. The user's own values from before the first turn are stored.
+-- Sets the options that the turns require. At the first turn, the user's own values are stored.
 function M.apply(document)
   if not vim.api.nvim_buf_is_valid(document.buffer) then return end
   local readers, writers = count(document)
@@ -55,13 +56,14 @@ function M.apply(document)
   end
   if not before then return end
   set(document, 'readonly', before.readonly or readers + writers > 0)
-  -- Typing into such a buffer would cause many errors, with a key to press at the end.
+  -- If the user types into this buffer, it stays changeable. Otherwise each key would cause an error, and a key would have to
+  -- be pressed at the end.
   local held = writers > 0 and not is_typed_into(document)
   set(document, 'modifiable', before.modifiable and not held)
   if readers + writers == 0 then document.before = nil end
 end
 
--- Runs a function with the user's options, and takes their values afterwards for the user's.
+-- Runs a function with the user's own options. Their values at its end are the user's new values.
 function M.without(document, action)
   document.lifted = document.lifted + 1
   M.apply(document)
@@ -91,9 +93,9 @@ function M.finish_all(document)
   M.apply(document)
 end
 
--- If the user types into this buffer, a short turn of a writer is waited for, and messages are handled
--- meanwhile. Keys are not lost: they go into the writer's text. After that typing goes on, and meets the
--- writer's text in a conflict, which loses neither.
+-- If the user types into this buffer, waits for the end of a writer's turn, and handles messages meanwhile. The keys pressed in
+-- this time go into the writer's text. After a limited time, typing goes on. The typed text and the writer's text are then in
+-- conflict, but both are preserved.
 function M.hold_typing(document, handle_messages)
   if document.holds or not is_typed_into(document) then return end
   document.holds = true
@@ -104,8 +106,8 @@ function M.hold_typing(document, handle_messages)
   document.holds = false
 end
 
--- The first change to a buffer needs no warning if it is 'readonly' only for a turn. Neovim would wait a second
--- for the warning.
+-- Handles the first change of a read-only buffer. If the buffer is read-only only for a turn, there is no warning, for which
+-- Neovim would wait a second.
 function M.first_change(document)
   if not document.before or document.before.readonly then return end
   vim.bo[document.buffer].readonly = false

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Tells the daemon when a buffer begins and ceases to hold unsaved text. Then a program that reads the size of the
--- file has it saved first.
+-- Tells the daemon when a buffer begins and ceases to have unsaved text. If there is unsaved text, the daemon makes this Neovim
+-- save before another program reads the size of the file.
 
 local M = {}
 
--- Text that would not be saved on request is not reported: a reader would wait in vain.
+-- Text that the plug-in would not save on request is not reported, because a reader would wait for nothing.
 local function is_unsaved(document)
   return vim.api.nvim_buf_is_valid(document.buffer) and vim.bo[document.buffer].modified and document.state == nil
 end
@@ -17,18 +17,18 @@ function M.look(document)
   document.connection:notify('presenter/unsaved', { presenter = document.presenter, isUnsaved = unsaved })
 end
 
--- The daemon knows of no unsaved text yet.
+-- Called after the registration, when the daemon knows nothing about unsaved text.
 function M.begin(document)
   document.told_unsaved = nil
   M.look(document)
 end
 
--- Called for each change of the text, whatever its cause. `is_watched` says whether that still matters.
+-- Checks the buffer after each change of its text, whatever the cause. When `is_watched` returns false, the checks end.
 function M.watch(document, is_watched)
   vim.api.nvim_buf_attach(document.buffer, false, {
     on_lines = function()
       if not is_watched() then return true end
-      -- Reported text needs no second check at each key.
+      -- Text that was reported as unsaved needs no further check at each key.
       if not document.told_unsaved then M.look(document) end
     end,
     on_reload = function() end,

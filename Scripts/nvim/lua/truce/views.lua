@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Views for the user: the word in the status line, :TruceStatus and :TruceDiff.
+-- What the user can see: the word in the status line, :TruceStatus and :TruceDiff.
 
 local notes = require('truce.notes')
 local presenters = require('truce.presenters')
@@ -13,7 +13,7 @@ local states = {
   idle = 'not connected',
 }
 
--- One word for a status line; nothing for a buffer that is not in a mount.
+-- Returns a word for a status line; empty for a buffer that shows no file of a mount.
 function M.word()
   local document = presenters.documents()[vim.api.nvim_get_current_buf()]
   if not document then return '' end
@@ -51,7 +51,7 @@ function M.status()
   vim.api.nvim_echo({ { table.concat(M.status_lines(), '\n') } }, false, {})
 end
 
--- The text beside the contents of the disk.
+-- Shows the contents of the file beside the text of the buffer.
 function M.diff()
   local buffer = vim.api.nvim_get_current_buf()
   if not presenters.documents()[buffer] then

@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- JSON-RPC in lines. It runs where the editor's own functions may not be called.
+-- JSON-RPC messages, one in each line. This module also runs in a fast context, in which Neovim's own functions may not be
+-- called.
 
 local M = {}
 
--- Twice the protocol's limit for a message.
+-- The longest line in bytes, which is twice the protocol's limit for a message.
 local longest = 2 * 1024 * 1024
 
--- The JSON library of Neovim writes a large number with an exponent, and rounds it.
+-- Returns an ID as JSON. Neovim's JSON library would round a large number and write it with an exponent.
 local function id_text(id)
   if type(id) == 'number' and id % 1 == 0 and math.abs(id) < 2 ^ 53 then return ('%.0f'):format(id) end
   return vim.json.encode(id)
@@ -32,7 +33,7 @@ function M.refusal(id, code, sentence)
   return with_id(id, vim.json.encode({ jsonrpc = '2.0', error = { code = code, message = sentence } }))
 end
 
--- A reader of lines, however they are cut into pieces. `feed` returns messages, or nil and the error.
+-- Returns a reader that gets lines in pieces of any length. Its `feed` returns the complete messages, or nil and the error.
 function M.reader()
   local pieces, size = {}, 0
   local reader = {}
