@@ -68,7 +68,7 @@ package final class ScenarioFixture {
     }
 }
 
-// The daemon's state.
+// Waits and checks that read the daemon's list of claims and presenters.
 extension ScenarioFixture {
     package struct StatusSnapshot: Decodable {
         struct ProcessListing: Decodable {

@@ -59,7 +59,7 @@ package struct NaiveClaim: Sendable {
     var onlyReads: Bool { parts.allSatisfy { !$0.access.isWrite } }
 }
 
-/// The kind of a question to a presenter.
+/// The kind of a question to a presenter: the request, and the item inside the presented directory that it is about, if any.
 struct NaiveQuestionKind: Hashable, Sendable {
     let request: PresenterRequest
     let subitem: ItemID?

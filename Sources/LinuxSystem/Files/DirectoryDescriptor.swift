@@ -29,7 +29,7 @@ extension OwnedDescriptor {
         return found >= 0 && close(found) == 0
     }
 
-    /// `openat(2)` with `O_CREAT`.
+    /// `openat(2)` with `O_CREAT`: opens the file of this name, and creates it if it is missing.
     package borrowing func create(
         _ name: borrowing FileName, flags: CInt, mode: UInt32
     ) throws(Errno) -> OwnedDescriptor {
@@ -38,19 +38,19 @@ extension OwnedDescriptor {
         return OwnedDescriptor(adopting: try retryingOnInterrupt { openat(directory, bytes, flags, mode) })
     }
 
-    /// `mkdirat(2)`.
+    /// `mkdirat(2)`: makes a directory of this name.
     package borrowing func makeDirectory(_ name: borrowing FileName, mode: UInt32) throws(Errno) {
         guard mkdirat(rawValue, name.bytes, mode) == 0 else { throw .last }
     }
 
-    /// `mknodat(2)`.
+    /// `mknodat(2)`: makes a pipe, socket, device or regular file of this name.
     package borrowing func makeNode(
         _ name: borrowing FileName, mode: UInt32, device: UInt64
     ) throws(Errno) {
         guard mknodat(rawValue, name.bytes, mode, dev_t(device)) == 0 else { throw .last }
     }
 
-    /// `symlinkat(2)`.
+    /// `symlinkat(2)`: makes a symbolic link of this name.
     package borrowing func makeSymbolicLink(
         _ name: borrowing FileName, to target: UnsafePointer<CChar>
     ) throws(Errno) {
@@ -64,12 +64,12 @@ extension OwnedDescriptor {
         guard clinux_link_descriptor(file.rawValue, rawValue, name.bytes) == 0 else { throw .last }
     }
 
-    /// `unlinkat(2)`.
+    /// `unlinkat(2)`: removes this name of a file, or an empty directory.
     package borrowing func remove(_ name: borrowing FileName, isDirectory: Bool) throws(Errno) {
         guard unlinkat(rawValue, name.bytes, isDirectory ? AT_REMOVEDIR : 0) == 0 else { throw .last }
     }
 
-    /// `renameat2(2)`.
+    /// `renameat2(2)`: moves a name to another directory, which may be this directory.
     package borrowing func rename(
         _ name: borrowing FileName, to newName: borrowing FileName,
         in newDirectory: borrowing OwnedDescriptor, flags: UInt32

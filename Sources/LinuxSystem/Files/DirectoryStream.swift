@@ -3,7 +3,7 @@ import Glibc
 
 /// An open directory as a `readdir(3)` stream, which returns the names in the directory.
 package struct DirectoryStream: ~Copyable, @unchecked Sendable {
-    // @unchecked: any thread may use a DIR, one at a time; an owner that shares a stream uses a lock.
+    // @unchecked: any thread may use a DIR, but only one at a time. An owner that shares a stream uses a lock.
     private let stream: OpaquePointer
     /// Whether the caller refused the last entry, for example because its page was full. The next call passes that entry again.
     private var offersAgain = false

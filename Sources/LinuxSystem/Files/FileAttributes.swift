@@ -18,26 +18,26 @@ package enum TimeChange: Sendable {
     }
 }
 
-/// Changes of a file through its `O_PATH` descriptor.
+/// System calls that change a file's attributes. An `O_PATH` descriptor of the file is enough.
 extension OwnedDescriptor {
-    /// `chmod(2)`.
+    /// `chmod(2)`: sets the permissions of the file.
     package borrowing func changeMode(to mode: UInt32) throws(Errno) {
         guard clinux_fchmod_path(rawValue, mode) == 0 else { throw .last }
     }
 
-    /// `fchownat(2)`; nil leaves the user or group as it is.
+    /// `fchownat(2)`: sets the owner of the file; nil leaves the user or group as it is.
     package borrowing func changeOwner(user: UInt32?, group: UInt32?) throws(Errno) {
         guard clinux_fchown_path(rawValue, user ?? .max, group ?? .max) == 0 else { throw .last }
     }
 
-    /// `truncate(2)`.
+    /// `truncate(2)`: sets the size of the file.
     package borrowing func truncate(to size: Int64) throws(Errno) {
         let descriptor = rawValue
         let result = withDescriptorPath(descriptor) { Glibc.truncate($0, off_t(size)) }
         guard result == 0 else { throw .last }
     }
 
-    /// `utimensat(2)`.
+    /// `utimensat(2)`: sets the times of the file.
     package borrowing func changeTimes(accessed: TimeChange, modified: TimeChange) throws(Errno) {
         let result = clinux_utimens_path(
             rawValue, accessed.seconds, accessed.nanoseconds, modified.seconds, modified.nanoseconds)
@@ -53,7 +53,7 @@ extension OwnedDescriptor {
 
 /// System calls for extended attributes. They act on a symbolic link itself, not on its target.
 extension OwnedDescriptor {
-    /// `getxattr(2)`; with an empty buffer it only returns the size.
+    /// `getxattr(2)`: reads an attribute into the buffer and returns its size. An empty buffer gets only the size.
     package borrowing func extendedAttribute(
         _ name: UnsafePointer<CChar>, into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {
@@ -63,7 +63,7 @@ extension OwnedDescriptor {
         return count
     }
 
-    /// `listxattr(2)`; with an empty buffer it only returns the size.
+    /// `listxattr(2)`: reads the attributes' names into the buffer and returns their size. An empty buffer gets only the size.
     package borrowing func extendedAttributeNames(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {
@@ -75,7 +75,7 @@ extension OwnedDescriptor {
         return count
     }
 
-    /// `setxattr(2)`.
+    /// `setxattr(2)`: sets an attribute.
     package borrowing func setExtendedAttribute(
         _ name: UnsafePointer<CChar>, to value: UnsafeRawBufferPointer, flags: CInt
     ) throws(Errno) {
@@ -86,7 +86,7 @@ extension OwnedDescriptor {
         guard result == 0 else { throw .last }
     }
 
-    /// `removexattr(2)`.
+    /// `removexattr(2)`: removes an attribute.
     package borrowing func removeExtendedAttribute(_ name: UnsafePointer<CChar>) throws(Errno) {
         let descriptor = rawValue
         guard withDescriptorPath(descriptor, { removexattr($0, name) }) == 0 else { throw .last }

@@ -16,7 +16,7 @@ extension OwnedDescriptor {
         try reopen(flags: O_RDWR | O_APPEND)
     }
 
-    /// `ioctl(2)` with `FICLONE`; returns false if the file system cannot share blocks between the two files.
+    /// `ioctl(2)` with `FICLONE`: makes the target share this file's blocks; returns false if the file system cannot do that.
     package borrowing func reflink(to target: borrowing OwnedDescriptor) throws(Errno) -> Bool {
         if clinux_reflink(rawValue, target.rawValue) == 0 { return true }
         let cannot = [EOPNOTSUPP, ENOTTY, EINVAL, EXDEV, EPERM, ETXTBSY, ENOSYS, EACCES, EISDIR]
@@ -61,7 +61,7 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// Returns whether this file and another have the same bytes in a range that both have.
+    /// Returns whether this file and another file have the same bytes in a range. Both files must contain the whole range.
     package borrowing func hasSameContents(
         as other: borrowing OwnedDescriptor, from offset: Int = 0, count: Int
     ) throws(Errno) -> Bool {
@@ -70,7 +70,7 @@ extension OwnedDescriptor {
         return result == 1
     }
 
-    /// `fsync(2)`.
+    /// `fsync(2)`: writes the file's data and attributes to the disk.
     package borrowing func synchronize() throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { fsync(descriptor) }
@@ -87,7 +87,7 @@ extension OwnedDescriptor {
         }
     }
 
-    /// `pread(2)`; returns fewer bytes than `count` only at the end of the file.
+    /// `pread(2)`: reads bytes at an offset; returns fewer bytes than `count` only at the end of the file.
     package borrowing func read(at offset: Int, count: Int) throws(Errno) -> [UInt8] {
         let descriptor = rawValue
         var bytes = [UInt8](repeating: 0, count: count)
@@ -104,13 +104,15 @@ extension OwnedDescriptor {
         return Array(bytes.prefix(filled))
     }
 
-    /// `ftruncate(2)`.
+    /// `ftruncate(2)`: makes the file shorter.
     package borrowing func shorten(to size: Int) throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// `flock(2)` with `LOCK_EX | LOCK_NB`; returns false if another open file holds the lock.
+    /// `flock(2)` with `LOCK_EX
+    ///
+    /// LOCK_NB`: takes the lock without waiting; returns false if another open file holds it.
     package borrowing func tryLock() throws(Errno) -> Bool {
         if clinux_lock_at_once(rawValue) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .last }

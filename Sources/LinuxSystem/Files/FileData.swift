@@ -50,13 +50,13 @@ extension OwnedDescriptor {
         return done
     }
 
-    /// `ftruncate(2)`.
+    /// `ftruncate(2)`: sets the size of the open file.
     package borrowing func truncateOpenFile(to size: Int64) throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// `fsync(2)` or `fdatasync(2)`.
+    /// `fsync(2)`: writes the file to the disk. With `dataOnly`, `fdatasync(2)` leaves out attributes such as the times.
     package borrowing func synchronize(dataOnly: Bool) throws(Errno) {
         let descriptor = rawValue
         _ = try retryingOnInterrupt { dataOnly ? fdatasync(descriptor) : fsync(descriptor) }
@@ -89,7 +89,7 @@ extension OwnedDescriptor {
             })
     }
 
-    /// `lseek(2)`.
+    /// `lseek(2)`: moves the position of the open file, and returns it.
     package borrowing func seek(to offset: Int64, whence: CInt) throws(Errno) -> Int64 {
         let descriptor = rawValue
         return Int64(try retryingOnInterrupt { lseek(descriptor, off_t(offset), whence) })
@@ -115,8 +115,8 @@ extension OwnedDescriptor {
     }
 }
 
-/// Flags of open(2) that the Glibc module omits.
+/// Flags of open(2) that are missing in Swift's Glibc module.
 package enum OpenFlag {
-    /// `O_NOATIME`: a read does not change the access time.
+    /// `O_NOATIME`: reads by this descriptor do not change the file's access time.
     package static var noAccessTime: Int32 { CLINUX_O_NOATIME }
 }

@@ -128,7 +128,7 @@ package struct FilesystemStatus: Sendable {
 }
 
 extension OwnedDescriptor {
-    /// `fstatfs(2)`.
+    /// `fstatfs(2)`: returns the status of the file system that contains the open file.
     package borrowing func filesystemStatus() throws(Errno) -> FilesystemStatus {
         var status = clinux_filesystem()
         guard clinux_statfs(rawValue, &status) == 0 else { throw .last }

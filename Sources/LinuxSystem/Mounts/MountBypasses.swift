@@ -142,7 +142,7 @@ package struct MountBypasses: Sendable {
     }
 }
 
-/// The directory below a mount, as a part of its file system.
+/// The directory below a mount: its device, and its path within the file system.
 private struct LowerDirectory: Sendable {
     let device: UInt64
     private let path: [UInt8]

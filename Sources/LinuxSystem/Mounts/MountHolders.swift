@@ -58,7 +58,7 @@ package struct MountHolders: Sendable {
     }
 }
 
-/// Reports changes of the mount table, in the mount namespace of its creator.
+/// Reports changes of the mount table, in the mount namespace of the process that created this value.
 package struct MountTableMonitor: ~Copyable, Sendable {
     private let table: OwnedDescriptor
 

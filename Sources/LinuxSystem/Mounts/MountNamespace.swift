@@ -2,7 +2,7 @@
 import CLinux
 import Glibc
 
-/// The mounts that a process sees.
+/// A mount namespace: the mounts that a process sees.
 package enum MountNamespace {
     /// `setns(2)`: the calling process, which must have a single thread, then sees the mounts of another namespace.
     ///

@@ -2,11 +2,11 @@
 import CLinux
 import Glibc
 
-/// The calling process.
+/// System calls on the calling process itself.
 package enum OwnProcess {
-    /// `getpid(2)`.
+    /// `getpid(2)`: the process ID.
     package static var id: Int32 { getpid() }
-    /// `geteuid(2)`: the effective user.
+    /// `geteuid(2)`: the effective user of the process.
     package static var user: UInt32 { geteuid() }
 
     /// Sets the name of the calling thread, as ps(1) shows it. The name of the first thread is also the name of the process.

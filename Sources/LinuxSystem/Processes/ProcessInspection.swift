@@ -127,7 +127,7 @@ package enum ProcessInspection {
         file("status", of: thread).map(threadStatus)
     }
 
-    /// Parses the text of `/proc/TID/status`.
+    /// Parses the text of `/proc/TID/status`; a field that is missing has its default value.
     package static func threadStatus(from text: [UInt8]) -> ThreadStatus {
         var status = ThreadStatus()
         for line in text.split(separator: UInt8(ascii: "\n")) {

@@ -30,7 +30,7 @@ package final class SystemLog: Sendable {
 
     /// Connects to the system log. Callers do this before the mount exists, because the mount may cover `/dev/log`.
     package static func openSystemLog() -> SystemLog {
-        // openlog(3) keeps the pointer, so the name is never freed.
+        // openlog(3) stores the pointer to the name, so the name is never freed.
         clinux_open_log(strdup("truce"))
         return SystemLog { line in clinux_log(0, line) }
     }

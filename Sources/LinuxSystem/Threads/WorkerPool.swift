@@ -54,7 +54,7 @@ package final class WorkerPool: Sendable {
 
     /// Waits until no job is left or runs, or until a moment of the monotonic clock in nanoseconds.
     ///
-    /// Callers must not add jobs meanwhile. Returns whether all jobs are done.
+    /// Callers must not add jobs during the wait. Returns whether all jobs are done.
     package func finish(until moment: UInt64) -> Bool {
         while true {
             let isDone = state.withLock { $0.first == $0.jobs.count && $0.running == 0 }

@@ -97,15 +97,20 @@ extension JournalStepForm {
 }
 
 extension ResourceUsageForm {
-    /// `in use: claims 1, open files 1, backing files 1, descriptors 12`.
+    /// The line with the numbers of resources that the daemon uses now.
+    ///
+    /// `in use: claims 1, open files 1, backing files 1, descriptors 12`
     var text: String {
         "in use: claims \(claims), open files \(openFiles), backing files \(backingFiles), descriptors \(descriptors)"
     }
 }
 
 extension DelayForm {
+    /// The line about a guest that has delayed another user, with the allowed time, and the remaining limit if that time is
+    /// used up.
+    ///
     /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41
-    /// minutes more`.
+    /// minutes more`
     var text: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
         let sum = "\(who) made \(whom) wait \(used) in an hour"
@@ -115,7 +120,9 @@ extension DelayForm {
             ? sum : sum + ": \(whose) programs are waited for a moment only, for \(minutes) minutes more"
     }
 
-    /// `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`.
+    /// The reason why a guest's claim made another program wait only for a moment.
+    ///
+    /// `it gave way after a moment, since user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour`
     var reason: String {
         let whom = delayed.map { "user \($0)" } ?? "unknown programs"
         return "it gave way after a moment, since \(who) made \(whom) wait \(used) in an hour"
@@ -130,7 +137,9 @@ extension DelayForm {
 }
 
 extension SourceWatchForm {
-    /// `changes around the mount: noticed by fanotify, 12 so far`.
+    /// The line about changes to the files below that did not go through the mount.
+    ///
+    /// `changes around the mount: noticed by fanotify, 12 so far`
     var text: String {
         let how = watch == "none" ? "not noticed" : "noticed by \(watch)"
         let lost = losses == 0 ? "" : "; the kernel lost some \(losses) times"

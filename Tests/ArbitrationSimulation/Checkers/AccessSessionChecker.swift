@@ -35,7 +35,7 @@ struct AccessSessionChecker: Checker {
         /// The number of notices about subitems since the session last reached its limit and sent all its notices.
         var subitems = 0
         var isOver = false
-        /// The time of the last question.
+        /// The time of the last question in the session.
         var askedAt = Instant(nanoseconds: 0)
         /// The number of the event in which the session last sent a notice.
         var toldAt = 0

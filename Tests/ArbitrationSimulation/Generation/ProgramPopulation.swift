@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The programs of a world.
+/// The programs that act in a generated world.
 struct ProgramPopulation {
     /// The programs, threads and children that access files without the control socket.
     private(set) var programs: [Party] = []

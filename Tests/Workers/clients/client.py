@@ -66,7 +66,8 @@ class Client:
 
 
 def socket_of(mount):
-    """Returns the socket's path. The attribute counts only if the kernel says that the directory is a mount of Truce."""
+    """Returns the socket's path. The attribute with the path counts only if the kernel says that the directory is a mount of
+    Truce."""
     with open("/proc/self/mountinfo", "rb") as table:
         mounts = [line.split() for line in table]
     # The table writes a space as \040. If several mounts lie on top of each other, the last is visible.

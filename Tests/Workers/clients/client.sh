@@ -10,7 +10,7 @@
 set -eu
 
 if [ $# -eq 3 ]; then
-    # The attribute counts only if the kernel says that the directory is a mount of Truce.
+    # The attribute with the socket's path counts only if the kernel says that the directory is a mount of Truce.
     findmnt --noheadings --types fuse.truce --mountpoint "$1" >/dev/null
     # Root and the owner of the mount have a socket of their own, so that they do not wait behind other users.
     socket=$(getfattr --absolute-names --only-values --name=user.truce.socket.owner "$1" 2>/dev/null) ||

@@ -19,7 +19,7 @@ struct Client {
     var listeners: [String: () -> Void] = [:]
 
     init(mount: String) throws {
-        // The attribute counts only if the kernel says that the directory is a mount of Truce.
+        // The attribute with the socket's path counts only if the kernel says that the directory is a mount of Truce.
         let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
         let place = mount.replacing(" ", with: "\\040")
         let mounted = mounts.split(separator: "\n").last { $0.split(separator: " ")[4] == place }
