@@ -63,7 +63,8 @@ make_image() {
     rm -r "$2"
 }
 
-# Makes a full file system. One block of a directory holds three of the longest names, and there is no second block.
+# Makes a file system without a free block. Its directory `in` has three of the longest names, which fill the directory's only
+# block.
 make_full() {
     local contents=$2.contents name number
     mkdir --mode=777 "$contents" "$contents/in"

@@ -11,7 +11,8 @@ extension NaiveArbiter {
         for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }
         for holder in claims.indices where !isContended(holder) { claims[holder].contendedSince = nil }
         var hasYielded = false
-        // Y11: a holder may begin its contention even if all slots are taken, if a presenter has relinquished to it.
+        // Y11: a holder to which a presenter has relinquished may always begin its contention, even beyond the highest number
+        // of contentions.
         for isForced in [true, false] {
             for holder in claims.indices where isContended(holder) {
                 guard claims[holder].contendedSince != nil || isRelinquished(holder) == isForced,
@@ -55,7 +56,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y11: whether a resource on which the holder keeps out a waiting claim has a free contention slot.
+    /// Y11: whether a resource on which the holder keeps out a waiting claim has fewer contentions than are allowed at once.
     private func hasRoom(_ holder: Int) -> Bool {
         claims.indices.contains { waiter in
             !claims[waiter].isHeld

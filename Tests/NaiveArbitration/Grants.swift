@@ -114,7 +114,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: the presenters that refused, forfeited or still owe an answer to a claim.
+    /// P12: the presenters that refused or forfeited a question of a claim, or have not answered it yet.
     private func unanswered(of index: Int) -> [PresenterID] {
         let claim = claims[index]
         guard claim.hasConsulted else { return claim.nature == .pendingSave ? [] : wouldBeAsked(by: index) }

@@ -10,7 +10,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// R2, P11: the claims and presenters of the incoming file go over to the document.
+    /// R2, P11: when a file becomes a document, the file's claims and presenters become those of the document.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, orphan) }
         let left = claims.flatMap(\.parts).first { $0.item == document && $0.place.directory != nil }

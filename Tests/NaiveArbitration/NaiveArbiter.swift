@@ -4,7 +4,7 @@ package import Coordination
 /// A second, naive implementation of the rules of the arbiter.
 ///
 /// Each query reads all claims, and nothing is stored that follows from other state. The naive arbiter is slow and simple, and
-/// both arbiters must agree. It is written from the Rules document alone, without a look at the arbiter's code.
+/// both arbiters must agree. It was written from the Rules document alone, without the arbiter's code.
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
     package let limits: WorkLimits
@@ -19,7 +19,8 @@ package struct NaiveArbiter: Sendable {
     package internal(set) var questions: [Question] = []
     /// Q5: the resources with a queue that counts as overlong.
     var overlongQueues: Set<NaiveResource> = []
-    /// Y11: for each resource without a free contention slot, the earliest start of a contention when the last slot was taken.
+    /// Y11: only `limits.holders` holders of a resource may be in contention at once. For each resource that has reached this
+    /// number, this is the earliest start of its contentions.
     var fullSince: [NaiveResource: Instant] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)

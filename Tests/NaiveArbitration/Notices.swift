@@ -233,8 +233,8 @@ extension NaiveArbiter {
         accessSessions.contains { $0.presenter == presenter && $0.isUnreported(name) }
     }
 
-    /// P6: whether a party's change counts as the presenter's own. It does if the party works for the presenter while the
-    /// presenter owes an answer.
+    /// P6: whether a party's change is treated as the presenter's own. It is if the party works for the presenter while the
+    /// presenter has not answered a question.
     ///
     /// A party with a purpose must have made the claim to give that answer.
     func isOwn(_ presenter: NaivePresenter, _ party: Party, answering: QuestionID?) -> Bool {
@@ -252,9 +252,9 @@ extension NaiveArbiter {
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
-    /// P5, P6: whether a change counts as the presenter's own.
+    /// P5, P6: whether a change is treated as the presenter's own.
     ///
-    /// For a claim that has chosen its presenters, the answer of that time counts.
+    /// If the claim has chosen its presenters, the result is that of the time of the choice.
     func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].hasConsulted else {
             let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }

@@ -234,7 +234,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P25: whether the reader's presenter owes an answer to a claim of this presenter's own program.
+    /// P25: whether the reader's presenter has not yet answered a question for a claim of this presenter's own program.
     func holdsUp(_ reader: Party, _ presenter: NaivePresenter) -> Bool {
         if presenter.isWorkedForBy(reader) { return false }
         return claims.contains { claim in

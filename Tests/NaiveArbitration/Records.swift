@@ -74,7 +74,7 @@ struct NaivePendingQuestion: Hashable, Sendable {
     let isForUnmodifiedRead: Bool
 }
 
-/// A registered presenter.
+/// A presenter that a program has registered, with what the rules need to know about it.
 package struct NaivePresenter: Sendable {
     package let presenter: Presenter
     package internal(set) var item: ItemID?
@@ -125,7 +125,7 @@ package struct NaivePresenter: Sendable {
         presenter.messages.contains(PresenterMessages(notice))
     }
 
-    /// P5: whether an access of the party counts as the presenter's own.
+    /// P5: whether an access of the party is treated as the presenter's own.
     func isOwn(_ party: Party) -> Bool {
         if let purpose = party.purpose { return purpose == self.party.purpose }
         return party.isSameProcess(as: self.party)

@@ -39,7 +39,7 @@ play_slow_command() {
     sleep 0.1
     timed write_line progress "final figures"
     expect "a slow command keeps writing: another writer waited $took ms (bound 1000 ms)" waited 700 1000
-    # In this second, the slow command overwrites the bytes of the other writer.
+    # During this sleep, the slow command overwrites the bytes of the other writer.
     sleep 1
     let_go
     say "  the file now begins: $(head --bytes=30 progress)"

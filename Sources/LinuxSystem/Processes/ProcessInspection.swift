@@ -200,7 +200,7 @@ package enum ProcessInspection {
         guard let status = status(ofThread: process), status.state == UInt8(ascii: "Z"), status.threads > 1
         else { return process }
         do throws(Errno) {
-            // Only an ended first thread stays in this list; all other threads disappear from it when they end.
+            // `/proc/PID/task` still lists an ended first thread, but no other thread that has ended.
             let threads = try ProcessScan.numbers(in: "/proc/\(process)/task")
             return threads.first { $0 != process } ?? process
         } catch {

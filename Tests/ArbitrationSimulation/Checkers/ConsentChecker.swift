@@ -212,8 +212,7 @@ struct ConsentChecker: Checker {
         case (nil, _): return []
         case (.plainAbove, _), (.below, .read): return []
         case (.below, .write(let option)):
-            // For the items below a directory, only a move or deletion of the directory asks. A link number may belong to
-            // another name.
+            // P17: presenters of items below a directory are asked only if the directory itself is deleted, moved or replaced.
             guard option.isStructural, claim.nature != .handle else { return [] }
             return option == .forMoving ? [.relinquishToWriter] : [.relinquishToWriter, .accommodateDeletion]
         case (_, .read): return [.relinquishToReader]

@@ -168,7 +168,7 @@ struct CommandParser {
     /// Reads a time span, such as `250ms` or `2s`.
     mutating func span() throws(CommandSyntaxError) -> TimeSpan { try Self.span(try next()) }
 
-    /// Reads a bound, such as `hold=2s` or `policy=fail`.
+    /// Reads a time limit or the policy of the arbiter, such as `hold=2s` or `policy=fail`.
     mutating func bound(_ bounds: inout Bounds) throws(CommandSyntaxError) {
         let halves = try next().split(separator: "=").map(String.init)
         guard halves.count == 2 else { throw CommandSyntaxError() }

@@ -82,8 +82,8 @@ extension WorldModel {
                 if onWrites, !second.isWrite { continue }
                 if onBoth, !(lock.isWrite && second.isWrite) { continue }
                 if lock.isContents, certain, lock.isWrite != second.isWrite {
-                    // S4: a name change certainly waits only for the read locks of aware claims. Other read locks on contents
-                    // may count because of another claim.
+                    // S4: a name change certainly waits only for the read locks of aware claims. The read locks of other claims
+                    // may count, too, but only because of another writer.
                     let (writer, reader) = lock.isWrite ? (one, other) : (other, one)
                     if writer.nature == .nameChange, reader.nature != .aware { continue }
                 }
@@ -209,7 +209,7 @@ extension WorldModel {
 extension WorldModel {
     enum ModelRelation { case of, packageAbove, plainAbove, below }
 
-    /// P5: whether an access of the party counts as the presenter's own.
+    /// P5: whether an access of the party is treated as the presenter's own.
     func isOwn(_ party: Party, _ presenterModel: PresenterModel) -> Bool {
         if let purpose = party.purpose { return purpose == presenterModel.party.purpose }
         return party.process != nil && party.process == presenterModel.party.process

@@ -226,7 +226,7 @@ extension WorldModel {
         }
     }
 
-    /// R2, P11: the claims and presenters of the incoming file go over to the document.
+    /// R2, P11: when a file becomes a document, the file's claims and presenters become those of the document.
     private mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         if let orphan { moveHandles(document, to: orphan) }
         changeParts { _, part in part.item == incoming ? (document, part.place) : nil }

@@ -136,7 +136,7 @@ local function resolved(stage)
     tells_change(daemon, presenter)
     assert(editor:lua('return vim.b.truce_state') == 'conflict')
   end
-  -- In this state, `:w` makes Neovim ask the user a question.
+  -- If the file has changed and the buffer has unsaved text, `:w` makes Neovim ask the user a question.
   local function write(answer)
     editor:type(':w<CR>')
     eventually('the question', function() return editor:mode().blocking end)

@@ -124,7 +124,8 @@ int setxattr(const char *path, const char *name, const void *value, size_t size,
 
 ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
     ssize_t result = REAL(getxattr, path, name, value, size);
-    // Only attributes of users are changed. The kernel itself asks for other attributes, and would then forbid everything.
+    // The fault concerns only attributes with `user.` names. With faults in other attributes, which the kernel itself uses, the
+    // kernel would forbid everything.
     bool is_users = strncmp(name, "user.", 5) == 0;
     if (result < 0 && is_wanted("attributes") && is_users && errno == ENODATA) return refuse(EOPNOTSUPP);
     return result;

@@ -90,7 +90,7 @@ def records_that_wait_for_each_other():
         os.write(answer[1], str(attempt(fcntl.lockf, theirs, fcntl.LOCK_EX, 1, 0)).encode())
         os._exit(0)
     os.read(ready[0], 1)
-    # Each of the two waits for a lock of the other. One gets EDEADLK, and the other then gets its lock.
+    # This process and its child wait for each other's lock. One of them gets EDEADLK, and the other then gets its lock.
     own = str(attempt(fcntl.lockf, mine, fcntl.LOCK_EX, 1, 1))
     fcntl.lockf(mine, fcntl.LOCK_UN)
     return sorted([own, os.read(answer[0], 99).decode()])

@@ -424,8 +424,8 @@ function owner.registered(link, document)
     document.presenter = result.presenter
     link.presenters[result.presenter] = document
     unsaved.begin(document)
-    -- If the file differs, it has changed before the daemon could report changes. If not, a document marked as deleted is there
-    -- again.
+    -- The file may have changed before this registration, and then no notice reports the change. If the file has not changed, a
+    -- document that is marked as deleted exists again.
     if not buffers.same(buffers.stamp(document.path), document.stamp) then
       changed(document)
     elseif document.state == 'deleted' and not document.leaving then
