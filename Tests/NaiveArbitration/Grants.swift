@@ -127,7 +127,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: returns the presenters that a grant lists, with those that the claim did not ask because of P7, P8, P15 or N15.
+    /// P12: returns the presenters that a grant lists. It includes presenters that were not asked: they were silent before (P7,
+    /// P8), are muted (N15), or the same program has an access around the claim (P15).
     private mutating func listUnaskedWrites(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
         let claim = claims[index]
         let party = claim.party ?? .nobody

@@ -134,7 +134,8 @@ extension NaiveArbiter {
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: the presented items that a claim writes without a question to the presenter, because of P7 or P8.
+    /// P12: the presented items that a claim writes without a question, because the presenter forfeited questions before (P7,
+    /// P8).
     ///
     /// An item that was not asked about because of P15 is included if the presenter did not agree to the access around the
     /// claim.

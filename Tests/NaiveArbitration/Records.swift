@@ -38,7 +38,8 @@ package struct NaiveClaim: Sendable {
     var skippedPresenters: [PresenterID] = []
     /// P12: the presenters that the grant of the claim listed.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: the items that the claim writes without a question because of P7 or P8, each with its presenter.
+    /// P12: the items that the claim writes without a question, each with the presenter, which forfeited questions before (P7,
+    /// P8).
     var unaskedWritesOfClaim: [(PresenterID, ItemID)] = []
     var pendingQuestions: [NaivePendingQuestion] = []
     /// N4: the stamp of the last change of the claim that was told.

@@ -95,7 +95,7 @@ package struct ControlWire: ~Copyable {
 }
 
 extension CommandFailure {
-    /// Creates the failure, with an exit code of the command, that describes the error of a call.
+    /// Creates the failure that describes the error of a call, with the exit code that fits the error.
     init(ofCall error: any Error) {
         switch error {
         case let failure as ProtocolFailure: self.init(failure.exitStatus, failure.message)

@@ -100,8 +100,8 @@ struct DaemonProcess: Sendable {
         OwnProcess.limitRetainedMemory()
         var signals = Self.endingSignals
         pthread_sigmask(SIG_BLOCK, &signals, nil)
-        // A request contains the final mode of a new file, so the umask must change nothing. A working directory would keep a
-        // file system busy.
+        // A request contains the final mode of a new file, so the umask must change nothing. The daemon's working directory
+        // becomes `/`, because any other directory would keep its file system busy.
         umask(0)
         guard chdir("/") == 0 else { throw CommandFailure(.failed, "cannot change to /: \(Errno.last)") }
         raiseDescriptorLimit()

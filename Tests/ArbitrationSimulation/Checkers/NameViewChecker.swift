@@ -345,7 +345,7 @@ extension NameViewChecker {
         if case .suspend(let claim, _) = effect { noteSuspension(claim, model) }
         guard case .tell(let notice) = effect, let subitem = notice.subitem,
             let presenterModel = model.presenterModels[notice.presenter], nameViews[notice.presenter] != nil,
-            // N6: a notice of this kind that names the presented directory itself is no notice about a name below it.
+            // N6: such a notice may also be about the presented directory itself. This checker does not check those notices.
             presenterModel.item != subitem.item
         else { return }
         let id = notice.presenter

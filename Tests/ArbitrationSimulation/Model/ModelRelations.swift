@@ -70,7 +70,7 @@ extension WorldModel {
 
     /// Whether two claims require a lock on the same resource, at least one of them to write.
     ///
-    /// With `onWrites` the second claim must write, with `onBoth` both claims.
+    /// With `onWrites` the second claim must write. With `onBoth` both claims must write.
     func meet(
         _ one: ClaimModel, _ other: ClaimModel, certain: Bool, onWrites: Bool = false, onBoth: Bool = false
     )
