@@ -67,7 +67,7 @@ remove_lab() {
         in_lab fusermount3 -u -z "$mountpoint" || true
         clean=1
     done < <(lab_mounts)
-    # A daemon ends a moment after its mount is gone.
+    # A daemon ends shortly after its mount has been removed, so this loop waits for that end.
     for ((tenths = 0; tenths < 50; tenths++)); do
         [[ -n $(lab_processes) ]] || break
         sleep 0.1

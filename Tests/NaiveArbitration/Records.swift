@@ -183,7 +183,7 @@ package struct NaiveAccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
-    /// Whether the session has something to tell, if the presenter implements the notice.
+    /// Whether the session has a notice that it has not sent, if the presenter implements this notice.
     var hasUnreported: Bool {
         hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }

@@ -2,21 +2,9 @@
 
 /// The mutants that no test can catch or needs to catch, each with a reason.
 ///
-///     Granting.swift
+///     Granting.swift | Arbiter.settle(_:) | drop | effects.removeAll() | why it makes no difference
 ///
-/// Arbiter.settle(_:)
-///
-/// drop
-///
-/// effects.removeAll()
-///
-/// why it makes no difference
-///
-/// If a function contains the same text twice, the second is marked: `…
-///
-/// text #2
-///
-/// reason`.
+/// If a function contains the same text twice, the key of the second ends with a number: `… | text #2 | reason`.
 struct Survivors {
     struct Entry {
         let key: String

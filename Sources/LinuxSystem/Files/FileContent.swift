@@ -110,9 +110,7 @@ extension OwnedDescriptor {
         _ = try retryingOnInterrupt { ftruncate(descriptor, off_t(size)) }
     }
 
-    /// `flock(2)` with `LOCK_EX
-    ///
-    /// LOCK_NB`: takes the lock without waiting; returns false if another open file holds it.
+    /// `flock(2)` with `LOCK_EX | LOCK_NB`: takes the lock without waiting; returns false if another open file holds it.
     package borrowing func tryLock() throws(Errno) -> Bool {
         if clinux_lock_at_once(rawValue) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .last }

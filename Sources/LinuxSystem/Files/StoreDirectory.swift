@@ -12,9 +12,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
 
     private init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
 
-    /// `openat2(2)` with `O_DIRECTORY
-    ///
-    /// O_NOFOLLOW`: opens a directory below another directory.
+    /// `openat2(2)` with `O_DIRECTORY | O_NOFOLLOW`: opens a directory below another directory.
     package static func open(
         _ name: String, in parent: borrowing OwnedDescriptor
     ) throws(Errno) -> StoreDirectory {
@@ -55,9 +53,7 @@ package struct StoreDirectory: ~Copyable, Sendable {
         try open(name, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK, mode: 0)
     }
 
-    /// `openat2(2)` with `O_CREAT
-    ///
-    /// O_EXCL`: creates a new file with mode 0600.
+    /// `openat2(2)` with `O_CREAT | O_EXCL`: creates a new file with mode 0600.
     package borrowing func create(_ name: String) throws(Errno) -> OwnedDescriptor {
         try open(name, flags: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
     }

@@ -61,7 +61,8 @@ struct UnmountCommand: ParsableCommand {
 
     /// The time for which the command tries to unmount a busy mount that no process is seen to use.
     ///
-    /// A program that has just ended keeps the mount busy for a moment. So does each look-up of a path in the mount.
+    /// A program that has just ended keeps the mount busy for a moment. Each look-up of a path in the mount also keeps the
+    /// mount busy.
     private static let timeoutNanoseconds: UInt64 = 3_000_000_000
     private static let pauseMicroseconds: UInt32 = 20_000
 

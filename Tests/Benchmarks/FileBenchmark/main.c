@@ -29,7 +29,7 @@ static void do_write(void) { write_file(words[0], 1); }
 static void do_overwrite(void) { write_file(words[0], 0); }
 static void do_write_new(void) { write_new(words[0], number(1)); }
 static void do_write_places(void) { write_places(words[0], number(1)); }
-// Workloads in names.c. An operation is a file or a name.
+// Workloads in names.c. One operation handles one file or one name.
 static void do_make_tree(void) { make_tree(words[0], number(1), number(2), number(3)); }
 static void do_open(void) { open_files(number(0), number(1), number(2), number(3)); }
 static void do_open_one(void) { open_one(words[0], number(1)); }

@@ -6,7 +6,7 @@ import Foundation
 extension SyncAgent {
     /// Replaces several files by downloaded files in a single access.
     ///
-    /// With an access for each file, this process and another process that does the same could wait for each other.
+    /// One access covers all files. Two processes that each make one access per file could wait for each other.
     func replace(
         _ files: [(url: URL, download: URL)],
         completion: @escaping @Sendable (Result<[String], any Error>) -> Void
@@ -15,7 +15,7 @@ extension SyncAgent {
         let targets = files.map { NSFileAccessIntent.writingIntent(with: $0.url, options: .forReplacing) }
         makeCoordinator().coordinate(with: sources + targets, queue: queue) { error in
             if let error { return completion(.failure(error)) }
-            // Another program may have moved a file before the access began. The URLs of the intents are the present URLs.
+            // Another program may have moved a file before the access began. The intents contain the new URLs.
             completion(
                 Result {
                     try zip(sources, targets).map { source, target in

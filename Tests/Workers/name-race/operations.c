@@ -261,7 +261,7 @@ const struct operation operations[] = {
     {"symlink", do_symlink, ALLOW(PATH, EEXIST)},
     {"readlink", do_readlink, ALLOW(PATH, EINVAL)},
     {"unlink", do_unlink, ALLOW(PATH, EISDIR)},
-    // EINVAL: a directory cannot be moved into itself.
+    // EINVAL is allowed, because a directory cannot be moved into itself.
     {"rename", do_rename, ALLOW(PATH, EISDIR, ENOTEMPTY, EINVAL)},
     {"rename-to-free", rename_to_free, ALLOW(PATH, EEXIST, EINVAL)},
     {"exchange", exchange, ALLOW(PATH, EINVAL)},
