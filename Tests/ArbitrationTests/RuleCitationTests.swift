@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Checks that code and tests cite each rule.
-@Suite("Rules")
+@Suite("Citations of the arbiter's rules")
 struct RuleCitationTests {
     private static let root = String(
         #filePath.dropLast("Tests/ArbitrationTests/RuleCitationTests.swift".count))
@@ -12,15 +12,15 @@ struct RuleCitationTests {
     private static let code = cited(below: "Sources/Arbitration", extensions: ["swift"])
     private static let tests = cited(below: "Tests/ArbitrationTests", extensions: ["swift", "scenario"])
 
-    @Test func theRulesAreFound() { #expect(Self.numbers.count > 25) }
+    @Test func theDocumentsDefineMoreThan25Rules() { #expect(Self.numbers.count > 25) }
 
-    @Test("is cited by code and by tests", arguments: numbers)
-    func ruleIsCited(number: String) {
+    @Test("the code and a test cite each rule", arguments: numbers)
+    func codeAndTestsCiteTheRule(number: String) {
         #expect(Self.code.contains(number), "no code cites \(number)")
         #expect(Self.tests.contains(number), "no test cites \(number)")
     }
 
-    @Test func nothingElseIsCited() {
+    @Test func everyCitedRuleIsDefined() {
         let unknown = Self.code.union(Self.tests).subtracting(Self.numbers)
         #expect(unknown.isEmpty)
     }

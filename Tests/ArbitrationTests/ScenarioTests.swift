@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Runs each file in `Scenarios`: a conversation with the arbiter. Its comments cite the rules that it shows.
-@Suite("Scenarios")
+@Suite("Scenario files")
 struct ScenarioTests {
     static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"
     static let names = files(below: directory, extension: "scenario").map {
@@ -12,8 +12,10 @@ struct ScenarioTests {
     }
     .map { String($0.dropLast(".scenario".count)) }
 
-    @Test("each step prints what the file says", arguments: names)
-    func replay(name: String) throws {
+    @Test(
+        "after each command of a scenario file, the arbiter prints the effects that the file lists",
+        arguments: names)
+    func theArbiterPrintsTheExpectedEffects(name: String) throws {
         let path = "\(Self.directory)/\(name).scenario"
         var scenario = Scenario(parsing: try #require(readFile(path)))
         #expect(!scenario.steps.isEmpty)

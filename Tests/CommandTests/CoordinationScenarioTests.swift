@@ -10,9 +10,9 @@ import truce
 @Suite("Coordination scenarios", .serialized)
 struct CoordinationScenarioTests {
     @Test(
-        "Programs that use the library take turns where nothing is mounted",
+        "Programs that use the library take turns in a directory without a mount",
         arguments: ScenarioCatalogue.scenariosAnywhere)
-    func play(scene: ClientScenario) throws {
+    func librarySituationsPlayWithoutAMount(scene: ClientScenario) throws {
         let place = try Script("cd \"$(mktemp -d)\"; mkdir stage; pwd -P").run().text.trimmingCharacters(
             in: .newlines)
         try ScenarioFixture.prepare(place + "/stage")
@@ -33,10 +33,12 @@ struct CoordinationScenarioTests {
 }
 
 /// Checks which numbered situations of file coordination the catalogue plays.
-@Suite("Coordination scenarios, all of them")
+@Suite("The catalogue of coordination scenarios")
 struct CoordinationCatalogueTests {
-    @Test("each scenario is played, or has a reason why it is not", arguments: ScenarioCatalogue.numbers)
-    func isPlayedOrElsewhere(number: Int) {
+    @Test(
+        "a scene plays each numbered situation, or a table gives the reason why no scene can",
+        arguments: ScenarioCatalogue.numbers)
+    func aScenePlaysTheSituationOrATableExcludesIt(number: Int) {
         let isPlayed = ScenarioCatalogue.scenarios.contains { $0.number == number }
         if let reason = ScenarioCatalogue.uncovered[number] {
             #expect(!isPlayed, "scenario \(number) is played, and so there is no reason: \(reason)")
@@ -45,7 +47,7 @@ struct CoordinationCatalogueTests {
         }
     }
 
-    @Test func nothingElseIsPlayed() {
+    @Test func scenesHaveKnownNumbersAndUniqueTitles() {
         let played = Set(ScenarioCatalogue.scenarios.compactMap(\.number))
         #expect(played.subtracting(ScenarioCatalogue.numbers).isEmpty)
         #expect(

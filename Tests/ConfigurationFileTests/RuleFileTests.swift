@@ -14,8 +14,8 @@ import Testing
         }
     }
 
-    @Test("A file may add names and remove names, and removals are applied first")
-    func namesAreAddedAndExclusionsDecideFirst() throws {
+    @Test("A rule file may add names to a table and remove names; removals come first in the result")
+    func aRuleFileAddsAndRemovesNames() throws {
         let file = try parse(
             """
             # A comment.
@@ -36,19 +36,19 @@ import Testing
     }
 
     @Test(
-        "A name is truncated where the kernel truncates it",
+        "A program's name in a rule file is truncated to 15 bytes, as in the kernel",
         arguments: [
             ("evince-thumbnailer", "evince-thumbnai"), ("evince-thumbnailer*", "evince-thumbnai"),
             ("fifteen-letters", "fifteen-letters"), ("tracker*", "tracker*"),
             ("a*bcdefghijklmn", "a*bcdefghijklmn"), ("fourteen-chars-ä", "fourteen-chars-"),
         ])
-    func namesAreTruncatedLikeTheKernels(name: String, expected: String) throws {
+    func programNamesAreTruncatedTo15Bytes(name: String, expected: String) throws {
         let file = try parse("[programs.background]\nnames = [\"\(name)\"]")
         #expect(shown(file) == ["background \(expected)"])
     }
 
     @Test(
-        "An error names its line, its key and the remedy",
+        "The error for a wrong rule file names the line, the key and the remedy",
         arguments: [
             ("[programs.background\n", 1, ["not TOML"]),
             ("\n[programs.background]\nnames = [\"a\"]\nnames = [\"b\"]", 4, ["not TOML", "names"]),
@@ -79,7 +79,7 @@ import Testing
             ),
             ("a = 1\n\0", 2, ["zero byte"]),
         ])
-    func eachFaultNamesLineKeyAndRemedy(text: String, line: Int, words: [String]) {
+    func anErrorNamesLineKeyAndRemedy(text: String, line: Int, words: [String]) {
         do throws(RuleProblem) {
             let file = try parse(text)
             Issue.record("nothing is wrong: \(shown(file))")
@@ -89,8 +89,8 @@ import Testing
         }
     }
 
-    @Test("Invalid UTF-8 and too many names are refused")
-    func nonUTF8AndTooManyNamesAreRefused() {
+    @Test("A rule file with invalid UTF-8, too many names or deep nesting is refused")
+    func aRuleFileWithTooManyNamesIsRefused() {
         let notText = Array("# a\n# b".utf8) + [0xFF]
         do throws(RuleProblem) {
             _ = try RuleFile(parsing: notText)
@@ -105,8 +105,8 @@ import Testing
         #expect(throws: RuleProblem.self) { try self.parse("a = \(nested)") }
     }
 
-    @Test("The shipped file is right, and has every table")
-    func theShippedFileHasEveryTable() {
+    @Test("The shipped rule file is valid, and adds names to every table")
+    func theShippedRuleFileIsValidAndComplete() {
         let rules = Rules.shipped
         for table in ProgramTable.allCases {
             #expect(rules.programs.contains { $0.table == table && $0.belongs }, "\(table.rawValue)")

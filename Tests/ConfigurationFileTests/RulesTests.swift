@@ -42,8 +42,8 @@ import Testing
         return rules.problems.first ?? ""
     }
 
-    @Test("The user's file decides before the administrator's, and that before the shipped file")
-    func userRulesPrecedeSystemAndShipped() {
+    @Test("The user's rules come before the administrator's rules, and these before the shipped rules")
+    func theUsersRulesComeBeforeTheSystemsRules() {
         let rules = load(
             system: folder.write(
                 "system", "[programs.background]\nnot = [\"rsync\"]\nnames = [\"a\"]"),
@@ -56,8 +56,8 @@ import Testing
             rules.sources.map(\.path) == ["shipped", folder.path + "/system", folder.path + "/user"])
     }
 
-    @Test("A file with an error is ignored as a whole, the others are in force, and the problem names it")
-    func aWrongFileIsIgnoredAsAWhole() {
+    @Test("A rule file with an error is ignored as a whole and reported; the other rule files apply")
+    func aWrongRuleFileIsIgnoredAsAWhole() {
         let user = folder.write("user", "[programs.background]\nnames = [\"a\"]\nnam = []")
         let rules = load(
             system: folder.write("system", "[programs.background]\nnames = [\"b\"]"), user: user)
@@ -69,16 +69,17 @@ import Testing
         #expect(rules.problems[0].hasSuffix("nothing of that file is in force"))
     }
 
-    @Test("Files that are missing are no problem")
-    func missingFilesAreNoProblem() {
+    @Test("Missing rule files are not reported as problems")
+    func missingRuleFilesAreNotReported() {
         let rules = load(system: folder.path + "/system", user: folder.path + "/user/below")
         #expect(rules.sources.map(\.path) == ["shipped"])
         #expect(rules.problems == [])
     }
 
     @Test(
-        "Links, directories, files of others or writable by others, and files that are too long are not read")
-    func untrustedFilesAreNotRead() {
+        "A rule file is not read if it is a link, no regular file, too long, another user's, or writable by others"
+    )
+    func unsafeRuleFilesAreNotRead() {
         let right = folder.write("user", "[programs]")
         #expect(problem(right) == "")
         symlink(right, folder.path + "/link")
@@ -103,14 +104,14 @@ import Testing
     }
 
     @Test(
-        "The environment tells where the user's file is",
+        "XDG_CONFIG_HOME or HOME gives the path of the user's rule file",
         arguments: [
             (["XDG_CONFIG_HOME": "/x", "HOME": "/h"], "/x/truce/truce.toml"),
             (["HOME": "/h"], "/h/.config/truce/truce.toml"),
             (["XDG_CONFIG_HOME": "x", "HOME": "/h"], "/h/.config/truce/truce.toml"),
             (["XDG_CONFIG_HOME": "", "HOME": "h"], nil), ([:], nil),
         ] as [([String: String], String?)])
-    func theEnvironmentLocatesTheUserFile(environment: [String: String], path: String?) {
+    func theEnvironmentGivesTheUsersRuleFile(environment: [String: String], path: String?) {
         #expect(Rules.userFile { environment[$0] } == path)
     }
 }

@@ -19,16 +19,16 @@ struct ClientMessageTests {
         ("{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"status\"}", -32600),
     ]
 
-    @Test("an invalid request gets the code of JSON-RPC", arguments: refused)
-    func invalidMessagesGetJSONRPCCodes(text: String, code: Int) {
+    @Test("an invalid request gets the error code that JSON-RPC defines for it", arguments: refused)
+    func anInvalidRequestGetsTheJSONRPCErrorCode(text: String, code: Int) {
         let failure = #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: Array(text.utf8)) }
         #expect(failure?.code == code)
     }
 
     @Test(
-        "text that is not UTF-8 is refused",
+        "a message that is not UTF-8 is refused",
         arguments: [[0xFF], [0x7B, 0x22, 0xC3, 0x22, 0x7D]] as [[UInt8]])
-    func invalidText(bytes: [UInt8]) {
+    func textThatIsNotUTF8IsRefused(bytes: [UInt8]) {
         #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: bytes) }
     }
 
@@ -53,8 +53,8 @@ struct ClientMessageTests {
         ("initialize", #"{"protocol":{"min":"a"}}"#, -32602),
     ]
 
-    @Test("a request that cannot be served still tells its id", arguments: failures)
-    func requestFailures(method: String, parameters: String, code: Int) throws {
+    @Test("the error of a request with wrong parameters still has the id of the request", arguments: failures)
+    func aWrongRequestKeepsItsID(method: String, parameters: String, code: Int) throws {
         let text = #"{"jsonrpc":"2.0","id":"q","method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.text("q"), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
@@ -74,8 +74,8 @@ struct ClientMessageTests {
         .preserveVersion(PreserveParameters(path: [0x61, 0xFF, 0x2F, 0x62])),
     ]
 
-    @Test("the server reads all messages of the client", arguments: requests)
-    func roundTrip(request: ClientRequest) throws {
+    @Test("the server decodes each request that a client encodes to an equal request", arguments: requests)
+    func theServerReadsEncodedRequests(request: ClientRequest) throws {
         let bytes = try JSONCodec.encode(RequestMessage(id: .number(7), request))
         guard case .request(.number(7), let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "the id is lost")
@@ -84,8 +84,8 @@ struct ClientMessageTests {
         #expect(!bytes.contains(UInt8(ascii: "\n")))
     }
 
-    @Test("Protocol: unknown fields are ignored")
-    func unknownFields() throws {
+    @Test("unknown members of a request are ignored")
+    func unknownMembersAreIgnored() throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"kept/list","params":{"path":"a","new":[1]},"x":{}}"#
         guard case .request(_, let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is a request")
@@ -93,8 +93,8 @@ struct ClientMessageTests {
         #expect(try request.get() == .listVersions(VersionListParameters(path: Array("a".utf8))))
     }
 
-    @Test("the client reads all messages of the server")
-    func repliesAreReadByClients() throws {
+    @Test("a client decodes each reply and error that the server encodes")
+    func aClientReadsEncodedReplies() throws {
         let content: [UInt8] = Array(0...255)
         let reply = ReplyMessage(
             to: .number(3), .success(.readVersion(VersionReadResult(content: content, isAtEnd: true))))
@@ -108,8 +108,8 @@ struct ClientMessageTests {
         #expect(throws: ProtocolFailure.notJSON()) { try refusal.outcome.get() }
     }
 
-    @Test("the largest kept/read fits into a message")
-    func largestRead() throws {
+    @Test("the reply with the most bytes of a version fits into one message")
+    func theLargestReadFitsIntoAMessage() throws {
         let content = [UInt8](repeating: 0xFF, count: ProtocolLimits.readBytes)
         let reply = ReplyMessage(
             to: .text(String(repeating: "x", count: 1000)),
@@ -117,8 +117,8 @@ struct ClientMessageTests {
         #expect(try reply.encoded().count <= ProtocolLimits.messageBytes)
     }
 
-    @Test("Protocol: paths as UTF-8 plus pathBytes when they are not")
-    func pathsThatAreNotUTF8() throws {
+    @Test("a path that is not UTF-8 is also sent as base64 in pathBytes")
+    func aPathThatIsNotUTF8IsSentAsBase64() throws {
         #expect(PathForm(Array("e\u{301}".utf8)).pathBytes == nil)
         let invalid: [UInt8] = [0x66, 0xFE]
         let form = PathForm(invalid)

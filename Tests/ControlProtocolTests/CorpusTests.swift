@@ -11,21 +11,21 @@ struct CorpusTests {
         return (names ?? []).sorted().map { directory.appendingPathComponent($0).path }
     }()
 
-    @Test("There is a corpus")
-    func corpusIsNotEmpty() { #expect(Self.inputs.count >= 40) }
+    @Test("The corpus of the fuzzer has at least 40 inputs")
+    func theCorpusHasAtLeast40Inputs() { #expect(Self.inputs.count >= 40) }
 
     @Test(
-        "A message that is read and sent on stays the same, and the pieces of the stream make no difference",
+        "Each corpus input decodes equally in pieces and as a whole, and again after its encoding",
         arguments: CorpusTests.inputs)
-    func corpusKeepsPromises(path: String) throws {
+    func corpusInputsDecodeEquallyInPieces(path: String) throws {
         let bytes = try #require(FileManager.default.contents(atPath: path))
         for end in stride(from: bytes.count, through: 0, by: -7) {
             try StreamChecks.check(Array(bytes.prefix(end)))
         }
     }
 
-    @Test("A broken promise is reported")
-    func findsPlantedViolation() {
+    @Test("The checks report a violation that a test plants")
+    func aPlantedViolationIsReported() {
         #expect(throws: ProtocolViolation.self) { try StreamChecks.expect(false, "it is broken") }
     }
 }

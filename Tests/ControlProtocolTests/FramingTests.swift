@@ -18,8 +18,8 @@ struct FramingTests {
         ("", .lines, []),
     ]
 
-    @Test("every split of a stream gives the same messages", arguments: streams)
-    func everySplitGivesSameMessages(stream: String, framing: Framing, messages: [String]) throws {
+    @Test("a stream has the same messages, in pieces of whatever size it arrives", arguments: streams)
+    func aStreamInPiecesHasTheSameMessages(stream: String, framing: Framing, messages: [String]) throws {
         let bytes = Array(stream.utf8)
         for pieceSize in 1...max(1, bytes.count) {
             var reader = FrameReader()
@@ -35,8 +35,8 @@ struct FramingTests {
         }
     }
 
-    @Test("Protocol, limits: a line has a limit, whether its end has come or not")
-    func oversizedLines() throws {
+    @Test("a line above the length limit is refused, complete or not")
+    func aLineAboveTheLimitIsRefused() throws {
         var reader = FrameReader(limit: 8)
         reader.append("12345678\n".utf8)
         #expect(try reader.next() == Array("12345678".utf8))
@@ -60,15 +60,15 @@ struct FramingTests {
         (String(repeating: "C", count: 5000), .malformedHeader),
     ]
 
-    @Test("a header without a length ends the connection", arguments: badHeaders)
-    func badHeaderEndsConnection(text: String, fault: FramingFault) {
+    @Test("a Content-Length header without a valid length is refused", arguments: badHeaders)
+    func aHeaderWithoutAValidLengthIsRefused(text: String, fault: FramingFault) {
         var reader = FrameReader(limit: 8)
         reader.append(text.utf8)
         #expect(throws: fault) { try reader.next() }
     }
 
-    @Test("a header is read once, however long it is and small the pieces of its message")
-    func headersInPieces() throws {
+    @Test("a header is read only once, even if its message arrives byte by byte")
+    func aHeaderIsReadOnceForManyPieces() throws {
         let body = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 18)
         var reader = FrameReader()
         let lines = String(repeating: "A:\r\n", count: 1000)
@@ -87,14 +87,14 @@ struct FramingTests {
         #expect(reader.pendingBytes == 0)
     }
 
-    @Test("an answer is framed like the question")
-    func answerUsesFramingOfQuestion() {
+    @Test("a message is framed by a line end, or by a header with its length")
+    func aMessageIsFramedWithALineEndOrALength() {
         #expect(Framing.lines.frame(Array("{}".utf8)) == Array("{}\n".utf8))
         #expect(Framing.contentLength.frame(Array("{}".utf8)) == Array("Content-Length: 2\r\n\r\n{}".utf8))
     }
 
-    @Test("many messages in one piece are all found, and nothing is left over")
-    func manyAtOnce() throws {
+    @Test("all of many messages that arrive in one piece are found")
+    func manyMessagesInOnePieceAreFound() throws {
         var reader = FrameReader()
         reader.append(String(repeating: "{}\n", count: 10_000).utf8)
         var count = 0

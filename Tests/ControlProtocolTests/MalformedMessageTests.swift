@@ -75,8 +75,8 @@ struct MalformedMessageTests {
 
     private static func text(_ bytes: Int) -> String { String(repeating: "a", count: bytes) }
 
-    @Test("a client's name and version and the name of an epoch may be as long as their limits")
-    func longestTexts() throws {
+    @Test("a client's name and version, and an epoch, may be as long as their limits")
+    func textsAtTheirLengthLimitsAreAccepted() throws {
         let (client, epoch) = (Self.text(ProtocolLimits.clientBytes), Self.text(ProtocolLimits.epochBytes))
         for (method, parameters) in [
             ("initialize", #"{"client":{"name":"\#(client)","version":"\#(client)"}}"#),
@@ -90,9 +90,9 @@ struct MalformedMessageTests {
     }
 
     @Test(
-        "parameters of the wrong form are refused with the request's id, in one line",
+        "wrong parameters are refused with the request's id and a message of one line",
         arguments: wrongParameters)
-    func malformedParametersAreRefused(method: String, parameters: String) throws {
+    func wrongParametersAreRefusedInOneLine(method: String, parameters: String) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
         guard case .request(.number(1), let request) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "the id is lost")
@@ -104,13 +104,13 @@ struct MalformedMessageTests {
     }
 
     @Test(
-        "a value above its length limit is refused",
+        "a path, a name or an access's paths above the length limit are refused",
         arguments: [
             ("presenter/register", #"{"path":"\#(longestPath)a","messages":[]}"#),
             ("presenter/register", #"{"path":"a","messages":["\#(longestPath)a"]}"#),
             ("access/begin", intents(bytes: ProtocolLimits.accessPathBytes + 1)),
         ].map { (method: $0.0, parameters: TooLong(text: $0.1)) })
-    func longTextsAreRefused(method: String, parameters: TooLong) throws {
+    func aTextAboveItsLengthLimitIsRefused(method: String, parameters: TooLong) throws {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters.text)}"#
         guard case .request(_, .failure(let failure)) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is refused")
@@ -119,8 +119,8 @@ struct MalformedMessageTests {
         #expect(failure.message.utf8.count < 1000)
     }
 
-    @Test("an access may have as many bytes of paths as the limit")
-    func longestPaths() throws {
+    @Test("the paths of one access may have as many bytes as the limit")
+    func pathsAtTheLimitOfAnAccessAreAccepted() throws {
         let parameters = Self.intents(bytes: ProtocolLimits.accessPathBytes)
         let text = #"{"jsonrpc":"2.0","id":1,"method":"access/begin","params":\#(parameters)}"#
         guard case .request(_, .success) = try ClientMessage(decoding: Array(text.utf8)) else {
@@ -147,8 +147,8 @@ struct MalformedMessageTests {
         return #"{"intents":[\#(intents.joined(separator: ","))]}"#
     }
 
-    @Test("an error names the wrong part")
-    func refusalNamesWhatIsWrong() throws {
+    @Test("the error for wrong parameters names the method and the wrong member")
+    func theErrorNamesTheWrongMember() throws {
         func message(_ method: String, _ parameters: String) throws -> String? {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"\#(method)","params":\#(parameters)}"#
             guard case .request(_, .failure(let failure)) = try ClientMessage(decoding: Array(text.utf8))
@@ -174,16 +174,16 @@ struct MalformedMessageTests {
         #""method":"presenter/unsaved","params":{"presenter":1,"isUnsaved":"yes"}"#,
     ]
 
-    @Test("a notification of the wrong form fails without a reply", arguments: wrongNotifications)
-    func malformedNotificationsFail(members: String) throws {
+    @Test("a notification with wrong parameters fails and gets no reply", arguments: wrongNotifications)
+    func aWrongNotificationGetsNoReply(members: String) throws {
         let text = #"{"jsonrpc":"2.0",\#(members)}"#
         guard case .notification(.failure) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is a notification of the wrong form")
         }
     }
 
-    @Test("an unknown notification has no effect, its parameters included")
-    func unknownNotification() throws {
+    @Test("an unknown notification is ignored, whatever its parameters are")
+    func anUnknownNotificationIsIgnored() throws {
         let text = #"{"jsonrpc":"2.0","method":"$/new","params":[[1]]}"#
         guard case .notification(.success(nil)) = try ClientMessage(decoding: Array(text.utf8)) else {
             return #expect(Bool(false), "it is ignored")
@@ -197,8 +197,9 @@ struct MalformedMessageTests {
     }
 
     @Test(
-        "a message that nests too deeply is refused before it is decoded", arguments: [63, 10_000, 400_000])
-    func deepNestingIsRefused(levels: Int) {
+        "a message that is nested too deeply is refused before it is decoded",
+        arguments: [63, 10_000, 400_000])
+    func aDeeplyNestedMessageIsRefused(levels: Int) {
         for whole in [true, false] {
             let bytes = Array(Self.nested(levels, whole: whole).utf8)
             #expect(throws: ProtocolFailure.nestedTooDeeply()) { try ClientMessage(decoding: bytes) }
@@ -210,8 +211,8 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("a message that nests up to the limit is read, and brackets in text are no nesting")
-    func allowedNesting() throws {
+    @Test("a message that is nested up to the limit is decoded; brackets in text do not count")
+    func nestingAtTheLimitIsAccepted() throws {
         let deepest = Self.nested(ProtocolLimits.nesting - 2, whole: true)
         guard case .request(_, .success(.status)) = try ClientMessage(decoding: Array(deepest.utf8)) else {
             return #expect(Bool(false), "it is read")
@@ -223,8 +224,8 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("a message of very many values is refused before it is decoded, however they are nested")
-    func manyValuesAreRefused() throws {
+    @Test("a message with too many values is refused before it is decoded")
+    func aMessageWithTooManyValuesIsRefused() throws {
         let number = 200_000
         let intents = String(repeating: #"{"path":"a"},"#, count: number) + #"{"path":"a"}"#
         let objects = String(repeating: #"{},"#, count: number) + "{}"
@@ -242,8 +243,8 @@ struct MalformedMessageTests {
         #expect(throws: Never.self) { try ClientMessage(decoding: Array(path.utf8)) }
     }
 
-    @Test("the longest useful message has few values")
-    func mostIntents() throws {
+    @Test("a request with the most intents has few values compared to the limit")
+    func theLargestAccessIsBelowTheValueLimit() throws {
         let intent = #"{"path":"a","pathBytes":"YQ==","access":"read","options":["withoutChanges"]}"#
         let intents = Array(repeating: intent, count: ProtocolLimits.intents).joined(separator: ",")
         let within = (1...ProtocolLimits.intents).map { "\($0)" }.joined(separator: ",")
@@ -253,8 +254,8 @@ struct MalformedMessageTests {
         #expect(text.filter { ",[{".contains($0) }.count * 4 < ProtocolLimits.values)
     }
 
-    @Test("names of members and methods are short: their length is checked before a comparison")
-    func longNames() throws {
+    @Test("names of members and methods above the length limit are refused")
+    func aMemberNameAboveItsLimitIsRefused() throws {
         let name = String(repeating: "n", count: ProtocolLimits.nameBytes)
         let member = #"{"jsonrpc":"2.0","id":1,"method":"status","X":0}"#
         #expect(throws: Never.self) {
@@ -271,8 +272,8 @@ struct MalformedMessageTests {
         #expect(failure?.message.contains("'method'") ?? false)
     }
 
-    @Test("text that is not UTF-8, zero bytes and UTF-16 are not JSON")
-    func onlyUTF8IsJSON() {
+    @Test("invalid UTF-8, zero bytes and UTF-16 are refused as JSON")
+    func onlyUTF8TextIsJSON() {
         let text = #"{"jsonrpc":"2.0","id":1,"method":"status"}"#
         let wide = text.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
         for bytes in [wide, [0xFF, 0xFE] + wide, Array(text.utf8) + [0], [0xC3, 0x28], [0xED, 0xA0, 0x80]] {
@@ -289,9 +290,9 @@ struct MalformedMessageTests {
 
     /// U+1D165 and similar characters: both of one pair are marks.
     @Test(
-        "marks in a row are refused before a comparison: sorting them takes minutes",
+        "many combining marks in a row are refused before any comparison, which would take minutes",
         arguments: marks)
-    func manyMarks(pair: String) {
+    func manyCombiningMarksInARowAreRefused(pair: String) {
         let many = String(repeating: pair, count: 80_000)
         for text in [
             #"{"jsonrpc":"2.0","id":1,"method":"\#(many)"}"#, #"{"jsonrpc":"2.0","id":1,"\#(many)":0}"#,
@@ -304,8 +305,8 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("as many marks as a file name can have are allowed", arguments: marks)
-    func fewMarks(pair: String) throws {
+    @Test("a text may have as many combining marks in a row as a file name", arguments: marks)
+    func asManyMarksAsInAFileNameAreAccepted(pair: String) throws {
         let name = String(repeating: pair, count: ProtocolLimits.combiningMarks / 2)
         for path in [name, String(repeating: name + "a", count: 3), #"\n\\"# + name] {
             let text = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(path)"}}"#
@@ -319,8 +320,8 @@ struct MalformedMessageTests {
         }
     }
 
-    @Test("an id is short, since it is stored")
-    func longID() {
+    @Test("a request's id above the length limit is refused")
+    func anIDAboveItsLimitIsRefused() {
         let id = String(repeating: "i", count: ProtocolLimits.idBytes)
         let text = #"{"jsonrpc":"2.0","id":"X","method":"status"}"#
         #expect(throws: Never.self) { try ClientMessage(decoding: Array(text.replacing("X", with: id).utf8)) }
@@ -331,8 +332,8 @@ struct MalformedMessageTests {
         #expect(failure?.message.contains("id") == true)
     }
 
-    @Test("both forms of a path come from its bytes, however much text came with them")
-    func twoPaths() throws {
+    @Test("if a request has both path and pathBytes, pathBytes decide")
+    func pathBytesDecideOverThePathText() throws {
         let other = String(repeating: "b", count: 100_000)
         let text =
             #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(other)","pathBytes":"YQ=="}}"#

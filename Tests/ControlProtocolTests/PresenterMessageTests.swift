@@ -56,8 +56,10 @@ struct PresenterMessageTests {
         return parameters
     }
 
-    @Test("the server reads all requests of the client", arguments: allRequests)
-    func clientRequestsRoundTrip(request: ControlProtocol.ClientRequest) throws {
+    @Test(
+        "the server decodes each presenter and access request that a client encodes to an equal request",
+        arguments: allRequests)
+    func theServerReadsEncodedPresenterRequests(request: ControlProtocol.ClientRequest) throws {
         let bytes = try JSONCodec.encode(RequestMessage(id: .text("q"), request))
         guard case .request(.text("q"), let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "the id is lost")
@@ -66,8 +68,10 @@ struct PresenterMessageTests {
         #expect(!bytes.contains(UInt8(ascii: "\n")))
     }
 
-    @Test("notifications keep the id they are about", arguments: MessageSamples.notifications)
-    func notificationsKeepTheirID(notification: ClientNotification) throws {
+    @Test(
+        "the server decodes each notification that a client encodes to an equal notification",
+        arguments: MessageSamples.notifications)
+    func theServerReadsEncodedNotifications(notification: ClientNotification) throws {
         let bytes = try JSONCodec.encode(NotificationMessage(notification))
         guard case .notification(let read) = try ClientMessage(decoding: bytes) else {
             return #expect(Bool(false), "it is no notification")
@@ -75,8 +79,8 @@ struct PresenterMessageTests {
         #expect(try read.get() == notification)
     }
 
-    @Test("an answer keeps its id and, if it is an error, what the error says, on one short line")
-    func answersKeepIDAndError() throws {
+    @Test("an answer keeps its id, and of its error one short line")
+    func anAnswerKeepsItsIDAndAShortError() throws {
         let done = try JSONCodec.encode(AnswerMessage(to: .number(5)))
         #expect(try answer(done) == ClientAnswer(to: .number(5)))
         let words = "one\ntwo\u{202E}" + String(repeating: "x", count: 1000)
@@ -107,8 +111,8 @@ struct PresenterMessageTests {
         ),
     ]
 
-    @Test("odd answers are answers", arguments: oddForms)
-    func oddAnswers(text: String, expected: ClientAnswer) throws {
+    @Test("answers with unusual or missing members are decoded as answers", arguments: oddForms)
+    func unusualAnswersAreDecoded(text: String, expected: ClientAnswer) throws {
         #expect(try answer(Array(text.utf8)) == expected)
     }
 
@@ -119,16 +123,20 @@ struct PresenterMessageTests {
         return answer
     }
 
-    @Test("the client reads all requests of the server", arguments: PresenterRequest.allCases)
-    func questionsRoundTrip(request: PresenterRequest) throws {
+    @Test(
+        "a client decodes each question that the server encodes to an equal question",
+        arguments: PresenterRequest.allCases)
+    func aClientReadsEncodedQuestions(request: PresenterRequest) throws {
         let question = MessageSamples.question(request)
         let bytes = try ServerMessage.question(.number(9), question).encoded()
         #expect(try IncomingMessage(decoding: bytes) == .question(.number(9), question))
         #expect(question.parameters.bytesOfPath == Self.bytes)
     }
 
-    @Test("the client reads all notices of the server", arguments: PresenterNotice.allCases)
-    func noticesRoundTrip(notice: PresenterNotice) throws {
+    @Test(
+        "a client decodes each notice that the server encodes to an equal notice",
+        arguments: PresenterNotice.allCases)
+    func aClientReadsEncodedNotices(notice: PresenterNotice) throws {
         let noticeMessage = MessageSamples.noticeMessage(notice)
         #expect(
             try IncomingMessage(decoding: ServerMessage.noticeMessage(noticeMessage).encoded())
@@ -136,16 +144,18 @@ struct PresenterMessageTests {
         #expect(noticeMessage.parameters.bytesOfNewPath == (notice == .didMove ? Self.bytes + [0x63] : nil))
     }
 
-    @Test("the client reads all reports of the server about a mount", arguments: EventKind.allCases)
-    func eventsRoundTrip(kind: EventKind) throws {
+    @Test(
+        "a client decodes each event that the server encodes to an equal event", arguments: EventKind.allCases
+    )
+    func aClientReadsEncodedEvents(kind: EventKind) throws {
         let event = MessageSamples.event(kind)
         #expect(try IncomingMessage(decoding: ServerMessage.event(event).encoded()) == .event(event))
         #expect(event.bytesOfPath == (kind == .gap ? nil : Self.bytes))
         #expect(event.bytesOfNewPath == (kind == .moved ? Self.bytes + [0x63] : nil))
     }
 
-    @Test("a client tells replies from requests, notices and unknown messages")
-    func clientTellsMessageKindsApart() throws {
+    @Test("a client recognizes replies and unknown messages by their members")
+    func aClientRecognizesReplies() throws {
         func read(_ text: String) throws -> IncomingMessage {
             try IncomingMessage(decoding: Array(text.utf8))
         }
@@ -158,8 +168,8 @@ struct PresenterMessageTests {
         #expect(throws: (any Error).self) { try read(#"{"jsonrpc":"2.0","id":1,"method":"presenter/save"}"#) }
     }
 
-    @Test("the client reads all replies of the server, with the names in an error")
-    func repliesRoundTripWithErrors() throws {
+    @Test("a client decodes each result and each error with program names that the server encodes")
+    func aClientReadsEncodedResultsAndErrors() throws {
         let (actor, snapshot) = (MessageSamples.actor, MessageSamples.snapshot)
         try roundTrip(.snapshot(snapshot), snapshot)
         let register = RegisterResult(presenter: 1, path: Self.bytes, messages: .all)

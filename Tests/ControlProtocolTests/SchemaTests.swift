@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// The schema and the prose of the protocol, checked against the code with an independent validator.
-@Suite("Schema")
+@Suite("The schema of the protocol")
 struct SchemaTests {
     private static func requests() throws -> [SchemaSample] {
         try MessageSamples.requests.map { request in
@@ -65,15 +65,15 @@ struct SchemaTests {
         do { return try body() } catch { return nil }
     }
 
-    @Test("code, schema and prose agree on every message, and on its spoilt forms")
-    func everyMessageAgrees() throws {
+    @Test("code, schema and documentation agree on every message, and on damaged forms of every message")
+    func codeSchemaAndProseAgree() throws {
         let samples = try Self.requests() + Self.notifications() + Self.serverMessages() + Self.results()
         #expect(samples.count > 50)
         #expect(try ProtocolCheck().differences(on: samples) == [])
     }
 
-    @Test("errors and answers are as the schema says")
-    func errorsMatchSchema() throws {
+    @Test("errors and answers match the schema")
+    func errorsAndAnswersMatchTheSchema() throws {
         let details = ProtocolFailure.Details(
             holders: [MessageSamples.actor], suggestion: "wait",
             origin: OriginForm(domain: "d", code: 4, message: "m"))
@@ -105,8 +105,8 @@ struct SchemaTests {
         #"{"pathBytes":"Li4="}"#,
     ]
 
-    @Test("the schema refuses what the server refuses for its form")
-    func malformedMessagesFailSchema() throws {
+    @Test("the schema refuses each message that the server refuses because of its form")
+    func theSchemaRefusesMalformedMessages() throws {
         let parameters =
             MalformedMessageTests.wrongParameters + ClientMessageTests.failures.map { ($0.0, $0.1) }
         let requests = parameters.map { #"{"jsonrpc":"2.0","id":"q","method":"\#($0.0)","params":\#($0.1)}"# }
@@ -119,7 +119,7 @@ struct SchemaTests {
     }
 
     @Test(
-        "a planted change of the schema is found",
+        "the check finds a planted change of the schema",
         arguments: [
             (["accessEndParams", "properties", "access", "$ref"], ##""#/$defs/purpose""##, "accessEnd"),
             (["accessEndParams", "required"], "[]", "the code refuses it"),
@@ -134,14 +134,14 @@ struct SchemaTests {
             (["purpose", "maxlength"], "1", "'maxlength' means nothing"),
             (["cause", "properties", "terminal"], "{}", "does not tell of 'terminal'"),
         ])
-    func plantedInSchema(place: [String], value: String?, found: String) throws {
+    func aPlantedSchemaChangeIsFound(place: [String], value: String?, found: String) throws {
         let check = ProtocolCheck(plantedInSchema: [(place, value)])
         let samples = try Self.requests().filter { $0.message.count < 100 }
         #expect(try check.differences(on: samples).contains { $0.contains(found) })
     }
 
     @Test(
-        "a planted change of the prose is found",
+        "the check finds a planted change of the documentation",
         arguments: [
             ("| `ps` |", "| `pst` |", "ps is missing"), ("| `moved` |", "| `renamed` |", "moved"),
             ("| -32004 |", "| -32044 |", "-32004"),
@@ -149,13 +149,13 @@ struct SchemaTests {
             ("| `presenter/remove` | `presenter` |", "| `presenter/remove` | `number` |", "has no 'number'"),
             ("nests at most 64", "nests at most 65", "65"), ("`onBehalfOf`", "`insteadOf`", "onBehalfOf"),
         ])
-    func plantedInProse(old: String, new: String, found: String) throws {
+    func aPlantedProseChangeIsFound(old: String, new: String, found: String) throws {
         let check = ProtocolCheck(plantedInProse: [(old, new)])
         #expect(try check.differences().contains { $0.contains(found) })
     }
 
-    @Test("the capabilities of the server are methods")
-    func capabilities() {
+    @Test("each capability of the server is a method of the protocol")
+    func eachCapabilityIsAMethod() {
         let mount = MountForm(mountpoint: "/m", source: "/s", user: 1)
         let result = InitializeResult(version: "1", pid: 1, mount: mount)
         let known = ProtocolNames.names.filter { ["requests", "notifications"].contains($0.key) }.flatMap(

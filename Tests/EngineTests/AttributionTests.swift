@@ -5,7 +5,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite("The process that a step of the journal names")
+@Suite("The process that the journal names for a step")
 struct AttributionTests {
     /// A step of this process's first thread, or of an earlier process with its number.
     private final class Subject: JournalSubject {
@@ -25,23 +25,23 @@ struct AttributionTests {
         return stage.engine.report(options: EffectiveOptions(), dataPath: .undecided).journal.last?.actor
     }
 
-    @Test("A thread that existed at the step is named by its process's program")
-    func livingThreadIsNamed() throws {
+    @Test("the journal names the program of a thread that existed at the step")
+    func aThreadThatExistedAtTheStepIsNamed() throws {
         let actor = try #require(try Self.actor(of: Subject(at: Engine.now)))
         #expect(actor.pid == getpid())
         #expect(actor.program == ProcessInspection.program(ofThread: getpid()))
     }
 
-    @Test("A thread that came later with the same number is not named")
-    func reusedThreadNumberIsNotNamed() throws {
+    @Test("the journal names no program if the thread's number was given to a later thread")
+    func aLaterThreadWithTheNumberIsNotNamed() throws {
         // This process did not exist when the machine started.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)
     }
 
-    @Test("A recorded name stays, though another process has the number")
-    func recordedIdentityStays() throws {
+    @Test("the journal uses a recorded program name, even if another process now has the number")
+    func aRecordedProgramNameIsUsed() throws {
         let noted = (process: Int32(4711), program: Array("vim".utf8))
         let actor = try #require(
             try Self.actor(of: Subject(at: Instant(nanoseconds: 0), noted: noted)))

@@ -18,8 +18,8 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("a claim that is refused, withdrawn, ended or given to another object")
-    func claimantIsReleasedAfterEachEnd() throws {
+    @Test("the engine releases a claimant outside its lock, however the claim ends")
+    func theEngineReleasesClaimantsOutsideItsLock() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(30)
         let stage = try EngineHarness(bounds)

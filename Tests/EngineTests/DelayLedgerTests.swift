@@ -13,8 +13,8 @@ struct DelayLedgerTests {
         ledger.charge(account, from: start + .seconds(begin), to: start + .seconds(end))
     }
 
-    @Test("a minute is spent with all files together, for each pair of users, until the hour is over")
-    func allowanceIsSpentPerPair() {
+    @Test("each guest may delay each other user for one minute in an hour, with all files together")
+    func aGuestMayDelayEachUserOneMinutePerHour() {
         for count: UInt64 in 0..<12 {
             #expect(!ledger.isSpent(account, at: start + .seconds(10 * count)))
             charge(account, 10 * count, 10 * count + 5)
@@ -31,8 +31,8 @@ struct DelayLedgerTests {
         #expect(!ledger.isSpent(account, at: start + .seconds(3660)))
     }
 
-    @Test("delays at the same time count once, whichever is counted first")
-    func overlappingDelaysCountOnce() {
+    @Test("delays at the same time count once, in whichever order they are charged")
+    func delaysAtTheSameTimeCountOnce() {
         for _ in 0..<20 { charge(account, 0, 30) }
         charge(account, 10, 50)
         #expect(!ledger.isSpent(account, at: start + .seconds(50)))
@@ -43,9 +43,9 @@ struct DelayLedgerTests {
     }
 
     @Test(
-        "all guests together have four times the allowance of a single guest, whatever small accounts there are"
+        "all guests together may delay a user four times as long as a single guest"
     )
-    func guestsTogetherHaveFourAllowances() {
+    func allGuestsTogetherMayDelayFourTimesAsLong() {
         // Each guest has a user number of its own, and spends half of its allowance.
         for number in 0..<8 as Range<UInt64> {
             let other = DelayLedger.Account(of: UInt32(100 + number), delaying: 1)
@@ -65,8 +65,8 @@ struct DelayLedgerTests {
         #expect(ledger.isSpent(DelayLedger.Account(of: 200, delaying: 0), at: then))
     }
 
-    @Test("only guests have accounts, and only with other users")
-    func onlyGuestsHaveAccounts() {
+    @Test("only delays that a guest causes to another user are charged")
+    func onlyAGuestsDelayOfAnotherUserIsCharged() {
         #expect(ledger.account(of: 7, delaying: 8) == account)
         #expect(ledger.account(of: 7, delaying: 1) != nil && ledger.account(of: 7, delaying: 0) != nil)
         #expect(ledger.account(of: 7, delaying: nil) != nil)
@@ -76,8 +76,8 @@ struct DelayLedgerTests {
         #expect(unshared.account(of: 7, delaying: 8) == nil)
     }
 
-    @Test("with very many pairs of users, small accounts are forgotten, and large ones stay")
-    func smallAccountsAreEvicted() {
+    @Test("above the limit of accounts, accounts with little delay are forgotten, and a spent account stays")
+    func aSpentAccountOutlastsManySmallAccounts() {
         charge(account, 0, 60)
         for number in 0..<UInt32(2 * DelayLedger.most) {
             let other = DelayLedger.Account(of: 100 + number, delaying: 8)

@@ -41,8 +41,8 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("unread messages are limited; then the presenter is told that there was more")
-    func fullMailboxIsPaused() throws {
+    @Test("presenters of a full mailbox get no more messages, and later one notice that they missed changes")
+    func presentersOfAFullMailboxGetOneNoticeLater() throws {
         let folder = try Folder()
         let wakes = Atomic<Int>(0)
         let mailbox = Mailbox { wakes.add(1, ordering: .relaxed) }
@@ -65,8 +65,8 @@ import func TestSupport.eventually
         folder.stage.engine.remove(shown)
     }
 
-    @Test("a guest that has spent its share is told later that there was more; others get all")
-    func spentQuotaPausesGuestOnly() throws {
+    @Test("a guest above its message quota gets no messages until the quota is renewed; other users get all")
+    func aGuestAboveItsQuotaGetsNoMessages() throws {
         let folder = try Folder()
         let (guests, others) = (Mailbox {}, Mailbox {})
         let shown = folder.present(64, in: guests, guest: 7) + folder.present(1, in: others)
@@ -86,9 +86,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "messages and questions about a guest's own item are limited, too; others are asked as before"
+        "a guest above its quota gets no messages and questions about its own item; other presenters do"
     )
-    func spentQuotaMutesGuestItems() throws {
+    func aGuestAboveItsQuotaGetsNoQuestions() throws {
         let stage = try EngineHarness()
         let (guests, others) = (Mailbox {}, Mailbox {})
         let file = ItemID(30)
@@ -133,8 +133,8 @@ import func TestSupport.eventually
 
     private struct Hung: Error {}
 
-    @Test("a share is spent once in a period, and then renewed")
-    func quotaIsRenewedEachPeriod() {
+    @Test("a message quota can be spent once in a period, and is then renewed")
+    func aMessageQuotaIsRenewedEachPeriod() {
         var quota = DeliveryQuota()
         let start = Instant(nanoseconds: 1_000_000_000)
         #expect(quota.charge(7, DeliveryQuota.allowance, at: start) == nil)

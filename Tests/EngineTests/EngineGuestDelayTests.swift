@@ -63,9 +63,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a read-only reader gives way when its user's time with the writer's is used up; others are waited for"
+        "a guest's read-only reader is suspended when its delay allowance is used up; other readers are not"
     )
-    func guestReaderIsSuspendedAfterAllowance() throws {
+    func aGuestsReaderIsSuspendedAfterTheAllowance() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         // Readers of two files use up the time together: the allowance covers all files.
         for item: UInt64 in [1, 2] {
@@ -105,8 +105,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a suspended reader gives way to the next writer, too, though the first writer has withdrawn")
-    func suspensionOutlastsContestant() throws {
+        "a suspended reader does not delay the next writer, even if the first writer has withdrawn")
+    func aSuspendedReaderDelaysNoLaterWriter() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let (cat, first, second) = (
             StandInClaimant("cat", 101), StandInClaimant("vi", 201), StandInClaimant("vi", 202)
@@ -128,9 +128,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a guest's answer is waited for as long as its user's time lasts, then briefly; under `fail` it then consents",
+        "when a guest's allowance is used up, its presenters get only a short time to answer",
         arguments: TimeoutPolicy.allCases)
-    func spentAllowanceShortensAnswerTime(policy: TimeoutPolicy) throws {
+    func aSpentAllowanceShortensTheTimeToAnswer(policy: TimeoutPolicy) throws {
         let stage = try Self.stage(allowing: .milliseconds(400), policy: policy)
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let mailbox = Mailbox {}
@@ -149,9 +149,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "after three unanswered questions in a row, all presenters of a guest get a short time, until one answers"
+        "after three missed answers in a row, all presenters of a guest get short deadlines until one answers"
     )
-    func silentGuestGetsShortAnswerTime() throws {
+    func threeMissedAnswersShortenAGuestsDeadlines() throws {
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(400)
         let stage = try EngineHarness(bounds, sharedBy: 1)
@@ -201,8 +201,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a user's wait is counted, though a thousand claims of the guest wait before it for the same answer")
-    func userBehindManyClaimsIsCharged() throws {
+        "a user's wait is charged to a guest even if a thousand of the guest's own claims wait before it")
+    func aUserBehindManyGuestClaimsIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenters = (0..<3).map { _ in stage.present(1, by: nvim, in: Mailbox {}).0 }
@@ -226,8 +226,8 @@ import func TestSupport.eventually
         #expect(!stage.engine.withState { $0.arbiter.owesAnswers(Self.guest) })
     }
 
-    @Test("`why` tells that a reader gave way because its user's time is used up, and how much that is")
-    func whyShowsSpentAllowance() throws {
+    @Test("`why` reports that a reader gave way because its user's allowance is used up, and the time spent")
+    func whyReportsAnAllowanceThatIsUsedUp() throws {
         let stage = try Self.stage(allowing: .milliseconds(300))
         let (cat, vi) = (StandInClaimant("cat", 100), StandInClaimant("vi", 200))
         let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
@@ -243,8 +243,8 @@ import func TestSupport.eventually
         for claim in [writing, reading] { stage.engine.end(claim) }
     }
 
-    @Test("a waiting user is counted, though the guest's own program asked first; and the status tells it")
-    func userAfterGuestsOwnClaimIsCharged() throws {
+    @Test("a user's wait is charged, and in the status, even if the guest's own program was first to ask")
+    func aUserBehindAGuestsOwnClaimIsCharged() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         let presenter = stage.present(1, by: nvim, in: Mailbox {}).0

@@ -11,8 +11,8 @@ import func TestSupport.eventually
 @Suite struct ExplanationTests {
     private static let write = Access.write(.updating)
 
-    @Test("a waiting claim is told its holder and what the holder does")
-    func explainsHolder() throws {
+    @Test("the reason of a waiting claim names the holder, and what the holder does to the file")
+    func aWaitingClaimsReasonNamesTheHolder() throws {
         let stage = try EngineHarness()
         let (make, cat) = (StandInClaimant("make", 31), StandInClaimant("cat", 32))
         let held = stage.claim(.handle, (Self.write, 1), by: make)
@@ -25,12 +25,12 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "the verb is that of the holder's access",
+        "the reason of a waiting claim uses the verb of the holder's access",
         arguments: [
             (Access.read(), "reading"), (.write(.forMerging), "writing"), (.write(.forDeleting), "deleting"),
             (.write(.forMoving), "moving"), (.write(.forReplacing), "replacing"),
         ])
-    func explainsVerbOfAccess(access: Access, verb: String) throws {
+    func theReasonUsesTheVerbOfTheHoldersAccess(access: Access, verb: String) throws {
         let stage = try EngineHarness()
         let (one, other) = (
             StandInClaimant("one", 31, purpose: "1"), StandInClaimant("other", 32, purpose: "2")
@@ -42,8 +42,8 @@ import func TestSupport.eventually
         stage.engine.end(waits)
     }
 
-    @Test("a chain goes through the queue to the holder, and to the presenter that is asked")
-    func explainsChainToPresenter() throws {
+    @Test("the reasons of a queued claim lead through the claim before it to the presenter that was asked")
+    func theReasonsLeadToTheAskedPresenter() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let nvim = StandInClaimant("nvim", 640)
@@ -69,8 +69,8 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil) == CoordinationSnapshot())
     }
 
-    @Test("an access to two items shows both")
-    func twoItems() throws {
+    @Test("the report of an access to two items shows both, and a reason names the item in conflict")
+    func anAccessToTwoItemsShowsBothItems() throws {
         let stage = try EngineHarness()
         let mover = StandInClaimant("mover", 31, purpose: "1")
         let held = stage.claim(.aware, (.write(.forMoving), 1), (.write(.forReplacing), 2), by: mover)
@@ -88,8 +88,8 @@ import func TestSupport.eventually
         stage.engine.end(waits)
     }
 
-    @Test("a wait that times out is explained to the waiter, as it was then")
-    func timedOut() throws {
+    @Test("an access that times out gets the reason for which it waited")
+    func aTimedOutAccessGetsTheReason() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
         let stage = try EngineHarness(bounds)
@@ -105,8 +105,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "of two claims that wait for each other, one is refused and told so; the log and the counters say it")
-    func deadlock() throws {
+        "in a deadlock one claim is refused with an explanation, and the log and the counters report it")
+    func aDeadlockIsExplainedAndLogged() throws {
         let stage = try EngineHarness()
         let (a, b) = (StandInClaimant("a", 712, purpose: "a"), StandInClaimant("b", 640, purpose: "b"))
         let x = stage.claim(.aware, (Self.write, 1), by: a)
@@ -131,8 +131,9 @@ import func TestSupport.eventually
         stage.engine.end(x)
     }
 
-    @Test("a chain goes on behind a holder that depends on another claim")
-    func explainsDependentHolder() throws {
+    @Test(
+        "if a holder's nested access waits, the reasons also name the program that blocks the nested access")
+    func theReasonsGoOnBehindAWaitingHolder() throws {
         let stage = try EngineHarness()
         let (make, sed) = (
             StandInClaimant("make", 31, purpose: "1"), StandInClaimant("sed", 33, purpose: "3")
@@ -152,8 +153,8 @@ import func TestSupport.eventually
         for claim in [waits, nested, other, outer] { stage.engine.end(claim) }
     }
 
-    @Test("an explanation names the overlap of two claims: a package, or a directory above or below")
-    func explainsOverlap() throws {
+    @Test("the reason names the package, or the directory above or below, in which two claims conflict")
+    func theReasonNamesThePackageOrDirectory() throws {
         let stage = try EngineHarness()
         stage.engine.place(ItemID(50), DirectoryInfo(in: nil))
         stage.engine.place(ItemID(51), DirectoryInfo(in: ItemID(50), isPackage: true))
@@ -182,8 +183,8 @@ import func TestSupport.eventually
         stage.engine.end(moves)
     }
 
-    @Test("a cycle is told from each claim to the next")
-    func explainsCycle() {
+    @Test("the sentence of a deadlock names each claim of the cycle and the next")
+    func theSentenceOfADeadlockNamesEachClaim() {
         let (a, b, child) = (
             StandInClaimant("a", 712), StandInClaimant("b", 640), StandInClaimant("gcc", 641)
         )

@@ -45,8 +45,8 @@ import func TestSupport.eventually
         return request.claim
     }
 
-    @Test("a slow decision handler does not delay the observation of the claim")
-    func slowDecisionHandlerDelaysNoOther() throws {
+    @Test("a slow decision handler does not delay the observation of its claim")
+    func aSlowDecisionHandlerDelaysNoObservation() throws {
         let stage = try EngineHarness()
         let slow = Curious(stage.engine, 2)
         let held = claim(.aware, 1, by: Curious(stage.engine, 1), in: stage)
@@ -62,8 +62,8 @@ import func TestSupport.eventually
         for claim in [waiting, granted] { stage.engine.end(claim) }
     }
 
-    @Test("names of suspended or refused claims are read for the log outside the lock")
-    func logNamesAreReadOutsideTheLock() throws {
+    @Test("the names of suspended and refused claims are read for the log outside the engine's lock")
+    func namesForTheLogAreReadOutsideTheLock() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)

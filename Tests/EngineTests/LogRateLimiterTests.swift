@@ -3,12 +3,12 @@ import Coordination
 import CoordinationEngine
 import Testing
 
-@Suite("Lines of the log about one user")
+@Suite("Limits of log lines about one user")
 struct LogRateLimiterTests {
     private let start = Instant(nanoseconds: 1)
 
-    @Test("lines are limited in each minute, and the next line tells how many were left out")
-    func limitsLinesPerMinute() {
+    @Test("a user causes few log lines per minute, and the next line says how many were left out")
+    func aUserCausesFewLogLinesPerMinute() {
         var limit = LogRateLimiter(lines: 3)
         let said = (0..<10).map { second in limit.note(7, at: start + .seconds(UInt64(second))) }
         #expect(said == ["", "", ""] + Array(repeating: nil, count: 7))
@@ -17,8 +17,8 @@ struct LogRateLimiterTests {
         #expect(limit.note(7, at: start + .seconds(61)) == "")
     }
 
-    @Test("more users than are remembered are not logged until a minute has passed")
-    func ignoresUsersBeyondCapacity() {
+    @Test("users above the number of remembered users are not logged until a minute has passed")
+    func usersAboveTheLimitAreNotLogged() {
         var limit = LogRateLimiter(lines: 1)
         for user in 0..<64 { #expect(limit.note(UInt32(user), at: start) == "") }
         #expect(limit.note(64, at: start) == nil)

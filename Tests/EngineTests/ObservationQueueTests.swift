@@ -21,8 +21,9 @@ import func TestSupport.eventually
         observations.map(\.claim.rawValue)
     }
 
-    @Test("users take turns, however many holders each has; root and the owner come first")
-    func usersTakeTurnsAfterOwner() {
+    @Test(
+        "users' holders are observed in turn, however many each user has; root's and the owner's come first")
+    func usersHoldersAreObservedInTurn() {
         var observations = ObservationQueue()
         for number in 0..<5000 as Range<UInt64> {
             observations.enter(ClaimID(number), .fileState, of: Self.holderUser(Self.guest), on: nil)
@@ -42,8 +43,8 @@ import func TestSupport.eventually
         }
     }
 
-    @Test("a blocked pool takes nothing from another; a claim that ended leaves the queue")
-    func poolsAreIndependent() throws {
+    @Test("a blocked thread pool delays no observation on another pool, and an ended claim leaves the queue")
+    func aBlockedThreadPoolDelaysNoOtherPool() throws {
         let (timers, workers) = (try EngineTestThreads.timers.get(), try EngineTestThreads.workers.get())
         let pool = LazyWorkerPool(threads: 1, by: timers, else: workers)
         var observations = ObservationQueue()
@@ -60,8 +61,8 @@ import func TestSupport.eventually
         #expect(observations.takeDue().isEmpty && observations.count == 0)
     }
 
-    @Test("an observation of rights goes before those that wait, once for each holder")
-    func rightsAreObservedFirst() {
+    @Test("an observation of a holder's rights comes before all other waiting observations")
+    func aHoldersRightsAreObservedFirst() {
         var observations = ObservationQueue()
         for number in 0..<10 as Range<UInt64> {
             observations.enter(ClaimID(number), .fileState, of: Self.holderUser(Self.guest), on: nil)
@@ -125,9 +126,9 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a guest's reader is charged, and gives way when the time is used up, though no observation of it ever ends"
+        "a guest's reader is suspended after the allowance, even if no observation of it ever ends"
     )
-    func hungObservationDoesNotStopCharge() throws {
+    func aReaderThatCannotBeObservedIsSuspended() throws {
         var bounds = Bounds()
         (bounds.hold, bounds.wait, bounds.guestDelay) = (.seconds(30), .seconds(30), .milliseconds(400))
         let stage = try EngineHarness(bounds, sharedBy: Self.owner)

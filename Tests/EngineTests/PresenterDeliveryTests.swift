@@ -10,8 +10,8 @@ import func TestSupport.eventually
 @Suite struct PresenterDeliveryTests {
     private static let write = Access.write(.updating)
 
-    @Test("a batch asks presenters, holds nothing, and is granted when they have answered")
-    func batchAsksAndHoldsNothing() throws {
+    @Test("a batch asks presenters, blocks no claim, and is granted when the presenters have answered")
+    func aBatchIsGrantedAfterAnswersAndBlocksNoClaim() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let (presenter, _) = stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox)
@@ -39,8 +39,8 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("presenters that are removed together consent, get no more messages, and release their items")
-    func removedTogether() throws {
+    @Test("presenters that are removed together consent, get no more messages and release their items")
+    func presentersRemovedTogetherConsent() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let shown = (0..<200).map { _ in stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox) }
@@ -59,8 +59,8 @@ import func TestSupport.eventually
         #expect(other.1.releases == 1)
     }
 
-    @Test("an attempt that is not granted at once leaves no claim, and asks no presenter")
-    func tryClaimLeavesNothing() throws {
+    @Test("a claim that must be granted at once, but is not, leaves no claim and asks no presenter")
+    func aFailedTryLeavesNoClaim() throws {
         let stage = try EngineHarness()
         let mailbox = Mailbox {}
         let (presenter, _) = stage.present(1, by: StandInClaimant("nvim", 640), in: mailbox)
@@ -90,8 +90,8 @@ import func TestSupport.eventually
         stage.engine.remove(presenter)
     }
 
-    @Test("so does an attempt that is granted while another thread has still to tell of an end")
-    func tryClaimBehindUnfinishedEnd() throws {
+    @Test("a claim that must be granted at once has a correct result while another thread ends a claim")
+    func aTryDuringAnUnfinishedEndIsConsistent() throws {
         let stage = try EngineHarness()
         let held = stage.claim(.aware, (Self.write, 1), by: StandInClaimant("sync", 30, purpose: "1"))
         let next = StandInClaimant("cat", 31)
@@ -112,8 +112,8 @@ import func TestSupport.eventually
     }
 
     @Test(
-        "a claim is granted like a waiting one if its presenter answers before the claim is known to wait")
-    func answerBeforeClaimReturns() throws {
+        "a claim is granted if the presenter answers before the call that makes the claim returns")
+    func aClaimAnsweredAtOnceIsGranted() throws {
         let stage = try EngineHarness()
         let answering = Mutex<(mailbox: Mailbox?, presenter: PresenterID?)>((nil, nil))
         // The presenter answers on the claiming thread; as a separate program it would answer in a race.
@@ -139,8 +139,8 @@ import func TestSupport.eventually
         answering.withLock { $0 = (nil, nil) }
     }
 
-    @Test("a presenter of a directory is told of files in it, with their names at that time")
-    func directoryPresenterGetsFormerNames() throws {
+    @Test("a directory's presenter gets a notice of a new file at any depth, with its name at that time")
+    func aDirectoryPresenterGetsFilesWithTheirNames() throws {
         var bounds = Bounds()
         bounds.trailing = .milliseconds(1)
         bounds.steps = .milliseconds(1)
@@ -169,8 +169,8 @@ import func TestSupport.eventually
         stage.engine.forget(ItemID(50))
     }
 
-    @Test("a presenter without an item is asked nothing until it presents one")
-    func shownLater() throws {
+    @Test("a presenter without an item gets no question until an item is given to it")
+    func aPresenterWithoutAnItemGetsNoQuestion() throws {
         let stage = try EngineHarness()
         let (mailbox, nvim) = (Mailbox {}, StandInClaimant("nvim", 640))
         let presenter = stage.engine.present(nil, by: nvim.party, implementing: .all, in: mailbox)

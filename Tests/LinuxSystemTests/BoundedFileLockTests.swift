@@ -4,7 +4,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite("Waiting for the lock of a file, with a bound")
+@Suite("Waiting for a file lock with a time limit")
 struct LockWaitingTests {
     private static let margin = Duration.seconds(10)
 
@@ -30,14 +30,14 @@ struct LockWaitingTests {
         }
     }
 
-    @Test("a free lock is taken, and another open file does not get it then")
+    @Test("a free lock is taken, and no other open file gets the lock then")
     func aFreeLockIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockSecond(within: .seconds(60)))
         #expect(try !pair.lockFirst())
     }
 
-    @Test("a held lock is not taken within the bound")
+    @Test("a held lock is not taken, and the wait ends at the time limit")
     func aHeldLockTimesOut() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
@@ -48,8 +48,8 @@ struct LockWaitingTests {
         #expect(took >= .milliseconds(100) && took < Self.margin)
     }
 
-    @Test("a hopeless wait ends at once")
-    func aHopelessWaitEndsAtOnce() throws {
+    @Test("a wait for a lock ends at once if the caller's closure says that it is hopeless")
+    func aWaitThatTheCallerStopsEndsAtOnce() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
         let clock = ContinuousClock()
@@ -58,7 +58,7 @@ struct LockWaitingTests {
         #expect(began.duration(to: clock.now) < Self.margin)
     }
 
-    @Test("a lock that becomes free during the wait is taken")
+    @Test("a lock that is released during the wait is taken")
     func aLockReleasedDuringTheWaitIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())

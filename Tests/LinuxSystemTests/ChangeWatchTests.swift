@@ -3,10 +3,10 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite("Watching directories for changes")
+@Suite("Watches of directories for changes")
 struct ChangeWatchTests {
-    @Test("Each change of a name is told under it")
-    func eachNameOperationIsReported() throws {
+    @Test("A watch reports each creation, write, rename and removal in the directory with the name")
+    func eachChangeOfANameIsReported() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
             #expect(watch.kind == .inotify)
@@ -31,7 +31,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("A name is told as its bytes, however long")
+    @Test("A watch reports names as bytes, also names that are not UTF-8 or very long")
     func namesAreReportedAsBytes() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
@@ -46,7 +46,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("A directory has one number for as long as it is watched")
+    @Test("A directory has one watch number for as long as the directory is watched")
     func aDirectoryHasOneWatchNumber() throws {
         try Folder.with { folder in
             mkdir(folder["inner"], 0o700)
@@ -67,8 +67,8 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("Without changes, reading gives nothing and waiting takes its full time")
-    func withoutEventsReadIsEmptyAndWaitTimesOut() throws {
+    @Test("Without changes, a watch reads nothing, and a wait for changes takes its full time")
+    func withoutChangesAWatchReportsNothing() throws {
         try Folder.with { folder in
             let watch = try ChangeWatch()
             _ = try watch.add(folder.descriptor())
@@ -84,7 +84,7 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("When more happens than the kernel queues, that is told, and later changes are told again")
+    @Test("A watch reports that the kernel's queue overflowed, and later changes as usual")
     func aQueueOverflowIsReported() throws {
         let limit = try #require(readSmallFile("/proc/sys/fs/inotify/max_queued_events"))
         let most = try #require(Int(String(decoding: limit, as: UTF8.self).filter(\.isNumber)))
@@ -103,8 +103,8 @@ struct ChangeWatchTests {
         }
     }
 
-    @Test("Root is told of a whole file system, with the process of each change")
-    func rootWatchesAWholeFilesystem() throws {
+    @Test("Root's watch covers a whole file system, and names the process of each change")
+    func rootWatchesAWholeFileSystem() throws {
         try Folder.with { folder in
             let directory = try folder.descriptor()
             let watch: ChangeWatch

@@ -4,9 +4,9 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-@Suite("The kernel's table of descriptors")
+@Suite("The kernel's table of a process's descriptors")
 struct DescriptorTableTests {
-    @Test("It grows to the requested size, or to the limit, and no descriptor is left open")
+    @Test("The table grows to the requested size or the limit, and no descriptor stays open")
     func reserveGrowsTheTableWithoutLeaks() throws {
         func size() throws -> Int {
             try #require(ProcessStatus(of: getpid())?["FDSize"].flatMap { Int($0) })

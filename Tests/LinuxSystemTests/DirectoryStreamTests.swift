@@ -4,8 +4,8 @@ import LinuxSystem
 import Testing
 
 @Suite struct DirectoryStreamTests {
-    @Test("A read error is not taken for the end of a directory")
-    func aReadErrorIsNotTheEnd() throws {
+    @Test("A read error is thrown, and not taken for the end of the directory")
+    func aReadErrorIsNotTheEndOfADirectory() throws {
         let descriptor = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         try #require(descriptor >= 0)
         var stream = try DirectoryStream(reading: OwnedDescriptor(adopting: descriptor))
@@ -22,8 +22,8 @@ import Testing
         #expect(failure == .some(Errno(rawValue: ENOTDIR)))
     }
 
-    @Test("The end of a directory is no error, and neither is that of one that was removed")
-    func theEndIsNoError() throws {
+    @Test("The end of a directory is no error, also after the directory was removed")
+    func theEndOfADirectoryIsNoError() throws {
         var template = Array("/tmp/truce-stream-XXXXXX".utf8CString)
         let path = String(cString: try #require(mkdtemp(&template)))
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

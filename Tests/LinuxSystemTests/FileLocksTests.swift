@@ -9,7 +9,7 @@ import Testing
     }
 
     @Test(
-        "A lock of a descriptor is found",
+        "A descriptor's lock is found in its fdinfo text",
         arguments: [
             "lock:\t1: FLOCK  ADVISORY  WRITE 4711 00:35:7 0 EOF",
             "lock:\t1: POSIX  ADVISORY  READ  4711 00:35:7 0 9",
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(
-        "A lease is no lock, nor is a truncated text",
+        "A lease or a truncated line in the fdinfo text is not taken for a lock",
         arguments: [
             "lock:\t1: LEASE  ACTIVE    WRITE 4711 00:35:7 0 EOF", "lock:\t1:", "lock:", "locks: 1: FLOCK",
             "",

@@ -4,13 +4,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite("Whether threads wait for a processor")
+@Suite("Detection of threads that wait for a processor")
 struct LoadGaugeTests {
     private final class Work: Sendable {
         let isOver = Atomic<Bool>(false)
     }
 
-    @Test("One more runnable thread than processors is too many")
+    @Test("With one more runnable thread than processors, the processors count as oversubscribed")
     func moreThreadsThanProcessorsIsOversubscribed() throws {
         let gauge = try #require(LoadGauge())
         let work = Work()

@@ -67,8 +67,8 @@ import Testing
         try body(stage)
     }
 
-    @Test("A directory that is swapped before the check: the mount at the path is removed")
-    func aSwapBeforeTheCheckIsFollowed() throws {
+    @Test("If the mount's directory is renamed before the check, the mount is unmounted at its new path")
+    func aMountMovedBeforeTheCheckIsUnmounted() throws {
         try onStage { stage in
             try stage.swap()
             try stage.mount.unmountUnused()
@@ -76,16 +76,20 @@ import Testing
         }
     }
 
-    @Test("A directory that is swapped between the check and the call: the same")
-    func aSwapAfterTheCheckIsFollowed() throws {
+    @Test(
+        "If the mount's directory is renamed between check and unmount, the mount is unmounted at its new path"
+    )
+    func aMountMovedAfterTheCheckIsUnmounted() throws {
         try onStage { stage in
             try stage.mount.unmountUnused { () throws(Errno) in try stage.swap() }
             #expect(try stage.left == ["other"])
         }
     }
 
-    @Test("A directory that becomes a link, before and after the check: the same", arguments: [false, true])
-    func aDirectoryTurnedLinkIsFollowed(late: Bool) throws {
+    @Test(
+        "If a link replaces the mount's directory, before or after the check, the mount itself is unmounted",
+        arguments: [false, true])
+    func aMountBehindANewLinkIsUnmounted(late: Bool) throws {
         try onStage { stage in
             if !late { try stage.link() }
             try stage.mount.unmountUnused { () throws(Errno) in if late { try stage.link() } }
@@ -93,8 +97,8 @@ import Testing
         }
     }
 
-    @Test("A lazy removal removes the mount at its present place, too")
-    func lazyDetachFollowsTheMount() throws {
+    @Test("A lazy unmount removes the mount at its new path")
+    func aLazyUnmountFindsTheMovedMount() throws {
         try onStage { stage in
             try stage.swap()
             #expect(try stage.mount.detach { _ in })
@@ -102,8 +106,8 @@ import Testing
         }
     }
 
-    @Test("A mount in use stays, and a missing mount is not searched for")
-    func busyStaysAndGoneIsStale() throws {
+    @Test("A mount in use stays mounted, and the unmount of a missing mount fails as stale")
+    func aBusyMountStaysAndAMissingMountIsStale() throws {
         try onStage { stage in
             let inside = try OwnedDescriptor.openResolved(Array("\(stage.place)/a/mount".utf8))
             #expect(throws: Errno.busy) { try stage.mount.unmountUnused() }

@@ -5,7 +5,7 @@ import Testing
 /// Text from another user, as it is shown to people.
 @Suite struct ShownTextTests {
     @Test(
-        "Control characters, line ends and characters that turn text around are shown by their numbers",
+        "Control characters, line ends and characters that change the text direction are escaped",
         arguments: [
             ("a\nb", #"a\x0ab"#), ("\u{1b}[31m", #"\x1b[31m"#), ("\u{0}\t\u{7f}", #"\x00\x09\x7f"#),
             ("\u{85}\u{9b}31m", #"\u{85}\u{9b}31m"#), ("\u{2028}\u{2029}", #"\u{2028}\u{2029}"#),
@@ -20,15 +20,15 @@ import Testing
     }
 
     @Test(
-        "All other characters stay as they are, also joined ones and those written from right to left",
+        "All other characters stay unchanged, also joined characters and right-to-left text",
         arguments: ["", "notes.md", "Übung 3", "כתב", "نامه\u{200c}ها", "👩\u{200d}🚀", "e\u{301}", #"\x0a"#])
-    func otherTextIsUnchanged(text: String) {
+    func otherCharactersStayUnchanged(text: String) {
         #expect(text.printable == text)
         #expect(Array(text.utf8).printable == text)
     }
 
     @Test(
-        "A byte that is not of UTF-8 is shown by its number",
+        "A byte that is not valid UTF-8 is escaped",
         arguments: [
             ([0xff], #"\xff"#), ([0x61, 0xc3], #"a\xc3"#), ([0x80, 0x61], #"\x80a"#),
             ([0xc0, 0xaf], #"\xc0\xaf"#),
@@ -39,8 +39,10 @@ import Testing
         #expect(bytes.printable == printable)
     }
 
-    @Test("Each message is a single line, whatever it contains; verbatim text stays")
-    func eachOutputLineIsOneLine() throws {
+    @Test(
+        "Each message is printed as one line, whatever it contains; text to be printed exactly stays unchanged"
+    )
+    func eachMessageIsPrintedAsOneLine() throws {
         let pipe = try Pipe()
         LineOutput.say(["one\ntwo\u{202e}", "three"], to: pipe.writeEnd.rawValue)
         LineOutput.writeExactly(line: Array("{\u{202e}}".utf8), to: pipe.writeEnd.rawValue)

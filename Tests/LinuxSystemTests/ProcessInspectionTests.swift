@@ -12,9 +12,9 @@ import Testing
     }
 
     @Test(
-        "The numbers come after the last bracket, whatever a program's name is",
+        "The fields of a stat text are read after the last bracket, whatever the program's name contains",
         arguments: ["vim", "a b", "x) R 1 1 1 1 1", "(", ""])
-    func statFieldsFollowTheLastBracket(program: String) throws {
+    func statFieldsAreReadAfterTheLastBracket(program: String) throws {
         let status = try #require(ProcessInspection.processStatus(from: stat(program)))
         #expect(status.program == Array(program.utf8))
         #expect(status.parent == 41)
@@ -23,16 +23,16 @@ import Testing
         #expect(status.started == 777)
     }
 
-    @Test("A truncated text says nothing")
-    func truncatedStatIsRejected() {
+    @Test("A truncated or empty stat text gives no status")
+    func aTruncatedStatTextIsRejected() {
         #expect(ProcessInspection.processStatus(from: Array(stat("vim").prefix(30))) == nil)
         #expect(ProcessInspection.processStatus(from: []) == nil)
     }
 
     @Test(
-        "A thread that sleeps in another call, or is gone, does not look up a path; a running thread is unknown"
+        "A thread that sleeps or has ended makes no attribute call; a running thread's call is unknown"
     )
-    func attributeCallsAreClassified() throws {
+    func aThreadsCurrentSystemCallIsClassified() throws {
         let sleeper = try Program("sleep").start("60")
         try eventually(within: .seconds(10), "the sleep") {
             ProcessInspection.attributeCall(ofThread: sleeper.pid) == .other
@@ -47,7 +47,7 @@ import Testing
         #expect(ProcessInspection.attributeCall(ofThread: 0) == .other)
     }
 
-    @Test("Two processes that were started with the same words share a number")
+    @Test("Two processes with equal command lines have equal hashes, and other processes another hash")
     func equalCommandLinesHashEqually() throws {
         let sleepers = try ["60", "60", "61"].map { try Program("sleep").start($0) }
         try eventually(within: .seconds(10), "three programs") {
@@ -58,8 +58,8 @@ import Testing
         #expect(ProcessInspection.commandLineHash(ofProcess: sleepers[0].pid) == 0)
     }
 
-    @Test("The user of a thread is the real one")
-    func theThreadsUserIsTheRealOne() {
+    @Test("The user of a thread is its real user, not the effective user")
+    func aThreadsUserIsTheRealUser() {
         let text =
             "Name:\tvim\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t0\t0\t0\nSigPnd:\t0000000000000100\n"
         let status = ProcessInspection.threadStatus(from: Array(text.utf8))
@@ -70,8 +70,8 @@ import Testing
         #expect(ProcessInspection.threadStatus(from: []).user == nil)
     }
 
-    @Test("The inspection of this process is true")
-    func ownStatusIsCorrect() throws {
+    @Test("The status of this process has the right parent, session and user")
+    func theStatusOfThisProcessIsCorrect() throws {
         let status = try #require(ProcessInspection.status(ofProcess: getpid()))
         #expect(status.parent == getppid())
         #expect(status.session == getsid(0))
@@ -79,9 +79,9 @@ import Testing
     }
 
     @Test(
-        "A file is read whole, however large a single read is",
+        "Files of many sizes are read completely, however many read calls are needed",
         arguments: [0, 1, 4095, 4096, 4097, 10 << 10, 16 << 10, 720 << 10, (1 << 20) - 1])
-    func smallFilesAreReadWhole(size: Int) throws {
+    func filesOfManySizesAreReadCompletely(size: Int) throws {
         let file = try Self.file(of: size)
         defer { unlink(file) }
         #expect(FileContents.ofFile(file)?.count == size)
@@ -89,7 +89,7 @@ import Testing
         #expect(readBeginning(file) == FileContents.ofFile(file).map { Array($0.prefix(4096)) })
     }
 
-    @Test("A file that is too large is refused, not truncated")
+    @Test("A file above the size limit is not read, not even in part")
     func anOversizedFileIsNotRead() throws {
         let file = try Self.file(of: 1 << 20)
         defer { unlink(file) }
@@ -108,7 +108,7 @@ import Testing
         return path
     }
 
-    @Test("Lines behind a long list of groups are read, too", arguments: [400, 65_536])
+    @Test("Fields of a status text after a very long list of groups are read", arguments: [400, 65_536])
     func fieldsBehindALongGroupListAreRead(count: Int) throws {
         guard geteuid() == 0 else {
             return print("only root can give a process groups: shown by the run as root")
@@ -132,7 +132,7 @@ import Testing
         signal.pause()
         """
 
-    @Test("A process goes on by its other threads when the first has ended")
+    @Test("A process whose first thread has ended counts as running while other threads run")
     func aProcessOutlivesItsFirstThread() throws {
         let program = try Program("python3").start("-c", Self.leaving, input: .keyboard)
         try eventually(within: .seconds(20), "the end of the first thread\n\(program.errorText)") {
@@ -155,8 +155,8 @@ import Testing
         ctypes.CDLL(None).pthread_exit(None)
         """
 
-    @Test("A zombie has ended; a living process is its own first thread")
-    func aZombieHasEnded() {
+    @Test("Only a zombie without other threads has ended; a running process's living thread is its first")
+    func onlyAZombieWithoutOtherThreadsHasEnded() {
         let zombie = { (threads: Int) in Array("State:\tZ (zombie)\nThreads:\t\(threads)\n".utf8) }
         #expect(ProcessInspection.threadStatus(from: zombie(1)).isZombieProcess)
         #expect(!ProcessInspection.threadStatus(from: zombie(2)).isZombieProcess)
@@ -164,8 +164,8 @@ import Testing
         #expect(ProcessInspection.livingThread(of: getpid()) == getpid())
     }
 
-    @Test("The kernel's own threads are recognized by a flag, whatever their names")
-    func kernelThreadsAreRecognisedByFlag() {
+    @Test("Kernel threads are recognized by a flag, whatever their names are")
+    func kernelThreadsAreRecognizedByAFlag() {
         let text = { (flags: String) in Array("62 (nfsd) 1) S 2 0 0 0 -1 \(flags) 0 0 0 0 0 0".utf8) }
         #expect(ProcessInspection.isKernelThread(text("2129984")))
         #expect(!ProcessInspection.isKernelThread(text("4194560")))

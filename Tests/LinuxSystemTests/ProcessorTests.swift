@@ -4,7 +4,7 @@ import LinuxSystem
 import Synchronization
 import Testing
 
-@Suite("Which processor a thread is on")
+@Suite("Changing the processor of a thread")
 struct ProcessorTests {
     private final class Seen: Sendable {
         let changed = Atomic<Bool>(false)
@@ -24,8 +24,8 @@ struct ProcessorTests {
         return seen
     }
 
-    @Test("It goes to another one where there is one, and may run where it might before")
-    func theThreadChangesProcessor() throws {
+    @Test("A thread changes to another processor if there is one, and may later run on as many as before")
+    func aThreadChangesToAnotherProcessor() throws {
         let seen = try change(onlyOne: false)
         let before = seen.before.load(ordering: .relaxed)
         let (changed, after) = (seen.changed.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
@@ -33,8 +33,8 @@ struct ProcessorTests {
         #expect(after == before)
     }
 
-    @Test("It stays where there is no other one")
-    func aSingleProcessorThreadStays() throws {
+    @Test("A thread that may use only one processor stays on that processor")
+    func aThreadBoundToOneProcessorStays() throws {
         let seen = try change(onlyOne: true)
         let (before, after) = (seen.before.load(ordering: .relaxed), seen.after.load(ordering: .relaxed))
         let changed = seen.changed.load(ordering: .relaxed)

@@ -3,7 +3,7 @@ import LinuxSystem
 import Synchronization
 import Testing
 
-@Suite("The log of a daemon")
+@Suite("The log of the daemon")
 struct SystemLogTests {
     /// Reads no line before it is released.
     private final class Reader: Sendable {
@@ -15,14 +15,14 @@ struct SystemLogTests {
         var taken: [String] { lines.withLock { $0 } }
     }
 
-    @Test("a file name in a message makes no line of its own, and no terminal command")
-    func loggedNamesAreEscaped() {
+    @Test("a line end or control character in a logged name is escaped")
+    func controlCharactersInLogLinesAreEscaped() {
         let reader = Reader()
         SystemLog { reader.take($0) }.write("waits for x\ntruce: \u{1B}[31mgone")
         #expect(reader.taken == ["waits for x\\x0atruce: \\x1b[31mgone"])
     }
 
-    @Test("no writer waits for a reader, and lost lines are told")
+    @Test("writers of the log never wait for its reader, and the log reports the number of lost lines")
     func writersNeverWaitForTheReader() throws {
         let reader = Reader()
         let log = SystemLog { reader.take($0) }

@@ -7,7 +7,7 @@ import Testing
 
 /// The process of a thread. A later process with the same number must never be taken for it.
 @Suite(.serialized) struct ThreadTableTests {
-    @Test("A thread is found with its process, its parent and its user", arguments: [true, false])
+    @Test("A thread is found with its process, parent process and user", arguments: [true, false])
     func aThreadIsFoundWithProcessParentAndUser(usesPidfds: Bool) throws {
         let table = ThreadTable(usesPidfds: usesPidfds)
         let process = try #require(table.find(getpid()))
@@ -35,7 +35,7 @@ import Testing
         #expect(table.find(-1) == nil)
     }
 
-    @Test("A thread that has ended is unknown at once, though it was found a moment ago")
+    @Test("A thread that has ended is not found any more, even if the table knew the thread")
     func anEndedThreadIsForgottenAtOnce() throws {
         let table = ThreadTable()
         let program = try Program("sleep").start("60")
@@ -45,8 +45,8 @@ import Testing
         #expect(table.count == 0)
     }
 
-    @Test("A reused number belongs to the new process")
-    func aReusedNumberIsTheNewProcess() throws {
+    @Test("A process number that is used again gives the new process")
+    func aReusedNumberGivesTheNewProcess() throws {
         guard access(Self.lastNumber, W_OK) == 0, geteuid() == 0 else {
             return print("only root can have a number given out again: shown by the run as root")
         }
@@ -62,8 +62,8 @@ import Testing
         try again.end(by: SIGKILL)
     }
 
-    @Test("An orphaned child has another parent from then on")
-    func anOrphanHasANewParent() throws {
+    @Test("A process whose parent has ended is found with its new parent")
+    func anOrphanedProcessHasANewParent() throws {
         let table = ThreadTable()
         let shell = try Script("sleep 60 & echo $!; read -r _; exec sleep 0").start(input: .keyboard)
         try eventually(within: .seconds(10), "the number of the child") { shell.text.hasSuffix("\n") }
@@ -76,8 +76,8 @@ import Testing
         kill(child, SIGKILL)
     }
 
-    @Test("However many threads are asked about, few descriptors are held")
-    func pidfdsAreBounded() throws {
+    @Test("The table holds a limited number of descriptors, however many threads it finds")
+    func theTableHoldsFewDescriptors() throws {
         let table = ThreadTable()
         var programs: [RunningProgram] = []
         for _ in 0..<(ThreadTable.capacity + 20) {
@@ -96,8 +96,8 @@ import Testing
         for program in programs { try program.end(by: SIGKILL) }
     }
 
-    @Test("The first process of a pid namespace is known by its number there")
-    func namespaceInitsAreRecognised() {
+    @Test("The first process of a pid namespace is recognized by its number 1 in the namespace")
+    func theFirstProcessOfANamespaceIsRecognized() {
         #expect(ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t1\nUid:\t0\n".utf8)))
         #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\t31\nUid:\t0\n".utf8)))
         #expect(!ProcessInspection.isInit(Array("Tgid:\t812\nNSpid:\t812\nUid:\t1\n".utf8)))

@@ -3,10 +3,10 @@ import Glibc
 import LinuxSystem
 import Testing
 
-@Suite("Listening on a socket")
+@Suite("Listening on a Unix socket")
 struct UnixSocketTests {
-    @Test("The umask of the process is never changed")
-    func umaskStays() async throws {
+    @Test("Listening on a socket never changes the umask of the process")
+    func listeningDoesNotChangeTheUmask() async throws {
         let before = try Self.umask()
         let place = "/tmp/truce-listen-\(getpid())"
         try #require(mkdir(place, 0o700) == 0)
@@ -25,8 +25,8 @@ struct UnixSocketTests {
         #expect(umasks == [before])
     }
 
-    @Test("A socket has the requested mode", arguments: [0o600, 0o666] as [UInt32])
-    func theSocketHasTheRequestedMode(of wanted: UInt32) throws {
+    @Test("A socket file has the requested mode", arguments: [0o600, 0o666] as [UInt32])
+    func aSocketFileHasTheRequestedMode(of wanted: UInt32) throws {
         let place = "/tmp/truce-listen-mode-\(getpid())-\(wanted)"
         try #require(mkdir(place, 0o700) == 0)
         defer { rmdir(place) }

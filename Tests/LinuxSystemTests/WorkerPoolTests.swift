@@ -6,8 +6,8 @@ import Testing
 @Suite struct WorkerPoolTests {
     private final class Payload: Sendable {}
 
-    @Test("A job is released when it has ended, whatever waits behind it")
-    func finishedJobs() throws {
+    @Test("A finished job is released at once, even if further jobs wait")
+    func aFinishedJobIsReleased() throws {
         let pool = try WorkerPool(threads: 1)
         let (begin, started, end) = (
             DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)

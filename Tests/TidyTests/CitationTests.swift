@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@Suite("Citations lead to what they name")
+@Suite("Citations of documents, decisions and rules")
 struct CitationTests {
     private static let planted = [
         TextFile(
@@ -14,16 +14,16 @@ struct CitationTests {
         TextFile(path: "Sources/A/A.swift", text: "struct Queue {\n    func add() {}\n}\n"),
     ]
 
-    @Test("each link, article and decision that is cited is there")
-    func everyCitationResolves() {
+    @Test("each link, article, decision, rule and symbol that a text cites exists")
+    func everyCitedTargetExists() {
         let citations = Citations(in: Repository.files)
         // The citations that this file plants lead nowhere.
         let files = Repository.files.filter { $0.path != "Tests/TidyTests/CitationTests.swift" }
         #expect(files.flatMap { citations.findings(in: $0) } == [])
     }
 
-    @Test("each program in Tests/Workers has its line in the index, and each line its program")
-    func workersAreListed() throws {
+    @Test("the index of Tests/Workers lists each program there, and no other")
+    func theIndexListsEachWorkerProgram() throws {
         let index = try #require(Repository.files.first { $0.path == "Tests/Workers/README.md" })
         let listed = index.lines.compactMap {
             $0.firstMatch(of: #/^- `([^`]+)`: /#).map { String($0.output.1) }
@@ -35,8 +35,8 @@ struct CitationTests {
         #expect(listed.count == programs.count)
     }
 
-    @Test("each decision has one file, with its number and few words")
-    func decisionsAreShort() {
+    @Test("each decision has its own file, a title with its number, and at most 120 words")
+    func decisionsAreNumberedAndShort() {
         let files = Repository.files.filter { $0.path.hasPrefix(Citations.decisionFolder) }
         let numbers = files.compactMap(\.decisionNumber)
         #expect(numbers.count == files.count)
@@ -45,7 +45,7 @@ struct CitationTests {
     }
 
     @Test(
-        "a planted citation is found if it leads nowhere",
+        "the check finds a planted citation without a target",
         arguments: [
             ("Sources/truce/truce.docc/A.md", "[Limits](Limits.md), D12", 0),
             ("Sources/truce/truce.docc/A.md", "[D12](Decisions/Data/D012-request-loop.md)", 0),
@@ -61,12 +61,12 @@ struct CitationTests {
             ("Tests/A/A.scenario", "# Situations H1 [H-FC11], H2", 1),
             ("Sources/A/A.docc/Situations.md", "`G1-one`, `G2-two`", 1),
         ])
-    func plantedCitation(path: String, text: String, count: Int) {
+    func aPlantedBrokenCitationIsFound(path: String, text: String, count: Int) {
         #expect(Citations(in: Self.planted).findings(in: TextFile(path: path, text: text)).count == count)
     }
 
-    @Test("a planted decision is found if it is long, or has another number")
-    func plantedDecisions() {
+    @Test("the check finds a planted decision that is too long or has a wrong number")
+    func aPlantedWrongDecisionIsFound() {
         let path = Citations.decisionFolder + "Data/D012-request-loop.md"
         let long = "# D12: A loop\n\n" + String(repeating: "word ", count: 121)
         for text in [long, "# D13: A loop\n"] {

@@ -2,13 +2,13 @@
 import Testing
 
 @Suite struct FloorTests {
-    @Test("No service names a service of a higher floor")
-    func servicesNameLowerFloorsOnly() {
+    @Test("No service of the file system server names a service of a higher floor")
+    func noServiceNamesAHigherFloor() {
         #expect(Repository.files.flatMap(FloorLaws.findings) == [])
     }
 
-    @Test("Each type of the floors exists")
-    func floorTypesExist() {
+    @Test("Each type in the list of floors exists")
+    func eachListedFloorTypeExists() {
         let code = Repository.files.filter { $0.isBelow(FloorLaws.root) }.flatMap(\.codeLines)
         let declared = code.compactMap { line in
             line.firstMatch(of: /\b(?:class|struct|enum) ([A-Z]\w*)/).map { String($0.1) }
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "A call to a higher floor is found",
+        "The check finds a planted name of a higher floor",
         arguments: [
             ("FileTree/Node.swift", "let watch: SourceWatch"),
             ("Data/DataPlane.swift", "init(_ closer: HandleCloser) {}"),
@@ -34,8 +34,8 @@ import Testing
         #expect(FloorLaws.findings(in: file).count == 1)
     }
 
-    @Test("A name of its own floor or of a lower one is lawful")
-    func lowerFloorsAreLawful() {
+    @Test("A service may name services of its own floor and of lower floors")
+    func namesOfLowerFloorsAreAllowed() {
         let text = "let tree: FileTree\nlet identity: DocumentIdentity\n"
         let file = TextFile(path: FloorLaws.root + "/Documents/SaveLifecycle.swift", text: text)
         #expect(FloorLaws.findings(in: file) == [])

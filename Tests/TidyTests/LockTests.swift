@@ -2,20 +2,20 @@
 import Testing
 
 /// An object alone takes its lock, in the one file that has its state: there the transitions can be read together.
-@Suite("Each lock is taken in one file")
+@Suite("Locks that only their own object takes")
 struct LockTests {
-    @Test("no file locks a member of another object")
-    func objectsLockThemselves() {
+    @Test("no object takes the lock of another object")
+    func noObjectTakesAnotherObjectsLock() {
         #expect(Repository.files.flatMap { Self.foreignLocks(in: $0) } == [])
     }
 
     @Test("each lock that a type stores is private")
-    func locksArePrivate() {
+    func eachStoredLockIsPrivate() {
         #expect(Repository.files.flatMap { Self.openLocks(in: $0) } == [])
     }
 
     @Test(
-        "a planted lock is found if another object takes it, or could",
+        "the check finds a planted lock that another object takes or could take",
         arguments: [
             ("handle.state.withLock { $0.isOpen = true }", 1, 0),
             ("let isOpen = nodes[id]?.state.withLock({ $0.isOpen })", 1, 0),
@@ -32,7 +32,7 @@ struct LockTests {
             ("    private let state: Mutex<State>", 0, 0),
             ("    fileprivate static let state = Mutex(0)", 0, 0),
         ])
-    func plantedLock(line: String, foreign: Int, open: Int) {
+    func aPlantedSharedLockIsFound(line: String, foreign: Int, open: Int) {
         let file = TextFile(path: "Sources/FilesystemServer/A.swift", text: line)
         #expect(Self.foreignLocks(in: file).count == foreign)
         #expect(Self.openLocks(in: file).count == open)

@@ -3,12 +3,13 @@ import Foundation
 import Testing
 
 /// These words hide the subject of a sentence. There is fewer than one of them in 1,000 words of each kind of prose.
-@Suite("Words of comments, documents and literals")
+@Suite("Words that hide the subject of a sentence")
 struct WordTests {
     enum Prose: Hashable, CaseIterable { case comments, documents, literals }
 
-    @Test("sentences name their subject")
-    func sentencesNameTheirSubject() throws {
+    @Test(
+        "fewer than one word in 1,000 of comments, documents and literals hides the subject of its sentence")
+    func fewWordsHideTheSubject() throws {
         let files = try Repository.files.map { (path: $0.path, counts: try Self.counts(in: $0)) }
         for kind in Prose.allCases {
             let counts = files.map { (path: $0.path, count: $0.counts[kind] ?? [0, 0]) }
@@ -19,7 +20,7 @@ struct WordTests {
     }
 
     @Test(
-        "planted words are counted",
+        "the check counts planted words that hide the subject",
         arguments: [
             ("A.swift", "a(\"nobody asks\") // Who comes, `who` goes.\na(\"who\")", [3, 1], [2, 1]),
             ("A.swift", "a(\"\"\"\n    \"x\" if somebody asks\n    \"\"\")\n// x", [1, 0], [4, 1]),

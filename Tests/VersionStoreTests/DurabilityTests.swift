@@ -63,8 +63,8 @@ struct DurabilityTests {
         #expect(try disk[inode("kept.log")]?.contains(id.description) == true)
     }
 
-    @Test("a copy, its name and its line")
-    func copyIsDurable() throws {
+    @Test("a copy's contents, name and log line are on the disk when it is preserved")
+    func aCopysContentsNameAndLineAreSynced() throws {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         try check(id)
         disk.forget()
@@ -72,27 +72,27 @@ struct DurabilityTests {
         try check(try store.preserveByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
     }
 
-    @Test("a copy of a file that grows, its name and its line")
-    func appendedCopyIsDurable() throws {
+    @Test("the contents, name and log line of a growing file's copy are on the disk when it is preserved")
+    func aGrownFilesCopyIsSynced() throws {
         try check(try store.preserveGrown(try sandbox.file("a"), path: bytes("a"), cause: .claim))
     }
 
-    @Test("a link's name and its line")
-    func linkIsDurable() throws {
+    @Test("a link's name and log line are on the disk when it is preserved")
+    func aLinksNameAndLineAreSynced() throws {
         try check(
             try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim),
             isLinked: true)
     }
 
-    @Test("a copy without sync is on the disk when it is recorded")
-    func recordedCopyIsDurable() throws {
+    @Test("a copy that was made without fsync is on the disk when it is recorded as a version")
+    func aCopyWithoutSyncIsSyncedWhenRecorded() throws {
         let copy = try store.copyWithoutSync(try sandbox.file("a"))
         #expect(try disk[inode("kept")] == nil)
         try check(try store.record(copy, path: bytes("a"), cause: .claim))
     }
 
-    @Test("a copy that replaces a link, and its name")
-    func detachedLinkIsDurable() throws {
+    @Test("the contents and name of a copy that replaces a link are on the disk")
+    func aCopyThatReplacesALinkIsSynced() throws {
         let id = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         disk.forget()
         try store.detach(id)
@@ -100,8 +100,8 @@ struct DurabilityTests {
         #expect(try disk[inode("kept")]?.contains(id.description) == true)
     }
 
-    @Test("the line about a dropped version is on the disk before the file is removed")
-    func dropLinePrecedesRemoval() throws {
+    @Test("the log line about a dropped version is on the disk before the file is removed")
+    func aDropIsLoggedOnDiskBeforeTheRemoval() throws {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         for ids in [
             [id], [try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)],

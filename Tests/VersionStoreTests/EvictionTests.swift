@@ -42,15 +42,15 @@ private struct SmallStore {
 }
 
 /// D210: each evicted version makes room for a new version.
-@Suite("No version is evicted in vain (D210)")
+@Suite("No version is evicted without need (D210)")
 struct FutileEvictionTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
     /// `/dev/shm` is another file system, so no block can be shared.
-    @Test("a file above the size limit for copies evicts no version")
-    func tooLargeCopyEvictsNothing() throws {
+    @Test("the attempt to copy a file above the size limit evicts no version")
+    func aFileAboveTheCopyLimitEvictsNoVersion() throws {
         let store = try small.open(4, largestCopy: 8192)
         let kept = try (0..<3).map { try small.keep($0, in: store) }
         small.clock.pass(hours: 2)
@@ -68,8 +68,8 @@ struct FutileEvictionTests {
         #expect(try small.ids(store).count == 4)
     }
 
-    @Test("a copy that may never be needed evicts no version")
-    func possibleCopyEvictsNothing() throws {
+    @Test("a provisional copy evicts no version")
+    func aProvisionalCopyEvictsNoVersion() throws {
         let store = try small.open(2)
         let kept = try (0..<2).map { try small.keep($0, in: store) }
         small.clock.pass(hours: 2)
@@ -81,8 +81,8 @@ struct FutileEvictionTests {
         #expect(try small.sandbox.kept().count == 2)
     }
 
-    @Test("a version that shares its contents is evicted only if that helps")
-    func sharedNameGoesOnlyIfItHelps() throws {
+    @Test("a version that shares its file with another is evicted only if that frees enough room")
+    func aVersionWithSharedContentsStaysIfUseless() throws {
         let store = try small.open(4)
         let plain = try small.keep(0, in: store)
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
@@ -94,8 +94,8 @@ struct FutileEvictionTests {
         #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, other) }
     }
 
-    @Test("the names of a copy are evicted when no other version can be evicted")
-    func namesOfOneCopyGoLast() throws {
+    @Test("versions that share one file are evicted only when no other version can be")
+    func versionsOfOneFileAreEvictedLast() throws {
         let store = try small.open(4)
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
@@ -108,9 +108,9 @@ struct FutileEvictionTests {
     }
 
     @Test(
-        "on a full disk the newest versions stay, for their steps may not be taken yet",
+        "on a full disk, versions of the last minute stay",
         .enabled(if: geteuid() == 0, "only root can make a file system"))
-    func fullDiskSparesNewest() throws {
+    func aFullDiskEvictsNoVersionYoungerThanAMinute() throws {
         let path = small.sandbox.path + "/disk"
         #expect(mkdir(path, 0o700) == 0)
         try #require(mount("none", path, "tmpfs", 0, "size=80k") == 0)
@@ -139,8 +139,8 @@ struct FutileEvictionTests {
         #expect(try store.list(under: []).map(\.id) == [second, third])
     }
 
-    @Test("a second link to a preserved file takes the room of a name only")
-    func secondLinkCostsOneName() throws {
+    @Test("a second link to a preserved file needs room only for its name")
+    func aSecondLinkToAFileNeedsRoomForItsNameOnly() throws {
         let store = try small.open(12)
         let old = try small.keep(0, blocks: 2, as: "old", in: store)
         small.clock.pass(hours: 2)
@@ -153,9 +153,9 @@ struct FutileEvictionTests {
 
     /// The blocks stay when the version is dropped.
     @Test(
-        "on a full disk a file that has other names is not evicted",
+        "on a full disk, a file that has names outside the store is not evicted",
         .enabled(if: geteuid() == 0, "only root can make a file system"))
-    func fileWithOtherNamesStays() throws {
+    func aFullDiskEvictsNoFileWithOtherNames() throws {
         let path = small.sandbox.path + "/disk"
         #expect(mkdir(path, 0o700) == 0)
         try #require(mount("none", path, "tmpfs", 0, "size=112k") == 0)
@@ -178,8 +178,8 @@ struct FutileEvictionTests {
         #expect(try store.list(under: []).map(\.id) == [kept[0], kept[1], kept[3], next])
     }
 
-    @Test("the growth of a removed link's file is counted, also if it had two names")
-    func grownLinkIsCharged() throws {
+    @Test("the growth of a linked file is charged after its removal, also if two versions link to it")
+    func theGrowthOfALinkedFileIsCharged() throws {
         let store = try small.open(8)
         try small.write(0)
         var links: [VersionID] = []
@@ -196,15 +196,16 @@ struct FutileEvictionTests {
 }
 
 /// D211: ages are measured by a clock that does not jump.
-@Suite("A clock that jumps neither blocks the limits nor empties the store (D211)")
+@Suite("Jumps of the clock neither block the limits nor empty the store (D211)")
 struct JumpingClockTests {
     private let small: SmallStore
     private static let years: Int64 = 14 * 365 * 24
 
     init() throws { small = try SmallStore() }
 
-    @Test("a version preserved while the clock was ahead is evicted like others after the correction")
-    func clockSetBackKeepsLimits() throws {
+    @Test(
+        "a version that was preserved while the clock was ahead is evicted like others after the correction")
+    func aVersionFromAClockAheadIsEvictedAsUsual() throws {
         small.clock.pass(hours: Self.years)
         let early = try small.keep(0, in: try small.open(3))
         small.clock.pass(hours: -Self.years)
@@ -217,8 +218,8 @@ struct JumpingClockTests {
         #expect(try small.ids(store) == others + [last])
     }
 
-    @Test("a store that is opened while the clock is ahead loses nothing, and later drops old versions")
-    func clockAheadLosesNothing() throws {
+    @Test("a store that is opened while the clock is ahead drops no version, and later drops old versions")
+    func openingWithTheClockAheadDropsNoVersion() throws {
         var kept: [VersionID] = []
         do {
             let store = try small.open(3)
@@ -240,8 +241,8 @@ struct JumpingClockTests {
         #expect(try small.ids(store) == [])
     }
 
-    @Test("a store that is opened again while the clock is still ahead loses nothing")
-    func clockStillAheadLosesNothing() throws {
+    @Test("a store that is opened twice while the clock is ahead drops no version")
+    func reopeningWithTheClockAheadDropsNoVersion() throws {
         var kept: [VersionID] = []
         do {
             let store = try small.open()
@@ -257,8 +258,8 @@ struct JumpingClockTests {
         #expect(try small.ids(try small.open()) == kept)
     }
 
-    @Test("a version that was preserved before the clock's first setting has its true age")
-    func firstClockSetKeepsAges() throws {
+    @Test("a version that was preserved before the clock was first set has its true age")
+    func aVersionFromBeforeTheClockWasSetHasItsAge() throws {
         var kept: [VersionID] = []
         small.clock.pass(hours: -Self.years / 7)
         do {
@@ -273,8 +274,8 @@ struct JumpingClockTests {
         #expect(try small.ids(try small.open()) == [])
     }
 
-    @Test("a line that is written late does not make the others older")
-    func lateLineAgesNoOthers() throws {
+    @Test("a log line that is written late makes no other version older")
+    func aLateLogLineMakesNoOtherVersionOlder() throws {
         var kept: [VersionID] = []
         do {
             let store = try small.open()
@@ -290,8 +291,8 @@ struct JumpingClockTests {
         #expect(try small.ids(try small.open()) == kept)
     }
 
-    @Test("while a store is open, only the time that passes counts")
-    func openStoreCountsSteadyTime() throws {
+    @Test("while a store is open, ages follow the steady clock and not the clock that jumps")
+    func anOpenStoreUsesTheSteadyClock() throws {
         let steady = ManualClock()
         let store = try small.sandbox.store(
             limits: SmallStore.limits(blocks: 2), clock: small.clock.now, steadyClock: steady.now)
@@ -308,15 +309,15 @@ struct JumpingClockTests {
 }
 
 /// D212: the charge for a version, and the user it is charged to.
-@Suite("A user's room is used by that user only (D212)")
+@Suite("Each version is charged to the user that caused it (D212)")
 struct QuotaChargeTests {
     private let small: SmallStore
     private let stranger: UInt32 = 12_345
 
     init() throws { small = try SmallStore() }
 
-    @Test("a recent version is reused, unless the readers differ or it is in conflict")
-    func recentVersionIsReused() throws {
+    @Test("a recent version with equal contents is reused, unless path, rights or conflict differ")
+    func aRecentEqualVersionIsReused() throws {
         let store = try small.open()
         let first = try small.keep(0, in: store)
         let line = try small.sandbox.text(of: ".truce/store/kept.log")
@@ -337,8 +338,9 @@ struct QuotaChargeTests {
     }
 
     @Test(
-        "each name and each long line is charged, so that neither the store nor its log grows without limit")
-    func eachNameIsCharged() throws {
+        "each version's name and each long log line is charged, so that the store does not grow without limit"
+    )
+    func namesAndLongLogLinesAreCharged() throws {
         let store = try small.open(10)
         var count = 0
         #expect(throws: StoreError.overLimit(10 * 4096)) {
@@ -356,8 +358,8 @@ struct QuotaChargeTests {
     }
 
     @Test(
-        "a user that is not the owner evicts versions of the same document only, and has half of the room")
-    func strangersEvictOwnDocumentOnly() throws {
+        "a user that is not the owner has half of the room, and evicts versions of the same document only")
+    func anotherUserHasHalfTheRoom() throws {
         let store = try small.open(8)
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)
@@ -379,8 +381,8 @@ struct QuotaChargeTests {
         #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
     }
 
-    @Test("contents of a stranger, and copies that may be needed of them, take the room of strangers")
-    func possibleCopyIsChargedToStrangers() throws {
+    @Test("a provisional copy of another user's contents is charged to that user")
+    func anotherUsersProvisionalCopyIsCharged() throws {
         let store = try small.open(8)
         var kept = try (0..<3).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)
@@ -399,8 +401,8 @@ struct QuotaChargeTests {
         #expect(try store.entry(id).user == stranger)
     }
 
-    @Test("charges to a stranger are known after a restart")
-    func chargesSurviveReopening() throws {
+    @Test("charges to another user are known after the store is opened again")
+    func chargesToAnotherUserSurviveReopening() throws {
         var kept: [VersionID] = []
         do {
             let store = try small.open(4)
@@ -417,14 +419,14 @@ struct QuotaChargeTests {
 }
 
 /// D213: a version that a step counts on stays.
-@Suite("A version that a step counts on stays (D213)")
+@Suite("A version that a later step relies on stays (D213)")
 struct VersionRenewalTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
-    @Test("a young version counts, and stays as if it were new; an old one must be preserved again")
-    func renewalExtendsYoungVersion() throws {
+    @Test("a recent version can be renewed and then stays for an hour; an old version cannot")
+    func aRenewedRecentVersionStaysForAnHour() throws {
         let store = try small.open(2)
         let first = try small.keep(0, in: store)
         small.clock.pass(seconds: 50)
@@ -441,8 +443,8 @@ struct VersionRenewalTests {
         #expect(!store.renewIfRecent(second) && store.renewIfRecent(third))
     }
 
-    @Test("a renewed version is another name of the same copy")
-    func renewedVersionSharesCopy() throws {
+    @Test("contents equal to an old version's get a new version with the same file")
+    func anOldVersionsContentsAreSharedAgain() throws {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
         small.clock.pass(hours: 2)
@@ -453,8 +455,8 @@ struct VersionRenewalTests {
         #expect(names[0] == names[1])
     }
 
-    @Test("a version on which another step counts is not dropped with the first")
-    func reliedOnVersionIsNotDropped() throws {
+    @Test("a version that was renewed is not dropped together with other versions")
+    func aRenewedVersionIsNotDropped() throws {
         let store = try small.open(8)
         let first = try small.keep(0, in: store)
         #expect(try small.keep(0, in: store) == first)
@@ -478,8 +480,8 @@ struct VersionRenewalTests {
         #expect(try small.ids(store) == [first])
     }
 
-    @Test("no step counts on a late copy that did not reach the disk")
-    func unsyncedCopyIsNotReliedOn() throws {
+    @Test("a copy whose fsync failed is not renewed or reused")
+    func aCopyThatIsNotOnTheDiskIsNotRenewed() throws {
         let isFull = Atomic<Bool>(false)
         let store = try VersionStore(
             in: try small.sandbox.root(),
@@ -500,15 +502,15 @@ struct VersionRenewalTests {
 }
 
 /// `kept.log` is compacted now and then. The compacted file is the log as soon as it has the name.
-@Suite("A compacted log")
+@Suite("Compaction of the store's log")
 struct LogCompactionTests {
     private final class Fault: Sendable {
         let isOn = Atomic<Bool>(false)
         let failures = Atomic<Int>(0)
     }
 
-    @Test("it is used though its directory did not reach the disk")
-    func compactionSurvivesSyncError() throws {
+    @Test("the compacted log is used even if the fsync of its directory failed")
+    func theCompactedLogIsUsedAfterAFailedSync() throws {
         let sandbox = try Sandbox()
         try sandbox.prepare()
         let home = try sandbox.status(".truce/store").inode
@@ -539,8 +541,8 @@ struct LogCompactionTests {
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
     }
 
-    @Test("a log of few long lines is compacted, too")
-    func longLinesAreCompacted() throws {
+    @Test("a log of few long lines is compacted")
+    func aLogOfFewLongLinesIsCompacted() throws {
         let sandbox = try Sandbox()
         let store = try VersionStore(
             in: try sandbox.root(), log: { _ in }, compactingLogsOf: 100, orOfBytes: 100_000)

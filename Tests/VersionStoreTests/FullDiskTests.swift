@@ -6,7 +6,7 @@ import VersionStore
 
 /// A link needs no room, a line in the log does. In these tests a process may not make files larger, so each test has a process
 /// of its own.
-@Suite("Preserving when the log has no room")
+@Suite("Preserving while the store's log has no room")
 struct FullDiskTests {
     private func prepared() throws -> Sandbox {
         let sandbox = try Sandbox()
@@ -15,8 +15,8 @@ struct FullDiskTests {
         return sandbox
     }
 
-    @Test("a link without its line is preserved and listed, and the line comes with the next one")
-    func linkWithoutLineGetsItLater() async throws {
+    @Test("a link is preserved without room for its log line, which is written with the next line")
+    func aLinkIsPreservedAndLoggedLater() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -28,8 +28,8 @@ struct FullDiskTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a missing line is written at the end")
-    func pendingLineIsWrittenAtEnd() async throws {
+    @Test("a missing log line is written when the store ends")
+    func aMissingLogLineIsWrittenWhenTheStoreEnds() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -39,8 +39,8 @@ struct FullDiskTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a link that is not needed is removed, and the log gets no line")
-    func unlistedLinkIsDroppedSilently() async throws {
+    @Test("a link without a log line is dropped, and no line about it is written")
+    func anUnloggedLinkIsDroppedWithoutALine() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -50,8 +50,8 @@ struct FullDiskTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log") == "")
     }
 
-    @Test("no step counts on a late copy that has no line yet")
-    func copyWithoutLineIsNotReliedOn() async throws {
+    @Test("a copy without a log line is not renewed or reused")
+    func aCopyWithoutALogLineIsNotRenewed() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -60,8 +60,8 @@ struct FullDiskTests {
         #expect(try sandbox.store().list(under: bytes("a")).count == 2)
     }
 
-    @Test("a copy without room is refused, and nothing of it is left")
-    func copyWithoutRoomIsRefused() async throws {
+    @Test("a copy without room for its log line fails and leaves no file")
+    func aCopyWithoutRoomLeavesNoFile() async throws {
         let sandbox = try prepared()
         let path = sandbox.path
         await #expect(processExitsWith: .success) { [path = path as String] in
@@ -71,8 +71,8 @@ struct FullDiskTests {
         #expect(try sandbox.store().list(under: []) == [])
     }
 
-    @Test("a store in which a file lacks its line opens without room for it")
-    func openAdoptsFileWithoutRoom() async throws {
+    @Test("a store with a file that lacks its log line opens, even without room for the line")
+    func aStoreOpensWithoutRoomForAMissingLine() async throws {
         let sandbox = try prepared()
         #expect(link("\(sandbox.path)/a", "\(sandbox.path)/.truce/store/kept/00000000000a0000") == 0)
         let path = sandbox.path

@@ -4,7 +4,7 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("Copies of files that are appended to (D125)")
+@Suite("Copies of files that only grow (D125)")
 struct GrownFileTests {
     private let sandbox: Sandbox
     private let store: VersionStore
@@ -23,8 +23,8 @@ struct GrownFileTests {
         return (id, store.letGoOfGrown())
     }
 
-    @Test("the last copy replaces copies that it begins with; they can be read under their IDs as before")
-    func lastCopyHoldsFormer() throws {
+    @Test("the last copy of a growing file replaces the former copies, whose contents are still readable")
+    func theLastCopyReplacesFormerCopies() throws {
         // The longer text ends behind the page that is compared at once.
         let texts = ["", " two", String(repeating: " three", count: 100_000), " four"]
         var kept: [(id: VersionID, text: String)] = []
@@ -49,8 +49,8 @@ struct GrownFileTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a part of a dropped copy ends where the copy ended")
-    func droppedCopyEndsWhereItEnded() throws {
+    @Test("a replaced copy is read from the later copy, up to the replaced copy's former end")
+    func aReplacedCopyIsReadUpToItsFormerEnd() throws {
         let first = try keep().id
         try sandbox.append(" and two", to: "log")
         #expect(try keep().gone == [first])
@@ -62,8 +62,8 @@ struct GrownFileTests {
         #expect(found.count(2, from: 0) == 2)
     }
 
-    @Test("a found version can be read though its copy is dropped twice before it is opened")
-    func locationFollowsHolder() throws {
+    @Test("a version that was found is readable after its copy was replaced twice")
+    func aFoundVersionIsReadableAfterTwoReplacements() throws {
         let first = try keep().id
         var found = try store.find(first)
         for text in [" and two", " and three"] {
@@ -75,8 +75,10 @@ struct GrownFileTests {
         #expect(String(decoding: try file.read(at: 0, count: count), as: UTF8.self) == "one")
     }
 
-    @Test("a copy with any byte of its own stays", arguments: ["onf and more", "on", "", "One", "more one"])
-    func differentCopyStays(now: String) throws {
+    @Test(
+        "a copy with which the new contents do not begin stays",
+        arguments: ["onf and more", "on", "", "One", "more one"])
+    func aCopyWithDifferentContentsStays(now: String) throws {
         let first = try keep().id
         try sandbox.write(now, to: "log")
         let (second, gone) = try keep()
@@ -85,8 +87,8 @@ struct GrownFileTests {
         #expect(try contents(store, first) == "one" && contents(store, second) == now)
     }
 
-    @Test("a byte that differs far behind is noticed")
-    func lateDifferenceIsSeen() throws {
+    @Test("a difference in the last byte of a large copy is found")
+    func aDifferenceInTheLastByteIsFound() throws {
         let size = 3 << 18
         try sandbox.write(String(repeating: "a", count: size), to: "log")
         let first = try keep().id
@@ -95,8 +97,8 @@ struct GrownFileTests {
         #expect(try contents(store, first).utf8.count == size)
     }
 
-    @Test("copies with another name, other readers or wider rights stay")
-    func otherNameOrRightsStays() throws {
+    @Test("a copy with another path or other rights stays")
+    func aCopyWithAnotherPathOrRightsStays() throws {
         let first = try keep().id
         let (second, none) = try keep(as: "renamed")
         #expect(none == [])
@@ -110,8 +112,8 @@ struct GrownFileTests {
         #expect(try store.list(under: []).map(\.id) == [first, second, plain, fourth])
     }
 
-    @Test("a file that was removed from the store is no error, and its versions are not found")
-    func removedHolderIsMissing() throws {
+    @Test("after a copy was removed from outside, neither its version nor versions in it are found")
+    func aRemovedCopyIsNotFound() throws {
         let first = try keep().id
         try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/store/kept/\(first)")
         let (second, none) = try keep()
@@ -125,8 +127,8 @@ struct GrownFileTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("killed between the line and the file: the next opening removes the file, and the ID is valid")
-    func killBetweenLineAndFile() throws {
+    @Test("after a kill between a replacement's log line and removal, opening the store removes the file")
+    func aKillDuringAReplacementIsRepaired() throws {
         let first = try keep().id
         let name = "\(sandbox.path)/.truce/store/kept/\(first)"
         #expect(link(name, "\(sandbox.path)/as it was") == 0)
@@ -144,8 +146,8 @@ struct GrownFileTests {
         #expect(other.log == [])
     }
 
-    @Test("above the limit of remembered files only the oldest copy is forgotten")
-    func rememberedFilesAreBounded256() throws {
+    @Test("above 256 growing files, the oldest is forgotten, and its copies are not replaced")
+    func only256GrowingFilesAreRemembered() throws {
         let first = try keep().id
         for number in 0..<256 {
             let name = "log \(number)"
@@ -162,8 +164,8 @@ struct GrownFileTests {
         #expect(try store.list(under: []).count == 258)
     }
 
-    @Test("threads preserve at once: one copy is left, and every ID can be read")
-    func concurrentAppendedCopies() async throws {
+    @Test("if threads preserve a growing file at once, one copy is left and every version is readable")
+    func threadsPreserveAGrowingFileAtOnce() async throws {
         let ids = try await withThrowingTaskGroup(of: [VersionID].self) { group in
             for _ in 0..<4 {
                 group.addTask { try (0..<25).map { _ in try keep().id } }

@@ -18,7 +18,7 @@ final class ManualClock: Sendable {
     func pass(seconds: Int64) { self.seconds.withLock { $0 += seconds } }
 }
 
-@Suite("The limits of the store (D193)")
+@Suite("Limits of the store (D193)")
 struct LimitTests {
     private let sandbox: Sandbox
     private let clock = ManualClock()
@@ -54,8 +54,8 @@ struct LimitTests {
 
     private func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 
-    @Test("at the limit the owner's oldest versions are evicted, as many as needed, and the log says so")
-    func oldestVersionsAreEvictedFirst() throws {
+    @Test("at the limit, as many of the owner's oldest versions are evicted as needed, and logged")
+    func atTheLimitTheOldestVersionsAreEvicted() throws {
         let store = try store(Self.limits(blocks: 5))
         let kept = try (0..<5).map { try keep($0, in: store) }
         #expect(sandbox.log == [])
@@ -71,8 +71,8 @@ struct LimitTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").contains("the limit of 20480 bytes is reached"))
     }
 
-    @Test("versions of the last hour stay, and then no more can be preserved")
-    func recentHourIsNeverEvicted() throws {
+    @Test("versions of the last hour are not evicted; preserving fails instead")
+    func versionsOfTheLastHourAreNotEvicted() throws {
         let store = try store(Self.limits(blocks: 3))
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
@@ -94,8 +94,8 @@ struct LimitTests {
         #expect(try ids(store).count == 3)
     }
 
-    @Test("versions in conflict are counted, and are evicted last, the oldest first, with a line in the log")
-    func conflictsAreEvictedLast() throws {
+    @Test("versions in conflict are evicted last, the oldest first, each with a line in the log")
+    func versionsInConflictAreEvictedLast() throws {
         let store = try store(Self.limits(blocks: 3))
         let conflict = try keep(0, .presenter, in: store)
         let plain = [try keep(1, in: store), try keep(2, .suspendedWriter, in: store)]
@@ -121,8 +121,8 @@ struct LimitTests {
         #expect(try ids(store) == others + [newest])
     }
 
-    @Test("the versions of a document are limited; those in conflict stay longest")
-    func versionsPerDocumentAreBounded() throws {
+    @Test("the number of a document's versions is limited; versions in conflict stay longest")
+    func eachDocumentsVersionsAreLimited() throws {
         let store = try store(Self.limits(versions: 3))
         let conflict = try keep(0, .presenter, in: store)
         let kept = try (1..<5).map { try keep($0, in: store) }
@@ -138,8 +138,8 @@ struct LimitTests {
         #expect(try ids(store) == [other] + conflicts)
     }
 
-    @Test("versions that are too old are dropped by a prune and at opening; files with a writer stay")
-    func oldVersionsArePruned() throws {
+    @Test("versions above the age limit are dropped by a prune and at opening, unless the file has a writer")
+    func oldVersionsWithoutWritersAreDropped() throws {
         let first: VersionID
         do {
             let store = try store()
@@ -166,8 +166,8 @@ struct LimitTests {
         #expect(try sandbox.kept() == [])
     }
 
-    @Test("a version within its certain time is not too old")
-    func certainTimeBeatsAge() throws {
+    @Test("a version within the certain time is not dropped, even above the age limit")
+    func aVersionWithinTheCertainTimeIsNotDropped() throws {
         let store = try store(Self.limits { ($0.age, $0.certain) = (.seconds(3600), .seconds(3 * 3600)) })
         let kept = try keep(0, in: store)
         clock.pass(hours: 2)
@@ -178,8 +178,8 @@ struct LimitTests {
         #expect(try ids(store) == [])
     }
 
-    @Test("a link's file is measured when its last writer has closed it")
-    func grownLinkIsMeasuredAtClose() throws {
+    @Test("a linked file's growth is charged when its last writer closes it")
+    func aLinkedFilesGrowthIsChargedAtTheLastClose() throws {
         let store = try store(Self.limits(blocks: 4))
         try write(0)
         let linked = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
@@ -193,8 +193,8 @@ struct LimitTests {
         #expect(try ids(store) == [next])
     }
 
-    @Test("at opening, the totals are computed from the files, and from links that grew")
-    func totalsAreRebuiltOnOpen() throws {
+    @Test("opening a store computes the used room from its files and their names")
+    func openingComputesTheUsedRoom() throws {
         // A second name counts as a block.
         let limits = Self.limits(blocks: 7)
         let kept: [VersionID]
@@ -213,15 +213,15 @@ struct LimitTests {
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
 
-    @Test("a share of the disk counts if it is less, and a failed attempt evicts nothing")
-    func shareOfDiskCounts() throws {
+    @Test("if the share of the disk is less than the limit, the share is the limit")
+    func theLimitIsAlsoAShareOfTheDisk() throws {
         let store = try store(Self.limits { $0.share = 0 })
         #expect(throws: StoreError.overLimit(0)) { try keep(0, in: store) }
         #expect(try sandbox.kept() == [])
     }
 
-    @Test("a copy that is being made, or may not be needed, reserves its room")
-    func unfinishedCopyReservesRoom() throws {
+    @Test("a copy that is not yet recorded reserves its room")
+    func anUnfinishedCopyReservesItsRoom() throws {
         let store = try store(Self.limits(blocks: 2))
         try write(0)
         let first = try store.copyWithoutSync(try sandbox.file("a"))
@@ -236,8 +236,8 @@ struct LimitTests {
         _ = try keep(4, in: store)
     }
 
-    @Test("the log is compacted when few of its lines are about existing versions")
-    func logIsCompacted() throws {
+    @Test("the log is compacted when most of its lines are about dropped versions")
+    func aLogWithManyObsoleteLinesIsCompacted() throws {
         let store = try VersionStore(
             in: try sandbox.root(), limits: Self.limits(versions: 2) { $0.certain = .zero }, clock: clock.now,
             log: { _ in }, compactingLogsOf: 20)
@@ -278,8 +278,8 @@ struct DeduplicationTests {
         try sandbox.status(".truce/store/kept/\(id)").inode
     }
 
-    @Test("the same contents are one file, whatever the path, and each version reads as it was")
-    func equalContentsShareOneFile() throws {
+    @Test("versions with equal contents share one file, whatever their paths are")
+    func equalContentsOfTwoPathsShareOneFile() throws {
         let text = String(repeating: "same ", count: 100_000)
         let (first, other, second) = (try keep(text), try keep("other"), try keep(text, as: "b"))
         #expect(try inode(first) == inode(second))
@@ -294,9 +294,9 @@ struct DeduplicationTests {
     }
 
     @Test(
-        "a byte that differs anywhere makes another file",
+        "contents that differ in one byte anywhere get a separate file",
         arguments: [0, 4095, 4096, 150_000, 299_998, 299_999])
-    func differingByteMakesOwnFile(position: Int) throws {
+    func aDifferentByteMakesASeparateFile(position: Int) throws {
         var text = [UInt8](repeating: UInt8(ascii: "a"), count: 300_000)
         let first = try keep(String(decoding: text, as: UTF8.self))
         text[position] = UInt8(ascii: "b")
@@ -305,8 +305,8 @@ struct DeduplicationTests {
         #expect(try contents(store, second).utf8.elementsEqual(text))
     }
 
-    @Test("a file equal to a linked document is copied: the document may be written")
-    func linkIsNeverShared() throws {
+    @Test("contents equal to a linked document are copied, because the document may still be written")
+    func aCopyIsNotSharedWithALinkedDocument() throws {
         try sandbox.write("text", to: "a")
         let link = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         let copy = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
@@ -316,9 +316,9 @@ struct DeduplicationTests {
     }
 
     @Test(
-        "a copy belongs to its owner: equal contents of two owners are two files",
+        "equal contents of two owners are stored in two files, each of which belongs to its owner",
         .enabled(if: geteuid() == 0, "only root can give files away"))
-    func ownersDoNotShare() throws {
+    func versionsOfTwoOwnersShareNoFile() throws {
         var kept: [VersionID] = []
         for user: uid_t in [4242, 4343, 4242] {
             try sandbox.write("text", to: "a")

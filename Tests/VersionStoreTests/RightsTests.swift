@@ -18,8 +18,8 @@ struct RightsTests {
         entries.reduce(into: [version, 0, 0, 0]) { $0 += [$1.0, 0, $1.1, 0, $1.2, 0, 0, 0] }
     }
 
-    @Test("by mode: the first class that fits decides, also when a later one would allow")
-    func rightsByMode() {
+    @Test("without an access list, the mode for owner, group or others decides, whichever matches first")
+    func theModeOfTheFirstMatchingClassDecides() {
         #expect(rights(0o400).mayRead(owner))
         #expect(!rights(0o044).mayRead(owner))
         #expect(rights(0o040).mayRead(member))
@@ -30,8 +30,8 @@ struct RightsTests {
         #expect(rights(0o000).mayRead(root))
     }
 
-    @Test("by list: a named user, bounded by the mask")
-    func rightsByNamedUser() {
+    @Test("a named user in an access list may read if both its entry and the mask allow it")
+    func anAccessListsNamedUserIsBoundedByTheMask() {
         let open = list([(1, 6, 255), (2, 4, 12), (4, 0, 255), (0x10, 4, 255), (0x20, 0, 255)])
         #expect(rights(0o640, open).mayRead(stranger))
         #expect(!rights(0o640, open).mayRead(member))
@@ -42,8 +42,8 @@ struct RightsTests {
         #expect(rights(0o640, masked).mayRead(Credentials(user: 13, groups: [23])))
     }
 
-    @Test("by list: any matching group will do, and a match that refuses ends the search")
-    func rightsByGroupEntries() {
+    @Test("any matching group in an access list may allow reading; if none does, others' rights do not count")
+    func anAccessListsMatchingGroupDecides() {
         let list = list([
             (1, 6, 255), (4, 0, 255), (8, 4, 21), (8, 0, 22), (0x10, 7, 255), (0x20, 4, 255),
         ])
@@ -53,14 +53,14 @@ struct RightsTests {
         #expect(rights(0o670, list).mayRead(Credentials(user: 13, groups: [23])))
     }
 
-    @Test("a named user's entry comes before any group's")
-    func namedUserBeforeGroup() {
+    @Test("the entry of a named user in an access list comes before the entries of its groups")
+    func aNamedUsersEntryComesBeforeGroups() {
         let list = list([(1, 6, 255), (2, 0, 11), (4, 4, 255), (0x10, 7, 255), (0x20, 4, 255)])
         #expect(!rights(0o640, list).mayRead(member))
     }
 
-    @Test("a list that cannot be parsed allows root only")
-    func malformedListAdmitsOnlyRoot() {
+    @Test("with an access list that cannot be parsed, only root may read")
+    func withAnInvalidAccessListOnlyRootMayRead() {
         let whole: [(UInt8, UInt8, UInt8)] = [(1, 6, 255), (4, 4, 255), (0x20, 4, 255)]
         #expect(rights(0o644, list(whole)).mayRead(stranger))
         for bytes in [
@@ -73,7 +73,7 @@ struct RightsTests {
     }
 
     @Test(
-        "the stored rights and the document's present rights must both allow; without a document the stored decide"
+        "a version may be read if its stored rights and the document's present rights both allow it"
     )
     func storedAndPresentRightsMustAllow() throws {
         let id = try #require(VersionID("0000000000000000"))

@@ -5,14 +5,14 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("A store after a failed mount (the daemon's own directory)")
+@Suite("Removal of a new store after a failed mount")
 struct StoreRemovalTests {
     private func exists(_ name: String, in sandbox: Sandbox) -> Bool {
         access("\(sandbox.path)/\(name)", F_OK) == 0
     }
 
-    @Test("files that an opening has made are removed, and earlier files stay")
-    func newStoreIsRemoved() throws {
+    @Test("a store that the opening made is removed, and an earlier store stays")
+    func aNewStoreIsRemovedAndAnEarlierStays() throws {
         let sandbox = try Sandbox()
         let made = try sandbox.store()
         #expect(exists(".truce/store/kept.log", in: sandbox))
@@ -25,8 +25,8 @@ struct StoreRemovalTests {
         #expect(sandbox.log == [])
     }
 
-    @Test("a store with versions stays, and the log says so")
-    func usedStoreStays() throws {
+    @Test("a new store that already has versions is not removed, and the log says so")
+    func aStoreWithVersionsIsNotRemoved() throws {
         let sandbox = try Sandbox()
         try sandbox.write("old", to: "a")
         let store = try sandbox.store()
@@ -37,8 +37,8 @@ struct StoreRemovalTests {
         #expect(sandbox.log.count == 1)
     }
 
-    @Test("no file of an open store is open for writing, so that its file system can become read-only")
-    func openStoreHoldsNoWritableFile() throws {
+    @Test("an open store has no file open for writing, so that its file system can become read-only")
+    func anOpenStoreHasNoFileOpenForWriting() throws {
         let sandbox = try Sandbox()
         try sandbox.write("old", to: "a")
         let store = try sandbox.store()

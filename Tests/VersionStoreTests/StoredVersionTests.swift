@@ -4,10 +4,10 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-@Suite("Preserving")
+@Suite("Preserving and listing versions")
 struct StoredVersionTests {
-    @Test("UNLINK and RENAME over a file preserve by linking the old inode: atomic, no copy")
-    func preserveByLinkingKeepsInode() throws {
+    @Test("preserving by a link keeps the inode that a rename replaces, with its contents and rights")
+    func linkingPreservesTheReplacedInode() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         try sandbox.write("old", to: "report.txt")
@@ -26,8 +26,9 @@ struct StoredVersionTests {
         #expect(try sandbox.status(".truce/store/kept/\(id)").inode == before.inode)
     }
 
-    @Test("before an in-place truncation the contents are copied; the copy is the daemon's alone")
-    func preserveByCopyingBeforeTruncation() throws {
+    @Test(
+        "preserving by a copy keeps the contents before a truncation, in a file that only the owner may read")
+    func copyingPreservesContentsBeforeATruncation() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         try sandbox.write("old", to: "report.txt")
@@ -45,8 +46,9 @@ struct StoredVersionTests {
 
     /// `/dev/shm` is another file system, so no block is shared and `sendfile` copies.
     @Test(
-        "a file that shares no blocks is copied up to the limit, and refused beyond it", arguments: [10, 11])
-    func largestCopyLimit(size: Int) throws {
+        "a file on another file system is copied up to the size limit, and refused above it",
+        arguments: [10, 11])
+    func aFileIsCopiedUpToTheSizeLimit(size: Int) throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(largestCopy: 10)
         let name = "/dev/shm/truce-store-\(getpid())-\(size)"
@@ -67,7 +69,9 @@ struct StoredVersionTests {
         }
     }
 
-    @Test("only files have contents to preserve", arguments: ["folder", "link", "pipe"])
+    @Test(
+        "only regular files are preserved: a directory, link or pipe is refused",
+        arguments: ["folder", "link", "pipe"])
     func onlyRegularFilesArePreserved(name: String) throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
@@ -84,8 +88,8 @@ struct StoredVersionTests {
         }
     }
 
-    @Test("a name that is not UTF-8 comes back byte for byte")
-    func nonUTF8PathRoundTrips() throws {
+    @Test("a path that is not UTF-8 is stored and listed byte for byte")
+    func aPathThatIsNotUTF8IsStoredAsBytes() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         try sandbox.write("old", to: "a")
@@ -95,8 +99,8 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
     }
 
-    @Test("a folder lists versions below it, and not those of longer names")
-    func listUnderFolder() throws {
+    @Test("the versions of a path include versions below it, and not those of longer names")
+    func aListingContainsVersionsBelowThePath() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         try sandbox.write("old", to: "a")
@@ -110,8 +114,8 @@ struct StoredVersionTests {
         }
     }
 
-    @Test("a copy without sync stays, and discarded copies do not; after a kill it is recovered")
-    func unsyncedCopyLifecycle() throws {
+    @Test("a copy without fsync can be recorded or discarded, and is recovered after a kill")
+    func aCopyWithoutSyncIsRecordedOrRecovered() throws {
         let sandbox = try Sandbox()
         try sandbox.write("first", to: "a")
         try fill(sandbox)
@@ -148,8 +152,8 @@ struct StoredVersionTests {
         #expect(try sandbox.kept().count == 2)
     }
 
-    @Test("a reader of the log does not block preserving")
-    func listingDoesNotBlockPreserving() throws {
+    @Test("a version can be preserved while another caller lists versions")
+    func aListingDoesNotBlockPreserving() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         for name in ["a", "b"] { try sandbox.write(name, to: name) }
@@ -165,8 +169,8 @@ struct StoredVersionTests {
         #expect(try store.list(under: []).map(\.id) == [first, try #require(second).get()])
     }
 
-    @Test("files of the store are recognized, and the documents that were copied are not")
-    func storeFilesAreRecognized() throws {
+    @Test("the store recognizes its own files and linked documents, and not copied documents")
+    func theStoreRecognizesItsFiles() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         for name in ["copied", "linked", "other"] { try sandbox.write(name, to: name) }
@@ -179,8 +183,8 @@ struct StoredVersionTests {
         #expect(try !store.holds(sandbox.status("other")))
     }
 
-    @Test("a link is dropped if its contents did not change after all")
-    func unchangedLinkIsDropped() throws {
+    @Test("a dropped link is removed from the store, and its document stays")
+    func aDroppedLinkLeavesTheDocument() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()
         try sandbox.write("old", to: "a")
@@ -194,13 +198,13 @@ struct StoredVersionTests {
     }
 
     @Test(
-        "a line tells the time, as one moment in UTC for people and scripts",
+        "a log line contains the time as UTC text and as nanoseconds",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (2_999_999, "1970-01-01T00:00:00.002Z"),
             (1_795_221_300_923_456_789, "2026-11-21T00:35:00.923Z"),
             (1_709_251_199_999_999_999, "2024-02-29T23:59:59.999Z"),
         ])
-    func logLineTime(nanoseconds: Int64, text: String) throws {
+    func aLogLineContainsTheTimeInUTC(nanoseconds: Int64, text: String) throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(clock: { nanoseconds })
         try sandbox.write("old", to: "a")
@@ -209,8 +213,8 @@ struct StoredVersionTests {
         #expect(try store.entry(id).time == nanoseconds)
     }
 
-    @Test("threads preserve at once: every ID is unique, every line is whole")
-    func concurrentPreservation() async throws {
+    @Test("if threads preserve at once, each version has a unique ID and a complete log line")
+    func concurrentVersionsHaveUniqueIDs() async throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store(clock: { 1_000_000_000_000_000_000 })
         try sandbox.write("old", to: "a")
@@ -229,8 +233,8 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 100)
     }
 
-    @Test("a source that cannot be written has no store, and preserving says so")
-    func readOnlySourceHasNoStore() throws {
+    @Test("a source that cannot be written has no store, and preserving fails with the reason")
+    func aReadOnlySourceHasNoStore() throws {
         let root = try OwnedDescriptor.openPath("/sys")
         let store = try VersionStore(in: root, log: { _ in })
         let absence = try #require(store.absence)

@@ -6,8 +6,8 @@ import VersionStore
 
 @Suite("IDs of versions")
 struct VersionIDTests {
-    @Test("sixteen lowercase hexadecimal digits and nothing else")
-    func idFormatIsStrict() {
+    @Test("a version's ID is sixteen lowercase hexadecimal digits and nothing else")
+    func anIDIsSixteenHexadecimalDigits() {
         #expect(VersionID("0192f3c4a1b20001")?.description == "0192f3c4a1b20001")
         #expect(VersionID("0000000000000000")?.description == "0000000000000000")
         for text in [
@@ -18,8 +18,8 @@ struct VersionIDTests {
         }
     }
 
-    @Test("IDs stay in order when the clock is set back, also across a restart")
-    func idsStayOrderedWhenClockGoesBack() throws {
+    @Test("versions' IDs grow even if the clock is set back, also after the store is opened again")
+    func idsGrowWhenTheClockIsSetBack() throws {
         let sandbox = try Sandbox()
         try sandbox.write("old", to: "a")
         func keep(at seconds: Int64) throws -> VersionID {
@@ -30,8 +30,8 @@ struct VersionIDTests {
         #expect(ids == ids.sorted() && Set(ids).count == 4)
     }
 
-    @Test("a dropped ID is not given out again")
-    func droppedIDIsNotReused() throws {
+    @Test("the ID of a dropped version is not used again")
+    func aDroppedVersionsIDIsNotReused() throws {
         let sandbox = try Sandbox()
         try sandbox.write("old", to: "a")
         func keep(_ store: VersionStore) throws -> VersionID {

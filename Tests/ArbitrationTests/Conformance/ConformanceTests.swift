@@ -5,7 +5,7 @@ import Testing
 /// Checks which numbered situations and pitfalls of file coordination (<doc:Situations>) the scenario files show.
 ///
 /// The files cite them in their comments, a situation with its source: `Situations H8 [H-FC11], F19`.
-@Suite("Conformance")
+@Suite("Situations and pitfalls of file coordination")
 struct ConformanceTests {
     /// Situations outside the scope of the arbiter, with the reason.
     static let elsewhere = table(
@@ -25,8 +25,10 @@ struct ConformanceTests {
     /// The pitfalls that concern an arbiter.
     static let pitfalls = [1, 2, 3, 5, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 25, 26]
 
-    @Test("each scenario is shown by a file, or has a reason why it is not", arguments: scenarios)
-    func scenarioIsShownOrExplained(number: Int) {
+    @Test(
+        "a scenario file shows each situation, or a table gives the reason why no file can",
+        arguments: scenarios)
+    func situationIsShownOrListedWithReason(number: Int) {
         let isShown = Self.cited("H").contains(number)
         if let reason = Self.elsewhere[number] {
             #expect(!isShown, "scenario \(number) is shown, and so there is no reason: \(reason)")
@@ -35,12 +37,12 @@ struct ConformanceTests {
         }
     }
 
-    @Test("each pitfall of an arbiter is shown by a file", arguments: pitfalls)
-    func pitfallIsShown(number: Int) {
+    @Test("a scenario file shows each known pitfall that concerns an arbiter", arguments: pitfalls)
+    func aScenarioFileShowsEachPitfall(number: Int) {
         #expect(Self.cited("F").contains(number), "no file shows pitfall \(number)")
     }
 
-    @Test func nothingElseIsCited() {
+    @Test("scenario files cite no situation with an unknown number") func everyCitedSituationExists() {
         let unknown = Self.cited("H").subtracting(Self.scenarios)
         #expect(unknown.isEmpty)
         let shown = Self.cited("H").count
@@ -49,7 +51,8 @@ struct ConformanceTests {
         )
     }
 
-    @Test func eachCitedScenarioSaysWhereItIsPublished() {
+    @Test("each citation of a situation is followed by its publication in brackets")
+    func eachCitedSituationNamesItsPublication() {
         for (name, comment) in Self.comments {
             for word in Self.words(of: comment) where Self.number(word, "H") != nil {
                 let parts = comment.split(separator: word, maxSplits: 1)

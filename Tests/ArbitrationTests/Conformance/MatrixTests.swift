@@ -4,7 +4,7 @@ import Coordination
 import Testing
 
 /// Checks every pair of accesses against the two published tables (rules S1 to S3, G2, G3, Q1).
-@Suite("Matrix")
+@Suite("Tables of the accesses that wait for each other")
 struct MatrixTests {
     /// Situation M1: the access of the row came first.
     static let sameUnit = #"""
@@ -40,18 +40,24 @@ struct MatrixTests {
         | **w-dl** | X | X | X | X | X | X | X | X | X | X | X |
         """#
 
-    @Test("what one file is to its user", arguments: Pairing.ofOneUnit)
-    func oneUnitMatrix(pairing: Pairing) throws {
+    @Test(
+        "two aware accesses to one document, package or directory wait for each other as the table says",
+        arguments: Pairing.ofOneUnit)
+    func awareAccessesToOneDocumentWaitAsTheTableSays(pairing: Pairing) throws {
         try play(Self.sameUnit, pairing, .aware)
     }
 
-    @Test("open handles of unmodified programs", arguments: Pairing.ofOneUnit)
-    func handleMatrix(pairing: Pairing) throws {
+    @Test(
+        "two open handles of one document wait for each other as the table says", arguments: Pairing.ofOneUnit
+    )
+    func handlesOfOneDocumentWaitAsTheTableSays(pairing: Pairing) throws {
         try play(Self.sameUnit, pairing, .handle) { $0.row.hasPrefix("w") }
     }
 
-    @Test("a plain directory and what is below it", arguments: Pairing.ofDirectories)
-    func directoryMatrix(pairing: Pairing) throws {
+    @Test(
+        "an access to a directory and an access below it wait for each other as the table says",
+        arguments: Pairing.ofDirectories)
+    func directoryAccessesWaitAsTheTableSays(pairing: Pairing) throws {
         try play(Self.directoryAbove, pairing, .aware)
     }
 

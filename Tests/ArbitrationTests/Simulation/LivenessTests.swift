@@ -8,7 +8,7 @@ import Testing
 /// Checks that no claim waits forever in an unresponsive world (T1, T3).
 ///
 /// No party is identified, no observed holder changes, and no handle is ever closed.
-@Suite("Liveness")
+@Suite("Claims where no program ever answers")
 struct LivenessTests {
     private struct Outcomes {
         var settled: [ClaimID: (moment: Instant, effect: Effect)] = [:]
@@ -27,8 +27,10 @@ struct LivenessTests {
         }
     }
 
-    @Test("every claim is settled once, and within its wait", arguments: TimeoutPolicy.allCases)
-    func everyWaitEnds(policy: TimeoutPolicy) {
+    @Test(
+        "each claim is granted or refused exactly once, and within its longest wait",
+        arguments: TimeoutPolicy.allCases)
+    func everyClaimIsGrantedOrRefusedOnceInTime(policy: TimeoutPolicy) {
         var bounds = Bounds()
         (bounds.policy, bounds.wait, bounds.hold) = (policy, .seconds(2), .seconds(3))
         (bounds.idle, bounds.readerIdle) = (.seconds(5), .seconds(5))
@@ -51,7 +53,7 @@ struct LivenessTests {
     /// Rule Q3: each waiter is explored once.
     ///
     /// Each of a level's two claims waits for both claims of the level before. The number of paths is exponential.
-    @Test func eachWaiterIsExploredOnce() {
+    @Test func theSearchVisitsEachWaitingClaimOnce() {
         let levels: UInt64 = 60
         // The item shared by the upper and the lower of two claims on adjacent levels.
         let item = { (upper: UInt64, lower: UInt64) in

@@ -4,12 +4,12 @@ import Coordination
 import Testing
 
 /// Rules N5, N7, N8, N10, N11, N13, P26: names that appear, disappear and are exchanged, generated from seeds.
-@Suite("Names")
+@Suite("Names that appear, disappear and are exchanged")
 struct NameEventTests {
     private static let seeds = 1...2000 as ClosedRange<UInt64>
 
-    @Test("the last word is true")
-    func lastWordIsTrue() {
+    @Test("after the last event, each presenter knows the names that exist")
+    func presentersEndWithATrueListOfNames() {
         for seed in Self.seeds {
             var player = NameWorldGenerator(seed: seed)
             player.play(acts: 30)
@@ -24,8 +24,8 @@ struct NameEventTests {
         }
     }
 
-    @Test("the arbiter agrees with the naive one")
-    func nameEventsAgreeWithNaive() {
+    @Test("the arbiter and the naive arbiter have the same effects")
+    func theArbiterAgreesWithTheNaiveArbiter() {
         for seed in Self.seeds {
             var player = NameWorldGenerator(seed: seed)
             player.play(acts: 30)

@@ -4,12 +4,12 @@ import Coordination
 import Testing
 
 /// Whole worlds in virtual time, with checkers; Scripts/simulate plays many more.
-@Suite("Simulation")
+@Suite("Simulated worlds with checkers")
 struct SimulationTests {
     static let seeds = 1...200 as ClosedRange<UInt64>
 
-    @Test("every promise is kept in every world, and each kind of thing happens")
-    func allSeedsKeepEveryPromise() {
+    @Test("no checker reports a problem in a simulated world, and each kind of event happens")
+    func noCheckerReportsAProblem() {
         var totals = SimulationCounts()
         for seed in Self.seeds {
             var player = WorldGenerator(seed: seed, isBrief: true)
@@ -46,8 +46,9 @@ struct SimulationTests {
         "answer: late, twice or to nothing",
     ]
 
-    @Test("each checker complains of a fault", arguments: ArbiterFault.all)
-    func checkerReportsFault(fault: ArbiterFault) {
+    @Test(
+        "if a fault is injected into the arbiter, its checker reports the fault", arguments: ArbiterFault.all)
+    func aCheckerReportsEachInjectedFault(fault: ArbiterFault) {
         var heard: Set<String> = []
         for seed in Self.seeds {
             var player = WorldGenerator(seed: seed, isBrief: true, injectFault: fault.injectFault)
@@ -80,8 +81,8 @@ struct SimulationTests {
         Party(process: ProcessID(number: number, started: 1), ancestors: [])
     }
 
-    @Test("a presenter that reacquires during an access is reported")
-    func checkerReportsEarlyReacquire() {
+    @Test("the checker reports a presenter that may reacquire its item before the access ends")
+    func aCheckerReportsAReacquireDuringAnAccess() {
         var simulationRun = relinquished { effect in
             guard case .observe(ClaimID(1)) = effect else { return [effect] }
             let cause = Cause(Self.program(100), .write(.updating))
@@ -94,8 +95,8 @@ struct SimulationTests {
         #expect(findings.contains { $0.contains("AccessSessionChecker: p1 is let in while #1 is at work") })
     }
 
-    @Test("a presenter that is kept out for ever is complained of while others go on")
-    func checkerReportsMissingReacquire() {
+    @Test("the checker reports a presenter that never gets its reacquire message")
+    func aCheckerReportsAMissingReacquire() {
         var simulationRun = relinquished {
             if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
         }
@@ -108,8 +109,8 @@ struct SimulationTests {
         #expect(findings.contains { $0.contains("AccessSessionChecker: p1 has not been let in again") })
     }
 
-    @Test("what is left when all is over is complained of")
-    func checkerReportsLeftovers() {
+    @Test("the checker reports records that the arbiter still stores at the end")
+    func aCheckerReportsRecordsLeftAtTheEnd() {
         var simulationRun = SimulationRun(bounds: Bounds())
         simulationRun.perform(.event(.placed(ItemID(1), DirectoryInfo(in: nil))))
         #expect(simulationRun.findings.isEmpty)
@@ -117,8 +118,8 @@ struct SimulationTests {
         #expect(simulationRun.findings.first?.checker == "RestChecker")
     }
 
-    @Test("a failing world is shortened to what matters, and still fails")
-    func failureIsShrunk() throws {
+    @Test("the shrinker removes half of a failing world's steps, and the world still fails")
+    func aFailingWorldIsShortenedAndStillFails() throws {
         let fault = ArbiterFault.all[0]
         var player = WorldGenerator(seed: 3, isBrief: true, injectFault: fault.injectFault)
         player.play()

@@ -5,10 +5,10 @@ import Coordination
 import Testing
 
 /// Checks that the arbiter stores only what it needs, and no records at the end.
-@Suite("Remainders")
+@Suite("Records that the arbiter stores")
 struct CleanupTests {
     /// Rule I4: the indexes of parties drop each claim, however it arrived and ended.
-    @Test func nothingIsLeftOfClaimsThatAreOver() {
+    @Test func theArbiterStoresNoRecordsOfEndedClaims() {
         var harness = ArbiterHarness()
         let parties = [
             Party.process(100), .process(101, below: 100), .process(200, below: 1),
@@ -26,7 +26,7 @@ struct CleanupTests {
     }
 
     /// Rule I5: no records of presenters remain either.
-    @Test func nothingIsLeftOfPresentersThatAreGone() {
+    @Test func theArbiterStoresNoRecordsOfRemovedPresenters() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -46,7 +46,7 @@ struct CleanupTests {
 
     /// Rule P12: the number of marked files of a silent presenter is bounded; above it, each file is preserved once
     /// more.
-    @Test func unaskedWriteMarksAreBounded() {
+    @Test func theMarkedFilesOfASilentPresenterAreLimited() {
         let most = 4096 as UInt64
         var bounds = Bounds()
         (bounds.relinquish, bounds.excused) = (.milliseconds(1), .seconds(3600))
@@ -77,7 +77,7 @@ struct CleanupTests {
     }
 
     /// Rule I4: no records remain of claims that end before their identification, or that waited within an access.
-    @Test func nothingIsLeftOfWithdrawnClaims() {
+    @Test func theArbiterStoresNoRecordsOfWithdrawnClaims() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
         harness.claim(1, .write(.updating), 1)
@@ -95,7 +95,7 @@ struct CleanupTests {
     }
 
     /// Rule I4: no records remain of a claim that might have been on a cycle because its program held another.
-    @Test func nothingIsLeftOfCycleCandidates() {
+    @Test func theArbiterStoresNoRecordsOfPossibleCycles() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
         harness.claim(2, .write(.updating), 2, by: .process(200))
@@ -108,7 +108,7 @@ struct CleanupTests {
     }
 
     /// Rules I4, B1: no records remain of batches and of claims made to answer, even if a question has several.
-    @Test func nothingIsLeftOfBatchesAndAnswers() {
+    @Test func theArbiterStoresNoRecordsOfEndedBatchesAndAnswers() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
         harness.claim(1, .write(.updating), 1, by: .process(100, purpose: "a"), as: .batch)
@@ -127,7 +127,7 @@ struct CleanupTests {
     }
 
     /// Rule T3: timers of ended claims do not accumulate, and the other timers fire on time.
-    @Test func staleTimersDoNotPileUp() {
+    @Test func theArbiterDropsTimersOfEndedClaims() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
         // One claim keeps waiting; otherwise all stale timers would come due and be dropped.
@@ -143,7 +143,7 @@ struct CleanupTests {
     }
 
     /// Rule T3: a requested wake is never cancelled, so it must not be requested repeatedly.
-    @Test func wakesDoNotPileUp() {
+    @Test func theArbiterRequestsNoWakeTwice() {
         var harness = ArbiterHarness()
         // A claim that waits for an aware access needs no wake before its deadline.
         harness.claim(1, .write(.updating), 1, as: .aware)
@@ -165,7 +165,7 @@ struct CleanupTests {
     }
 
     /// Rules T3, P4: each question's time runs out when it should, whatever timers were dropped.
-    @Test func timersStayOrderedAfterRemovals() {
+    @Test func deadlinesAreMetAfterOtherTimersAreDropped() {
         var bounds = Bounds()
         (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
         (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
@@ -203,7 +203,7 @@ struct CleanupTests {
     }
 
     /// Rule T4: an earlier time than the last counts as the last.
-    @Test func timeNeverRunsBackwards() {
+    @Test func anEarlierTimeCountsAsTheLastTime() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)
         harness.claim(1, .write(.updating), 1, as: .aware)

@@ -5,7 +5,7 @@ import Coordination
 import Testing
 
 /// Rule D5: the claims of one user do not prevent the detection of another user's deadlocks.
-@Suite("Turns in the search for cycles")
+@Suite("Search for deadlocks among the claims of many users")
 struct CycleSearchFairnessTests {
     /// Limits with few steps, under which two programs count as many.
     private static var limits: WorkLimits {
@@ -58,7 +58,7 @@ struct CycleSearchFairnessTests {
     ///
     /// It is found beside many chains that use up these steps, and beside few that need more steps than available.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
-    func largeCycleBesideOtherUsersChains(chains: UInt64, programs: UInt64) {
+    func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
         for chain in 0..<chains {
             Self.chain(&harness, programs, from: 1_000 * (chain + 1), of: 1, isRing: false)
@@ -69,7 +69,7 @@ struct CycleSearchFairnessTests {
     }
 
     /// Claims of one user that use all their steps do not come before the first claim of another user.
-    @Test func smallCycleBesideOtherUsersChains() {
+    @Test func aSmallDeadlockIsFoundFirstBesideManyWaitingClaims() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
             Self.chain(&harness, 15, from: 1_000 * (chain + 1), of: 1, isRing: false)
@@ -79,7 +79,7 @@ struct CycleSearchFairnessTests {
     }
 
     /// When not all claims can be examined, each deadlock that was found is resolved, not only the first.
-    @Test func allFoundCyclesAreResolved() {
+    @Test func allDeadlocksFoundInOneSearchAreResolved() {
         var harness = Self.conversation
         for pair in 0..<10 as Range<UInt64> {
             Self.chain(&harness, 2, from: 10 * (pair + 1), of: 1, isRing: true)

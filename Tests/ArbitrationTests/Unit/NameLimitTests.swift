@@ -4,10 +4,10 @@ import Coordination
 import Testing
 
 /// Checks that are too long for a scenario file.
-@Suite("Many items")
+@Suite("Limits of names that are not yet sent to presenters")
 struct NameLimitTests {
     /// Rule N8: the sessions of very many presenters together hold as many names as those of a few.
-    @Test func nameLimitAmongManyPresenters() {
+    @Test func thousandsOfPresentersShareTheLimitOfUnsentNames() {
         var (most, told) = (0, 0)
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -34,7 +34,7 @@ struct NameLimitTests {
     }
 
     /// Rule N8: the untold names of a session are bounded.
-    @Test func nameLimitOfOneSession() {
+    @Test func aSessionSendsItsNamesWhenTheLimitIsReached() {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
         let directory = ItemID(1)
@@ -70,7 +70,7 @@ struct NameLimitTests {
     }
 }
 
-@Suite("A dictionary whose entries are gone")
+@Suite("A dictionary from which most entries were removed")
 struct SparseDictionaryTests {
     private final class HashCount {
         var hashes = 0
@@ -88,8 +88,8 @@ struct SparseDictionaryTests {
         }
     }
 
-    @Test("gives back its room, and all removals cost a few hashes each")
-    func sparseDictionaryShrinks() {
+    @Test("frees its memory, and each removal computes only a few hashes")
+    func aSparseDictionaryShrinksWithFewHashes() {
         let (entries, remaining) = (16_384, 100)
         let count = HashCount()
         var dictionary: [Key: Int] = [:]

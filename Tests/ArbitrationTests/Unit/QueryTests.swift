@@ -4,14 +4,14 @@ import Coordination
 import Testing
 
 /// Checks the queries of the engine and of users, which change nothing.
-@Suite("Queries")
+@Suite("Queries of the arbiter")
 struct QueryTests {
     private let editor = Party.process(50)
     private let child = Party.process(51, below: 50)
     private let stranger = Party.process(100)
 
     /// Rule Q1: the blocking claim is named; in a queue it is the last one.
-    @Test func blockerOfWaitingClaim() {
+    @Test func aWaitingClaimIsBlockedByTheClaimBeforeIt() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
         harness.claim(2, .write(.updating), 1)
@@ -24,7 +24,7 @@ struct QueryTests {
     }
 
     /// Rule P5: for other presenters, a program's changes within its own access count as changes of that access.
-    @Test func enclosingWriteOfChildren() {
+    @Test func changesWithinAnAccessCountAsTheAccess() {
         var harness = ArbiterHarness()
         let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
         harness.tell(.placed(root, DirectoryInfo(in: nil)))
@@ -69,7 +69,7 @@ struct QueryTests {
     }
 
     /// Rule P5: of several accesses the latest counts, in any order of iteration.
-    @Test func enclosingWriteIsTheLatest() {
+    @Test func changesCountAsTheLatestOfSeveralAccesses() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
         for number in UInt64(1)...12 {
@@ -80,7 +80,7 @@ struct QueryTests {
     }
 
     /// Rule P5: a package is written as one file.
-    @Test func enclosingWriteInPackage() {
+    @Test func changesInAPackageCountAsTheAccessToIt() {
         var harness = ArbiterHarness()
         let (root, package) = (ItemID(1), ItemID(2))
         harness.tell(.placed(root, DirectoryInfo(in: nil)))
@@ -100,7 +100,7 @@ struct QueryTests {
     }
 
     /// Rule Y8: a suspended writer is superseded once an unrelated program writes the same item, and not before.
-    @Test func activeWriterSupersedesSuspended() {
+    @Test func aGrantedWriterSupersedesASuspendedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
@@ -118,7 +118,7 @@ struct QueryTests {
     }
 
     /// Rule Y8: a writer granted later keeps superseding after its own suspension for a reader.
-    @Test func laterWriterKeepsSuperseding() {
+    @Test func aSuspendedLaterWriterStillSupersedesTheFirst() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -134,7 +134,7 @@ struct QueryTests {
     }
 
     /// Rule Y8: a writer that has not changed the file supersedes nothing.
-    @Test func cleanYieldDoesNotSupersede() {
+    @Test func aSuspendedWriterWithoutChangesSupersedesNoWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -146,7 +146,7 @@ struct QueryTests {
     }
 
     /// Rules Y8 and T2: a claim forced over a writer that is not suspended supersedes it.
-    @Test func preemptedWriterIsSuperseded() {
+    @Test func aForcedClaimSupersedesThePreemptedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
         harness.claim(2, .write(.updating), 1, by: stranger)
@@ -162,7 +162,7 @@ struct QueryTests {
 
     /// Rule Y8: of the suspended writers beside several parts the oldest is named, in any order of parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
-    func oldestSuspendedWriterOfAllParts(items: [UInt64]) {
+    func theOldestSuspendedWriterOfAllPartsIsNamed(items: [UInt64]) {
         var harness = ArbiterHarness()
         for number in 1...2 as ClosedRange<UInt64> {
             harness.claim(number, .write(.updating), items[Int(number) - 1], by: .process(Int32(number)))
@@ -178,7 +178,7 @@ struct QueryTests {
     }
 
     /// Rule P6: which parties work for a presenter that owes an answer about an item.
-    @Test func owedAnswers() {
+    @Test func aPresenterAndItsChildrenOweTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
         harness.present(1, 1, by: editor)
@@ -202,7 +202,7 @@ struct QueryTests {
     }
 
     /// Rule P6: an answer owed for one item does not count for another item of the same presenter.
-    @Test func owedAnswersByItem() {
+    @Test func anAnswerIsOwedForTheAskedItemOnly() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.present(2, 2, by: editor)
@@ -217,7 +217,7 @@ struct QueryTests {
     }
 
     /// Rules N1, N3: the handles that must be closed before an aware access can end as its presenters expect.
-    @Test func handlesWithinAccess() {
+    @Test func handlesMadeWithinAnAccessAreListed() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -238,7 +238,7 @@ struct QueryTests {
     }
 
     /// Rule N3: a handle on another part of a package keeps the session open as well.
-    @Test func handlesInAccessSession() {
+    @Test func aHandleInThePackageBelongsToTheAccess() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -251,7 +251,7 @@ struct QueryTests {
     }
 
     /// Rule S6: the names that need a placeholder when an item is moved.
-    @Test func itemAwaitingReplacement() {
+    @Test func anAwareReplacementNeedsAPlaceholder() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
         #expect(!harness.arbiter.awaitsReplacement(ItemID(1)))
@@ -273,7 +273,7 @@ struct QueryTests {
     }
 
     /// Rules S2, S3: the resource on which two claims conflict, and their own items.
-    @Test func conflictInPackage() {
+    @Test func claimsConflictOnThePackageOrTheDirectory() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1), isPackage: true)))
@@ -295,7 +295,7 @@ struct QueryTests {
     }
 
     /// Rule S1: claims on one item conflict there.
-    @Test func conflictOnOneItem() {
+    @Test func claimsOnOneItemConflictOnThatItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1)
         harness.claim(2, .write(.updating), 1)
@@ -306,7 +306,7 @@ struct QueryTests {
     }
 
     /// Rule D1: the dependencies of holders, and the claims that answer a question.
-    @Test func dependenciesOfHolder() {
+    @Test func aClaimThatAnswersAQuestionIsListed() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
         harness.claim(1, .write(.updating), 2, by: .process(70, purpose: "a"), as: .aware)
@@ -328,7 +328,7 @@ struct QueryTests {
     }
 
     /// Rule T1: the last wait of a refused claim is known until the next event.
-    @Test func lastWaitOfRefusedClaim() {
+    @Test func aRefusedClaimsWaitIsKnownUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail
         var harness = ArbiterHarness(bounds)
@@ -344,7 +344,7 @@ struct QueryTests {
     }
 
     /// Rule N6: presenters of an item, and of items above and below it, would be told of its changes.
-    @Test func listenersOfItem() {
+    @Test func presentersAboveAndBelowAnItemGetItsChanges() {
         var harness = ArbiterHarness()
         let nowhere = Place()
         #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(1), at: nowhere))
@@ -359,7 +359,7 @@ struct QueryTests {
     }
 
     /// Rules P18, P26: the presenters above an item that would be asked about its deletion.
-    @Test func presentersAskedAbove() {
+    @Test func presentersAboveAnItemAreAskedAboutItsDeletion() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
         harness.tell(.placed(ItemID(2), DirectoryInfo(in: ItemID(1))))

@@ -4,7 +4,7 @@ import Coordination
 import Testing
 
 /// Rule N14: presenters that are temporarily told of no names.
-@Suite("Pauses")
+@Suite("Paused and muted presenters")
 struct SuppressionTests {
     private static let writer = Party.process(100)
 
@@ -32,8 +32,8 @@ struct SuppressionTests {
         harness.effects.compactMap { if case .tell(let notice) = $0 { notice } else { nil } }
     }
 
-    @Test("a paused presenter hears no names, and once afterwards that there were some")
-    func pausedPresenterHearsOneGap() {
+    @Test("a paused presenter gets no names, and after the pause one notice that names may have changed")
+    func aPausedPresenterGetsOneNoticeAfterThePause() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1)]))
         #expect(Self.make(20, in: 10, &harness).map(\.presenter) == [PresenterID(2)])
@@ -45,8 +45,8 @@ struct SuppressionTests {
         #expect(Self.make(22, in: 10, &harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
     }
 
-    @Test("a gap is told to a presenter that is behind, not to a presenter that missed nothing or was told")
-    func noGapIfNothingMissed() {
+    @Test("after a pause, only presenters that missed names get a notice of the gap")
+    func onlyPresentersThatMissedNamesGetAGapNotice() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1), PresenterID(2)]))
         harness.tell(.resumed([PresenterID(1), PresenterID(2)], behind: [PresenterID(2)], told: []))
@@ -57,8 +57,8 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1)])
     }
 
-    @Test("what a turn knew of names is forgotten, and told as a gap")
-    func knownNamesBecomeGap() {
+    @Test("a pause drops names that are not yet sent, and the presenter gets one notice of the gap")
+    func aPauseReplacesUnsentNamesByOneNotice() {
         var harness = Self.world()
         harness.tell(.created(ItemID(20), at: Place(in: ItemID(10)), by: Self.writer, under: nil))
         harness.tell(.paused([PresenterID(1)]))
@@ -68,8 +68,8 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1)])
     }
 
-    @Test("of a package all is told, and of the item itself")
-    func pauseSparesPackages() {
+    @Test("a paused presenter still gets changes in its package, and moves of its own item")
+    func aPausedPresenterGetsMovesAndPackageChanges() {
         var harness = Self.world()
         harness.tell(.paused([PresenterID(1), PresenterID(3)]))
         #expect(Self.make(20, in: 11, &harness).map(\.presenter).contains(PresenterID(3)))
@@ -82,8 +82,8 @@ struct SuppressionTests {
 
     /// Rule N15.
     @Test(
-        "a muted presenter is neither asked nor told, and hears once afterwards that it has missed something")
-    func mutedPresenterHearsNothing() {
+        "a muted presenter is not asked, and gets one notice of missed changes at the end")
+    func aMutedPresenterIsNotAskedAndGetsOneNotice() {
         var harness = ArbiterHarness()
         for number in 1...3 as ClosedRange<UInt64> {
             harness.present(number, 1, by: .process(Int32(50 + number)))
@@ -125,9 +125,9 @@ struct SuppressionTests {
 
     /// Rules N15, P12: not for a presenter that is only told, nor for one of the writing program.
     @Test(
-        "what is written is kept for a muted presenter that may have work unsaved, whichever else shows the item"
+        "a write preserves the contents for a muted presenter that may have unsaved work"
     )
-    func unsavedWorkOfMuted() {
+    func aWritePreservesForOneMutedPresenter() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50), [.didChange, .relinquishToReader])
         for number in 2...4 as ClosedRange<UInt64> {
@@ -155,8 +155,8 @@ struct SuppressionTests {
     }
 
     /// Rules N15, P12, P19.
-    @Test("of a name that is deleted it is kept for a muted presenter that shows this name")
-    func namesOfMutedPresenters() {
+    @Test("the deletion of a hard link preserves the contents for the muted presenter of this link")
+    func aDeletionPreservesForThePresenterOfTheName() {
         var harness = ArbiterHarness()
         let (one, other) = (Place(in: ItemID(10), link: LinkID(1)), Place(in: ItemID(10), link: LinkID(2)))
         for (number, place) in [(1, one), (2, other)] as [(UInt64, Place)] {
@@ -174,8 +174,8 @@ struct SuppressionTests {
     }
 
     /// Rules N15, P5.
-    @Test("a muted presenter is not told of what it did itself, but of what another program did besides")
-    func ownChangesOfMuted() {
+    @Test("at the end, a muted presenter gets a notice of other programs' changes, not of its own")
+    func aMutedPresenterGetsNoNoticeOfItsOwnChanges() {
         var harness = Self.world()
         let (editor, place) = (Party.process(53), Place(in: ItemID(10)))
         harness.present(4, 20, in: 10, by: editor)
@@ -198,8 +198,8 @@ struct SuppressionTests {
         #expect(Self.told(harness).map(\.kind) == [.didChange])
     }
 
-    @Test("a muted presenter hears of moves at the end, and nothing is left of it when it is gone")
-    func movesOfMuted() {
+    @Test("an unmuted presenter gets the moves it missed, and no record stays after its removal")
+    func aMutedPresenterGetsMovesWhenUnmuted() {
         var harness = Self.world()
         let before = harness.arbiter.remembered
         harness.present(4, 20, in: 10, by: .process(53))
@@ -221,8 +221,8 @@ struct SuppressionTests {
         #expect(harness.arbiter.remembered == before)
     }
 
-    @Test("nothing is left of pauses when the presenters are gone")
-    func nothingLeftOfPauses() {
+    @Test("the arbiter stores no record of a paused presenter after its removal")
+    func aRemovedPausedPresenterLeavesNoRecord() {
         var harness = Self.world()
         let before = harness.arbiter.remembered
         harness.present(4, 10, by: .process(53))
@@ -235,8 +235,8 @@ struct SuppressionTests {
         #expect(Self.told(harness).isEmpty)
     }
 
-    @Test("what presenters hear of counts to their share, and not while they are paused")
-    func subitemEventsCountToGuest() {
+    @Test("events in a folder are counted for the guest whose presenter gets them, except during a pause")
+    func folderEventsCountForTheGuestUnlessPaused() {
         var harness = Self.world()
         let guest = Presenter(PresenterID(5), of: ItemID(10), by: .process(54), .all, guest: 7)
         harness.tell(.presented(guest))
@@ -254,8 +254,8 @@ struct SuppressionTests {
         #expect(arbiter.takeSubitemEventCounts().isEmpty)
     }
 
-    @Test("of what presenters show themselves only an event counts that many of one share hear of")
-    func ownEventsCountToGuest() {
+    @Test("an event of an item is counted for a guest only if more than 16 of its presenters get the event")
+    func anEventForOver16PresentersOfAGuestIsCounted() {
         for (count, counted) in [(16, [:]), (17, [7: 17])] as [(UInt64, [UInt32: Int])] {
             var harness = ArbiterHarness()
             for number in 1...count {

@@ -5,7 +5,7 @@ import Coordination
 import Testing
 
 /// Rules that apply only when very many claims wait.
-@Suite("Limits of work with many waiters")
+@Suite("Limits of the arbiter's work for one event")
 struct WorkLimitTests {
     private static let wanted: UInt64 = 1
 
@@ -35,7 +35,7 @@ struct WorkLimitTests {
 
     /// Rule T5: if the time of many claims runs out at once, each tick lets a part proceed and requests the next tick
     /// at once.
-    @Test func timersPerTickAreBounded() {
+    @Test func aTickLetsAtMost512ClaimsProceed() {
         var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
         harness.now = harness.now + .seconds(20)
@@ -47,7 +47,7 @@ struct WorkLimitTests {
     }
 
     /// Rule G5: a grant lists a bounded number of the claims that it preempts, and says whether there are more.
-    @Test func preemptedListIsBounded() {
+    @Test func aGrantListsALimitedNumberOfPreemptedClaims() {
         let most = WorkLimits().preempted
         var harness = Self.manyWaiters(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
         harness.tick(at: harness.now + .seconds(20))
@@ -63,7 +63,7 @@ struct WorkLimitTests {
     /// Rules D1, D5: threads of one program that hold nothing have no dependents.
     ///
     /// No claim is examined for cycles, however many wait, even when their time runs out.
-    @Test func threadsWithoutHoldsAreNotExamined() {
+    @Test func threadsThatHoldNothingAreNotSearchedForDeadlocks() {
         var harness = Self.manyWaiters(900, of: 3, Self.patient)
         harness.now = harness.now + .seconds(20)
         repeat { harness.tick(at: harness.now) } while harness.wakes.next.map { $0 <= harness.now } ?? false
@@ -75,7 +75,7 @@ struct WorkLimitTests {
     ///
     /// With more programs it is found at the next whole second.
     @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
-    func deadlockDelayAmongManyPrograms(others: UInt64, isAtOnce: Bool) {
+    func aDeadlockIsFoundAtOnceAmong64WaitingPrograms(others: UInt64, isAtOnce: Bool) {
         var harness = Self.manyWaiters(1_000, of: others, Self.patient)
         harness.now = Instant(nanoseconds: 1_300_000_000)
         harness.claim(5_001, .write(.updating), 7, by: .process(50))
@@ -116,7 +116,7 @@ struct WorkLimitTests {
     ///
     /// A program holds its own file ten thousand times, and a thousand of its children wait. Two other programs wait
     /// for each other, and this is found within a second.
-    @Test func familyDoesNotStarveSearch() {
+    @Test func aLargeFamilyOfProgramsDelaysNoDeadlockSearch() {
         var harness = ArbiterHarness(Self.patient)
         harness.now = Instant(nanoseconds: 1)
         let holds: UInt64 = 10_000
@@ -143,7 +143,7 @@ struct WorkLimitTests {
     }
 
     /// Rule D5: a search that stops at its limit resumes there in the next second, with its earlier results.
-    @Test func searchResumesWhereItStopped() {
+    @Test func aDeadlockSearchResumesWhereItStopped() {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 300, 50)
         var harness = ArbiterHarness(Self.patient, limits)
@@ -164,7 +164,7 @@ struct WorkLimitTests {
     /// Rule Q5: a reader overtakes the writers that its program blocks, but not in an overlong queue.
     ///
     /// It proceeds when the queue is no longer overlong, which is when half of the claims have ended.
-    @Test func overlongQueueIsNotOvertakenByReaders() {
+    @Test func readersDoNotOvertakeWritersInALongQueue() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))
         for number in 2..<258 as Range<UInt64> {
@@ -181,7 +181,7 @@ struct WorkLimitTests {
     }
 
     /// Rule Q5: around the limit of a queue, an event examines few claims on average, as elsewhere.
-    @Test func overlongQueueHysteresis() {
+    @Test func aQueueAtItsLimitExaminesFewClaimsPerEvent() {
         var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
         for number in 1_000..<1_100 as Range<UInt64> {
@@ -227,7 +227,7 @@ struct WorkLimitTests {
 
     /// Rule Y11: beside ten thousand holders an event examines at most four times as many claims as beside a hundred.
     @Test(arguments: [1, 3, 20_000] as [UInt64])
-    func eventCostIsIndependentOfHolders(processes: UInt64) {
+    func anEventExaminesFewClaimsBesideManyHolders(processes: UInt64) {
         let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
         #expect(many.coming <= 4 * few.coming)
         #expect(many.going <= 4 * few.going)
@@ -237,7 +237,7 @@ struct WorkLimitTests {
     /// Rule Y11: a bounded number of holders are in contention at once.
     ///
     /// The next contention starts when one of them ends, and all share the first one's time.
-    @Test func contentionSlotsInTurn() {
+    @Test func aLimitedNumberOfHoldersIsWatchedAtOnce() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
         for number in 1...(most + 10) { harness.claim(number, .read(), Self.wanted) }
@@ -260,7 +260,7 @@ struct WorkLimitTests {
     /// Rules Y4, Y11: each reader has a contention of its own, in which the daemon must see it idle. It observes at most 64
     /// at a time, so a writer waits for one idle time for each 64 readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
-    func idleReaderSuspensionInTurn(readers: UInt64, turns: UInt64) {
+    func aWriterWaitsOneIdleTimePer64Readers(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()
         var harness = ArbiterHarness(bounds)
         for number in 1...readers { harness.claim(number, .read(), Self.wanted) }
@@ -277,7 +277,7 @@ struct WorkLimitTests {
     }
 
     /// Rule Q5: a claim of the writer's own program overtakes all claims that the writer blocks, however many.
-    @Test func overlongQueueIsOvertakenByHoldingProgram() {
+    @Test func theHoldersProgramOvertakesALongQueue() {
         var harness = Self.manyWaiters(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))
         #expect(harness.granted == [ClaimID(5_000)])

@@ -3,13 +3,13 @@ import Coordination
 import Testing
 
 /// Runs from seeds, too long to be played exhaustively.
-@Suite("Differential")
+@Suite("Random worlds, compared with the naive arbiter")
 struct DifferentialTests {
     static let seeds: ClosedRange<UInt64> = 1...5_000
     static let lowLimitSeeds: UInt64 = 1_500
 
-    @Test("the arbiter agrees with the naive one in worlds drawn from seeds")
-    func agreesInRandomWorlds() {
+    @Test("in random worlds, the arbiter and the naive arbiter have the same effects")
+    func theArbitersAgreeInRandomWorlds() {
         print("random runs of 60 steps, seeds \(Self.seeds)")
         for seed in Self.seeds {
             var world = RandomWorld(seed: seed)
@@ -21,8 +21,8 @@ struct DifferentialTests {
     }
 
     /// Rules D5, Q5, G5 and Y11, with limits at which two count as many.
-    @Test("they agree under low limits of work as well")
-    func agreesWithLowLimits() {
+    @Test("in random worlds with low work limits, the arbiter and the naive arbiter have the same effects")
+    func theArbitersAgreeUnderLowLimits() {
         var limits = WorkLimits()
         (limits.programs, limits.preempted) = (1, 1)
         for seed in 1...Self.lowLimitSeeds {

@@ -6,12 +6,14 @@ import Testing
 ///
 /// `TRUCE_WORLDS=all` in the environment adds the last step of each world: a million runs in place of a hundred
 /// thousand. Scripts/test --all and Scripts/mutate do.
-@Suite("Exhaustive")
+@Suite("All runs of small worlds, compared with the naive arbiter")
 struct ExhaustiveTests {
     private static var isLong: Bool { Lab.isLong }
 
-    @Test("the arbiter agrees with the naive one in every run", arguments: Menu.all)
-    func agreesInAllSmallWorlds(menu: Menu) {
+    @Test(
+        "in each run of a small world, the arbiter and the naive arbiter have the same effects",
+        arguments: Menu.all)
+    func theArbitersAgreeInAllSmallWorlds(menu: Menu) {
         var exploration = Exploration(menu)
         exploration.explore(depth: menu.depth - (Self.isLong ? 0 : 1))
         print("\(menu.name): \(exploration.runs) runs, \(exploration.steps) steps")

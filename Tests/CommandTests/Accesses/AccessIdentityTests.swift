@@ -29,8 +29,8 @@ struct AccessIdentityTests {
         func observe() -> Observation { .atEnd }
     }
 
-    @Test("a read within an access that met no presenter asks no presenter to save")
-    func readWithinAccessAsksNobody() throws {
+    @Test("a command's read within its parent's access does not make a presenter save")
+    func aReadWithinAnAccessCausesNoSave() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             let access: AccessBeginResult = try program.reply(to: try program.begin("a", .read()))
@@ -74,8 +74,10 @@ struct AccessIdentityTests {
         return server.engine.isGranted(request.claim)
     }
 
-    @Test("an access on behalf of another process lets that process and the client through, and no others")
-    func onBehalf() throws {
+    @Test(
+        "an access on behalf of another process blocks neither that process nor the client, only other programs"
+    )
+    func anAccessOnBehalfAdmitsItsTwoProcesses() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             var parameters = AccessBeginParameters([IntentForm([0x61], .write(.forMerging))])
@@ -89,8 +91,8 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("claims of a presenter's server process count as the presenter's own")
-    func serverProcess() throws {
+    @Test("no presenter is asked about a claim of the process that saves for it")
+    func aServerProcessCountsAsItsPresenter() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(path: [0x61], messages: .all, savedBy: ProcessForm(pid: 77))
@@ -103,8 +105,8 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("a presenter that names a missing process gets an error and presents nothing")
-    func wrongServerProcess() throws {
+    @Test("a registration that names a missing server process fails and presents nothing")
+    func aMissingServerProcessIsRefused() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(

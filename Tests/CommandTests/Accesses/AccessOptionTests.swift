@@ -10,8 +10,8 @@ import func TestSupport.eventually
 /// Protocol.md, `access/begin` with all its options, and `access/prepare`: on a real socket.
 @Suite(.serialized)
 struct AccessOptionTests {
-    @Test("a read can say whether presenters save first")
-    func readingOptions() throws {
+    @Test("a read with the option `withoutChanges` does not make presenters save first")
+    func aReadWithoutChangesCausesNoSave() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .save])
@@ -30,8 +30,10 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("actions of one access on one item are done together, and told in the order of the request")
-    func oneItemTwice() throws {
+    @Test(
+        "intents for one item are granted together, and the reply lists all intents in the order of the request"
+    )
+    func intentsForOneItemAreMergedAndReportedInOrder() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .relinquishToWriter, .save])
@@ -65,8 +67,8 @@ struct AccessOptionTests {
         (.write(.forMoving), .write(.forReplacing), nil),
     ]
 
-    @Test("two intents for one item are merged or refused", arguments: pairs)
-    func intentsForOneItemMerge(one: Access, other: Access, both: Access?) throws {
+    @Test("two intents for one item become one access, or the request is refused", arguments: pairs)
+    func twoIntentsForOneItemAreMergedOrRefused(one: Access, other: Access, both: Access?) throws {
         try withServer { server in
             for (first, second) in [(one, other), (other, one)] {
                 let program = try AwareProgram(server)
@@ -85,8 +87,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a batch is prepared: each presenter is asked once, no program is blocked, and its end ends it")
-    func batchAsksOnceAndHoldsNothing() throws {
+    @Test("a batch asks each presenter once and blocks no program; after its end, presenters may reacquire")
+    func aBatchAsksPresentersOnceAndBlocksNoProgram() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.relinquishToReader, .save, .reacquire])
@@ -108,8 +110,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a presenter that needs an access to answer, and the waiter for its answer, are in a deadlock")
-    func answerBlockedByAccessIsDeadlock() throws {
+    @Test("an access that a presenter needs for its answer is refused if the asking program blocks it")
+    func anAccessForAnAnswerInADeadlockIsRefused() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.save])
@@ -135,8 +137,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a presenter and accesses anywhere may share a purpose")
-    func sharedPurpose() throws {
+    @Test("an access with the purpose of a presenter asks that presenter nothing")
+    func accessesWithThePresentersPurposeAskNothing() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let parameters = RegisterParameters(path: [0x61], messages: .all, purpose: "mine")
@@ -153,8 +155,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("an access may be made for another process, named by its number and start time")
-    func onBehalf() throws {
+    @Test("an access on behalf of a process needs the right number and start time of the process")
+    func anAccessOnBehalfNeedsTheProcessesStartTime() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             var parameters = AccessBeginParameters([IntentForm([0x61], .read())])
@@ -168,8 +170,9 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("more accesses may wait than requests are served, and answers are read meanwhile")
-    func manyAccessesMayWait() throws {
+    @Test(
+        "a client may have more waiting accesses than outstanding requests, and each access is granted later")
+    func waitingAccessesDoNotCountAsOutstanding() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let holder = try AwareProgram(server)
@@ -185,8 +188,8 @@ struct AccessOptionTests {
         }
     }
 
-    @Test("a move is announced within the access that makes it")
-    func moveIsAnnouncedWithinAccess() throws {
+    @Test("a client announces a move within the access that makes it, and at no other time")
+    func aMoveIsAnnouncedWithinItsAccessOnly() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             let (from, to) = (Array("a".utf8), Array("b".utf8))

@@ -11,8 +11,8 @@ import func TestSupport.eventually
 /// Protocol.md, `access/begin`, `access/end`, `why` and `ps`: on a real socket with a real engine.
 @Suite(.serialized)
 struct AccessServerTests {
-    @Test("a waiting access is granted after the writer's end, and `why` explains it")
-    func waitIsExplained() throws {
+    @Test("`why` explains a waiting access, which is granted when the writer's access ends")
+    func whyExplainsAWaitingAccess() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.forMerging)))
@@ -39,8 +39,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("equal purposes, and accesses for one presenter, never wait for each other; others do")
-    func equalPurposesDoNotWait() throws {
+    @Test("accesses with the same purpose or presenter do not wait for each other; other accesses do")
+    func accessesOfOnePurposeOrPresenterDoNotWait() throws {
         try withServer { server in
             let one = try AwareProgram(server)
             let other = try AwareProgram(server)
@@ -64,8 +64,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("an access that writes preserves contents on request, once in each access")
-    func preservesOncePerAccess() throws {
+    @Test("a client may preserve a file only within its own write access, and once in each access")
+    func anAccessMayPreserveEachFileOnce() throws {
         try withServer { server in
             let (editor, other) = (try AwareProgram(server), try AwareProgram(server))
             func keep(_ path: String, _ program: AwareProgram) throws -> ControlProtocol.ProtocolFailure? {
@@ -100,8 +100,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a waiting access can be cancelled, and its request is answered then")
-    func waitingAccessIsCancelled() throws {
+    @Test("a waiting access can be cancelled, and its request then gets an error as the reply")
+    func aCancelledWaitingAccessIsAnswered() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
@@ -122,8 +122,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a wait that times out names the holders")
-    func timeoutNamesHolders() throws {
+    @Test("the error of an access that timed out names the programs that held the item")
+    func theErrorOfATimedOutAccessNamesTheHolders() throws {
         var bounds = Bounds()
         bounds.wait = .milliseconds(50)
         try withServer(bounds: bounds) { server in
@@ -138,8 +138,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("two items are granted together or not at all")
-    func twoIntents() throws {
+    @Test("an access to two items gets both items at once, or neither")
+    func anAccessGetsAllItsItemsOrNone() throws {
         try withServer { server in
             let mover = try AwareProgram(server)
             let (from, to) = (Array("a".utf8), Array("b".utf8))
@@ -157,8 +157,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a connection has 1024 accesses")
-    func limitsAccesses() throws {
+    @Test("a connection may have 1,024 accesses at once; the next access is refused")
+    func aConnectionMayHave1024Accesses() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             var last: AccessBeginResult?
@@ -171,8 +171,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("held and waiting accesses of a connection end with it")
-    func closingEndsAccesses() throws {
+    @Test("when a connection closes, its held and waiting accesses end")
+    func aClosedConnectionEndsItsAccesses() throws {
         try withServer { server in
             let patient = try AwareProgram(server)
             let begin: MessageID
@@ -193,8 +193,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a waiting reader goes on after the client that ended its access has gone")
-    func waiterGoesOnAfterClientIsGone() throws {
+    @Test("a waiting reader is granted when the writer ends its access and closes its connection at once")
+    func aWaitingReaderIsGrantedAfterTheWriterLeft() throws {
         try withServer { server in
             let writer = try AwareProgram(server)
             let held: AccessBeginResult = try writer.reply(to: try writer.begin("a", .write(.updating)))
@@ -208,8 +208,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("queued requests of a client that has gone are not begun; its move is told")
-    func queuedWorkOfGoneClientIsDropped() throws {
+    @Test("a closed connection's queued requests are dropped, but its announced move is carried out")
+    func queuedRequestsOfAClosedConnectionAreDropped() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
             let held: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.forMoving)))
@@ -229,8 +229,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a client that has gone loses its accesses, though a file system blocks its last request")
-    func blockedFileSystemKeepsNoClaims() throws {
+    @Test("a closed connection's accesses end, even if a file system still blocks its last request")
+    func aBlockedRequestKeepsNoAccessOfAClosedConnection() throws {
         try withServer { server in
             let gone = try AwareProgram(server)
             let _: AccessBeginResult = try gone.reply(to: try gone.begin("a", .write(.updating)))
@@ -249,8 +249,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a query that a file system blocks does not block another query")
-    func blockedQueryBlocksNoOther() throws {
+    @Test("a `why` request that a file system blocks does not delay another client's request")
+    func aBlockedQueryDelaysNoOtherClient() throws {
         try withServer { server in
             let (kept, other) = (try AwareProgram(server), try AwareProgram(server))
             let why = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))
@@ -262,8 +262,8 @@ struct AccessServerTests {
         }
     }
 
-    @Test("a server that ends refuses connections, though a file system blocks a request")
-    func endingServerRefusesConnections() throws {
+    @Test("a server that is ending refuses new connections, even while a file system blocks a request")
+    func anEndingServerRefusesConnections() throws {
         let documents = FakeDocuments()
         let seen = ServerLog()
         try withServer(documents: documents) { server in
@@ -306,8 +306,8 @@ struct AccessServerTests {
         return begin
     }
 
-    @Test("a server that ends releases all waiting and held accesses")
-    func stoppingServerReleasesEverything() throws {
+    @Test("when the server stops, all held and waiting accesses and all presenters end")
+    func aStoppedServerEndsAllAccesses() throws {
         var kept: [AwareProgram] = []
         try withServer { server in
             let writer = try AwareProgram(server)

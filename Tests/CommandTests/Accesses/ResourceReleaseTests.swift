@@ -23,8 +23,8 @@ struct ResourceReleaseTests {
         func identify() -> Party { party }
     }
 
-    @Test("an access leaves no claim if its connection closes while it begins")
-    func closingWhileBeginningLeavesNoClaim() throws {
+    @Test("a connection that closes while its access begins leaves no claim")
+    func closingDuringABeginLeavesNoClaim() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try GuestTests().makeService(workQueue, readQueue, watch)
         defer {
@@ -48,8 +48,8 @@ struct ResourceReleaseTests {
         #expect(services.engine.snapshot(of: nil).claims.isEmpty)
     }
 
-    @Test("a cancelled access of a guest frees its place: as many can wait again")
-    func cancelledWaitFreesSlots() throws {
+    @Test("a guest that cancels its waiting accesses may have as many waiting accesses again")
+    func aGuestsCancelledAccessesFreeItsLimit() throws {
         let isRoot = geteuid() == 0
         try withServer(user: isRoot ? 1 : geteuid() + 1, isShared: true) { server in
             let holder = Holder()

@@ -75,8 +75,11 @@ struct CommandLineTests {
         (["frobnicate"], 2, "frobnicate"),
     ]
 
-    @Test("a wrong command line gets one sentence and its code", arguments: wrong)
-    func saysWhatIsWrong(arguments: [String], code: Int32, mentioned: String) throws {
+    @Test(
+        "a wrong command line gets one sentence on standard error and the documented exit code",
+        arguments: wrong)
+    func aWrongCommandLineGetsOneSentenceAndACode(arguments: [String], code: Int32, mentioned: String) throws
+    {
         let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
         // Without the device, every mount fails with the same sentence. That sentence has its own test.
         if arguments.first == "mount", code != 2, !hasDevice { return }
@@ -89,8 +92,8 @@ struct CommandLineTests {
         #expect(outcome.errors.contains(mentioned), "\(outcome.errors)")
     }
 
-    @Test("--version names tool, protocol, library and kernel ABI")
-    func version() throws {
+    @Test("--version prints the versions of the tool, the protocol, libfuse and the FUSE interface")
+    func versionNamesToolProtocolLibraryAndFUSE() throws {
         let outcome = try Self.run(["--version"])
         #expect(outcome.code == 0)
         let words = outcome.output.split(separator: "\n").compactMap {
@@ -100,9 +103,9 @@ struct CommandLineTests {
     }
 
     @Test(
-        "help goes to stdout with code 0",
+        "--help prints the usage to standard output and ends with code 0",
         arguments: [["--help"], ["-h"], ["help", "mount"], ["mount", "-h"]])
-    func help(arguments: [String]) throws {
+    func helpGoesToStandardOutput(arguments: [String]) throws {
         let outcome = try Self.run(arguments)
         #expect(outcome.code == 0)
         #expect(outcome.output.contains("USAGE"))

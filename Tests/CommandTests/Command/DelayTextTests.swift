@@ -9,8 +9,8 @@ import Testing
 @Suite struct DelayTextTests {
     private let spent = DelayForm(guest: 1001, delayed: 1000, spent: 60_000, allowed: 60_000, left: 120_000)
 
-    @Test("`why` tells why a reader gave way, and how much of the hour's allowance is used")
-    func whyTextOfSpentAllowance() {
+    @Test("`why` says that a guest's reader gave way, and how much of the guest's hourly allowance is used")
+    func whyNamesTheUsedDelayAllowance() {
         let claim = ClaimForm(
             claim: 1, actor: ProcessDescriptionForm(pid: 712, user: 1001, program: Array("cat".utf8)),
             intents: [IntentForm(Array("notes".utf8), .read([]))], state: "suspended", suspension: "yielded",
@@ -25,8 +25,10 @@ import Testing
             ])
     }
 
-    @Test("the text covers all guests together, and programs that are not known")
-    func whyTextOfAllGuests() {
+    @Test(
+        "the text names all guests together and unknown programs, and leaves out an allowance that is not used up"
+    )
+    func theDelayTextNamesAllGuestsTogether() {
         let sum = DelayForm(guest: nil, delayed: nil, spent: 240_000, allowed: 240_000, left: 1)
         #expect(
             sum.text

@@ -5,8 +5,8 @@ import Testing
 
 /// The two commands of README, called as an ordinary user of Debian: its `PATH` has no `/usr/sbin`.
 @Suite struct LoginShellTests {
-    @Test("A user's login shell has all that the two commands of README need")
-    func nothingIsMissing() throws {
+    @Test("in a user's login shell, the two commands of README find that nothing is missing")
+    func readmeCommandsRunInALoginShell() throws {
         let place = try scriptsForEveryUser()
         defer { Self.remove(place) }
         let outcome = try Script(

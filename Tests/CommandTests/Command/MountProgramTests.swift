@@ -14,21 +14,21 @@ struct MountProgramTests {
     }
 
     @Test(
-        "the forms in which mount(8) and users call it",
+        "the argument forms of mount(8) and of users are parsed as the same source and directory",
         arguments: [
             "/a /b", "-n /a /b", "/a /b -n", "/a /b -t fuse.truce", "-ttruce /a /b", "-nn -- /a /b",
         ])
-    func acceptsFormsOfMount8(words: String) throws {
+    func argumentsOfMount8AreParsed(words: String) throws {
         #expect(try MountHelperArguments(parsing: Self.words(words)) == Self.line { _ in })
     }
 
     @Test(
-        "flags together or apart, options anywhere",
+        "flags may be joined or separate, and may stand anywhere among the arguments",
         arguments: [
             "/a /b -s -f -n -v -o rw,hold=2s -N /proc/1/ns/mnt", "-sfv -o rw,hold=2s /a -N /proc/1/ns/mnt /b",
             "/a /b -sfvorw,hold=2s -N/proc/1/ns/mnt",
         ])
-    func flags(words: String) throws {
+    func flagsMayBeJoinedAndStandAnywhere(words: String) throws {
         let expected = try Self.line { line in
             (line.isSloppy, line.isFake, line.isVerbose) = (true, true, true)
             line.options = ["rw,hold=2s"]
@@ -37,8 +37,8 @@ struct MountProgramTests {
         #expect(try MountHelperArguments(parsing: Self.words(words)) == expected)
     }
 
-    @Test("relative paths and paths with spaces or dashes are taken as they are")
-    func pathsStayAsTheyAre() throws {
+    @Test("relative paths, and paths with spaces or dashes, are not changed")
+    func pathsWithSpacesAndDashesStayUnchanged() throws {
         let line = try MountHelperArguments(parsing: ["my documents", "/a place", "-o", "ro", "-o", "wait=1"])
         #expect(line.source == "my documents")
         #expect(line.directory == "/a place")
@@ -47,17 +47,17 @@ struct MountProgramTests {
         #expect(try MountHelperArguments(parsing: ["-", "/b"]).source == "-")
     }
 
-    @Test("-h works without other arguments")
-    func help() throws { #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp) }
+    @Test("-h needs no source and no directory")
+    func helpNeedsNoOtherArguments() throws { #expect(try MountHelperArguments(parsing: ["-h"]).wantsHelp) }
 
     @Test(
-        "an error names the wrong argument",
+        "the error for wrong arguments names the wrong argument",
         arguments: [
             ("", "SOURCE DIR"), ("/a", "SOURCE DIR"), ("/a /b /c", "SOURCE DIR"), ("/a /b -x", "'-x'"),
             ("/a /b --verbose", "'--'"), ("/a /b -o", "'-o'"), ("/a /b -N", "'-N'"), ("/a /b -vt", "'-t'"),
             ("/a /b -t ext4", "'ext4'"), ("/a /b -t fuse", "'fuse'"),
         ])
-    func namesWhatIsWrong(words: String, mentioned: String) {
+    func anErrorNamesTheWrongArgument(words: String, mentioned: String) {
         let failure = #expect(throws: CommandFailure.self) {
             try MountHelperArguments(parsing: Self.words(words))
         }
@@ -66,8 +66,8 @@ struct MountProgramTests {
     }
 
     @Test(
-        "mount(8), \"Exit status\": 1 incorrect invocation or permissions, 2 system error, 32 mount failure")
-    func exitCodesOfMount8() {
+        "each error gets its exit code of mount(8): 1 wrong call or rights, 2 system error, 32 mount failure")
+    func errorsGetTheExitCodesOfMount8() {
         let codes: [(any Error, MountHelperStatus)] = [
             (CommandFailure(.usage, ""), .wrongCall), (CommandFailure(.denied, ""), .wrongCall),
             (CommandFailure(.failed, ""), .mountFailed), (CommandFailure(.notFound, ""), .mountFailed),

@@ -18,8 +18,8 @@ struct MountTableTests {
     let table = MountTable(parsing: Array(text.utf8))
     static let docs = Array("/srv/my docs\\x\ny".utf8)
 
-    @Test("fields stand where the manual says, optional ones before the dash")
-    func fields() throws {
+    @Test("each field of a mountinfo line is parsed, with any number of optional fields before the dash")
+    func eachFieldOfALineIsParsed() throws {
         #expect(table.entries.map(\.id) == [22, 36, 40, 41, 42])
         let second = try #require(table.entry(id: 36))
         #expect(second.parent == 22)
@@ -33,8 +33,8 @@ struct MountTableTests {
         #expect(second.user == nil)
     }
 
-    @Test("octal escapes are undone")
-    func escapes() throws {
+    @Test("octal escapes in paths are decoded")
+    func octalEscapesAreDecoded() throws {
         let mount = try #require(table.entry(id: 40))
         #expect(mount.mountpoint == Self.docs)
         #expect(mount.source == Array("/srv/my docs".utf8))
@@ -45,25 +45,25 @@ struct MountTableTests {
     }
 
     @Test(
-        "bytes that are no escape stay as they are",
+        "a backslash without three octal digits is not decoded",
         arguments: [
             (#"a\"#, #"a\"#), (#"a\1"#, #"a\1"#), (#"a\12"#, #"a\12"#), (#"\999"#, #"\999"#), (#"\040"#, " "),
             (#"\777"#, #"\777"#),
         ])
-    func oddEscapes(escaped: String, plain: String) throws {
+    func invalidEscapesStayUnchanged(escaped: String, plain: String) throws {
         let line = "1 0 0:1 / /\(escaped) rw - t s rw"
         let entry = try #require(MountTable(parsing: Array(line.utf8)).entries.first)
         #expect(entry.mountpoint == Array("/\(plain)".utf8))
     }
 
-    @Test("of two mounts at one place the later is visible")
-    func stacked() {
+    @Test("of two mounts at one mountpoint, the later is the visible mount")
+    func theLaterOfTwoMountsIsVisible() {
         #expect(table.top(at: Self.docs)?.id == 41)
         #expect(table.top(at: Array("/srv".utf8)) == nil)
     }
 
-    @Test("a path belongs to the deepest mount above it, by whole names")
-    func containing() {
+    @Test("a path belongs to the deepest mount above it; only whole names are compared")
+    func aPathBelongsToTheDeepestMountAboveIt() {
         #expect(table.containing(Array("/mnt2/a".utf8))?.id == 36)
         #expect(table.containing(Array("/mnt2".utf8))?.id == 36)
         #expect(table.containing(Array("/mnt22".utf8))?.id == 22)
@@ -71,8 +71,8 @@ struct MountTableTests {
         #expect(table.containing(Array("/srv/my".utf8))?.id == 22)
     }
 
-    @Test("a mount in a directory is hidden when another mount covers the directory")
-    func covered() {
+    @Test("a mount in a directory is hidden after another mount covers the directory")
+    func aMountInACoveredDirectoryIsHidden() {
         let table = MountTable(
             parsing: Array(
                 #"""
@@ -92,8 +92,8 @@ struct MountTableTests {
         #expect(MountTable([]).containing(Array("/docs".utf8)) == nil)
     }
 
-    @Test("ro of the file system counts like ro of the mount; other words belong to the mount")
-    func inheritance() throws {
+    @Test("a mount is read-only if its file system is; other file system options do not count for the mount")
+    func onlyReadOnlyIsTakenFromTheFileSystem() throws {
         let mount = try #require(
             MountTable(parsing: Array("1 0 0:1 / / rw,nosuid - t s ro,nodev".utf8)).entries.first)
         #expect(mount.has("ro"))
@@ -101,8 +101,8 @@ struct MountTableTests {
         #expect(!mount.has("nodev"))
     }
 
-    @Test("the real table can be read, and has a root")
-    func current() throws {
+    @Test("the mount table of this process is readable and contains a mount at /")
+    func thisProcessesMountTableHasARoot() throws {
         #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
     }
 
@@ -126,15 +126,15 @@ struct MountTableTests {
     }
 
     @Test(
-        "a user's new mount is found by its mountpoint, though it has the number of a removed mount"
+        "a user's new mount is found by its mountpoint, even with the number of a removed mount"
     )
-    func madeWithFormerNumber() {
+    func aNewMountWithAFormerNumberIsFound() {
         let (gone, new) = ("40 44 /srv/b/m /srv/b/s 1001", "40 44 /srv/a/m /srv/a/s 1000")
         #expect(newMount([gone], [new]) == Array("/srv/a/m".utf8))
     }
 
-    @Test("a mount of another user is not taken for it, whatever its name")
-    func madeByOthers() {
+    @Test("a mount that another user made at the same time is not taken for the new mount")
+    func anotherUsersMountIsNotTheNewMount() {
         let (own, others) = ("41 45 /srv/a/m /srv/a/s 1000", "42 46 /srv/b/m /srv/a/s 1001")
         #expect(newMount([], [own, others]) == Array("/srv/a/m".utf8))
         #expect(newMount([], [others]) == nil)
@@ -142,13 +142,13 @@ struct MountTableTests {
         #expect(newMount([], [own, "42 46 /srv/a/n /srv/a/s 1000"]) == Array("/srv/a/m".utf8))
     }
 
-    @Test("if its directory was renamed meanwhile, it is found elsewhere")
-    func madeElsewhere() {
+    @Test("a new mount is found under its present path after its directory was renamed")
+    func aNewMountBelowARenamedDirectoryIsFound() {
         #expect(newMount([], ["41 45 /srv/a/moved /srv/a/s 1000"]) == Array("/srv/a/moved".utf8))
     }
 
-    @Test("the connection number identifies the mount")
-    func madeByConnection() {
+    @Test("if the FUSE connection number is known, it identifies the new mount")
+    func theConnectionNumberIdentifiesTheNewMount() {
         let (own, second) = ("41 45 /srv/a/moved /srv/a/s 1000", "42 46 /srv/a/m /srv/a/s 1000")
         #expect(newMount([], [own, second], connection: 45) == Array("/srv/a/moved".utf8))
         #expect(newMount([own, second], [own, second], connection: 46) == Array("/srv/a/m".utf8))
@@ -157,8 +157,9 @@ struct MountTableTests {
 
     /// The kernel lists copies of a mount after the mount.
     @Test(
-        "where mounts are propagated, a copy is not taken for the mount", arguments: [45, nil] as [UInt32?])
-    func madeWithCopies(connection: UInt32?) {
+        "a copy that mount propagation makes is not taken for the new mount",
+        arguments: [45, nil] as [UInt32?])
+    func aPropagatedCopyIsNotTheNewMount(connection: UInt32?) {
         let (own, copy) = ("41 45 /srv/a/m /srv/a/s 1000", "42 45 /data/a/m /srv/a/s 1000")
         #expect(newMount([], [own, copy], connection: connection) == Array("/srv/a/m".utf8))
         if connection != nil {

@@ -10,8 +10,8 @@ struct NeovimPluginTests {
         + "/Workers/nvim-plugin/run.lua"
 
     /// Each test of the plug-in prints a line, with the reason if it fails.
-    @Test("it answers, follows changes and finds its daemon again, in a terminal", .timeLimit(.minutes(6)))
-    func againstFakeDaemon() throws {
+    @Test("the plug-in's own tests with a fake daemon pass in Neovim", .timeLimit(.minutes(6)))
+    func thePluginsOwnTestsPass() throws {
         let tests = try Program("nvim").attempt(
             "--headless", "--clean", "-u", "NONE", "-S", Self.driver, within: .seconds(300))
         let lines = tests.text.split(separator: "\n")

@@ -9,12 +9,12 @@ import truce
 /// allow_other, ro; unknown ones refused by name".
 struct OptionTests {
     @Test(
-        "a line of fuse.conf is found among others",
+        "the line user_allow_other is found in fuse.conf, but not in a comment",
         arguments: [
             ("user_allow_other\n", true), ("# user_allow_other\nmount_max = 9\n", false),
             ("mount_max = 9\n\tuser_allow_other \n# all\n", true), ("user_allow_others\n", false),
         ])
-    func allowOther(text: String, isAllowed: Bool) {
+    func userAllowOtherIsFoundInFuseConf(text: String, isAllowed: Bool) {
         #expect(FuseConfiguration.allowsOther(Array(text.utf8)) == isAllowed)
     }
 
@@ -25,8 +25,8 @@ struct OptionTests {
         ("1S", nil), ("99999999999999999999", nil), ("0x10", nil), ("१", nil),
     ]
 
-    @Test("a time is a number with s, ms or m; seconds if it has none", arguments: durations)
-    func parsesTime(text: String, milliseconds: UInt64?) {
+    @Test("a time is a number with the unit s, ms or m, or without a unit in seconds", arguments: durations)
+    func aTimeIsANumberWithAUnit(text: String, milliseconds: UInt64?) {
         #expect(TimeSpan(parsing: text) == milliseconds.map { TimeSpan.milliseconds($0) })
     }
 
@@ -90,13 +90,13 @@ struct OptionTests {
         (["rw,silent,loud,async,nomand,nolazytime,user=ada,owner,group"], MountOptions()),
     ]
 
-    @Test("accepted options", arguments: accepted)
-    func accepts(lists: [String], expected: MountOptions) throws {
+    @Test("each accepted mount option sets its value", arguments: accepted)
+    func mountOptionsAreParsed(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: lists) == expected)
     }
 
-    @Test("the daemon gets the options of the command", arguments: accepted)
-    func daemonGetsSameOptions(lists: [String], expected: MountOptions) throws {
+    @Test("the daemon parses the options that the command passes on to the same values", arguments: accepted)
+    func theDaemonParsesTheCommandsOptionsEqually(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: [expected.words.joined(separator: ",")]) == expected)
     }
 
@@ -110,8 +110,8 @@ struct OptionTests {
         ("uid=5", ["'uid'"]), ("save=never", ["'save'", "'never'", "save=15s"]),
     ]
 
-    @Test("the error for a wrong option names the right form", arguments: refused)
-    func refuses(word: String, mentioned: [String]) {
+    @Test("the error for a wrong mount option names the option and a right form", arguments: refused)
+    func aWrongMountOptionIsRefused(word: String, mentioned: [String]) {
         let failure = #expect(throws: CommandFailure.self) { try MountOptions(parsing: ["wait=1," + word]) }
         #expect(failure?.status == .usage)
         for text in mentioned {
@@ -119,8 +119,8 @@ struct OptionTests {
         }
     }
 
-    @Test("mount -s: unknown options are left out, known options with a wrong value are refused")
-    func sloppyIgnoresUnknownOptions() throws {
+    @Test("`mount -s` ignores unknown options, but refuses known options with wrong values")
+    func sloppyMountsIgnoreUnknownOptions() throws {
         let words = ["colour=blue,hold=2s,uid=5", "sync"]
         let options = try MountOptions(parsing: words, ignoringUnknown: true)
         #expect(options == Self.options { $0.bounds.hold = .seconds(2) })
@@ -129,8 +129,8 @@ struct OptionTests {
         }
     }
 
-    @Test("options anywhere, -- ends them; -oWORD is -o WORD")
-    func optionsAnywhereAndJoined() {
+    @Test("-oWORD is parsed as -o WORD, but not after -- and not in other commands")
+    func aJoinedMountOptionIsSeparated() {
         #expect(
             MountOptions.separatingJoined(["mount", "a", "-owait=1", "-o", "ro"])
                 == ["mount", "a", "-o", "wait=1", "-o", "ro"])

@@ -9,7 +9,7 @@ import VersionStore
 @testable import truce
 
 /// Protocol.md, kept/list: the versions that a peer is told.
-@Suite("Preserved versions as peers see them")
+@Suite("Versions in the replies to clients")
 final class VersionStoreAccessTests {
     private let root: URL
 
@@ -20,8 +20,8 @@ final class VersionStoreAccessTests {
 
     deinit { try? FileManager.default.removeItem(at: root) }
 
-    @Test("an entry is hidden if its file cannot be looked up, and no other entry")
-    func unreachableEntryHidesItself() throws {
+    @Test("a version whose path cannot be looked up is not listed; other versions are listed")
+    func aVersionWithAnUnreachablePathIsNotListed() throws {
         let directory = try OwnedDescriptor.openPath(root.path)
         let store = try VersionStore(in: directory, log: { _ in })
         try Data("kept".utf8).write(to: root.appending(path: "a"))

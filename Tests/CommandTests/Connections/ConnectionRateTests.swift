@@ -8,8 +8,8 @@ import Testing
 struct ConnectionRateTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
-    @Test("a user makes some connections at once, then so many a second; other users are not counted")
-    func limitsConnectionsOfUser() {
+    @Test("a user may make some connections at once and then a number each second; other users do not count")
+    func eachUserHasALimitOfConnectionsPerSecond() {
         var rate = ConnectionRate(
             ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 100, perSecond: 100))
         for _ in 0..<5 { #expect(rate.admit(7, at: start) == .admitted) }
@@ -26,8 +26,8 @@ struct ConnectionRateTests {
         #expect(rate.refusal(.admitted) == nil)
     }
 
-    @Test("a user with very many numbers has no more than all guests together, and no memory for each")
-    func limitsConnectionsOfAllGuests() {
+    @Test("all guests together have one limit of connections, however many user numbers they use")
+    func allGuestsShareALimitOfConnections() {
         var rate = ConnectionRate(
             ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 2000, perSecond: 2000))
         let admitted = (UInt32(100)..<100_000).count { rate.admit($0, at: start) == .admitted }

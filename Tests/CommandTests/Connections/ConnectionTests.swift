@@ -13,8 +13,8 @@ import func TestSupport.eventually
 @Suite(.serialized)
 struct ConnectionTests {
     @Test(
-        "a client that does not read messages for its presenters is closed, and its claims end")
-    func clientThatNeverReadsIsClosed() throws {
+        "the connection of a client that does not read its presenters' messages is closed")
+    func aClientThatReadsNoMessagesIsClosed() throws {
         let log = try withServer { server in
             let deaf = try AwareProgram(server)
             _ = try deaf.register("a", [.didChange])
@@ -36,8 +36,8 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("does not read") })
     }
 
-    @Test("a client with very many presenters is not closed because one event is told to all of them")
-    func oneEventToManyPresentersClosesNobody() throws {
+    @Test("a client with hundreds of presenters is not closed because each of them gets the same event")
+    func aClientWithManyPresentersIsNotClosed() throws {
         let log = try withServer { server in
             let busy = try AwareProgram(server)
             let count = 600
@@ -58,8 +58,8 @@ struct ConnectionTests {
         #expect(!log.contains { $0.contains("does not read") })
     }
 
-    @Test("a client that is busy during very many changes is told to look for itself")
-    func busyClientGetsGap() throws {
+    @Test("a client that does not read during many changes gets a notice to list the folder itself")
+    func aSlowClientGetsOneNoticeForManyChanges() throws {
         try withServer { server in
             let busy = try AwareProgram(server)
             _ = try busy.register("a", [.subitemDidChange, .reacquire])
@@ -91,8 +91,8 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a client that does not read gets no further replies made, and all of them in the end")
-    func slowReaderGetsAllReplies() throws {
+    @Test("while a client does not read, the server makes few replies; later the client gets all of them")
+    func aSlowClientGetsAllRepliesLater() throws {
         try withServer { server in
             let client = try server.connect()
             try client.initialize()
@@ -112,8 +112,8 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a long reply is limited to a message, and says that it is truncated")
-    func longRepliesAreTruncated() throws {
+    @Test("a reply above the message limit is truncated, and a field in the reply says so")
+    func aLongReplyIsTruncatedAndMarked() throws {
         try withServer(status: LongStatus()) { server in
             let client = try AwareProgram(server)
             let path = String(decoding: LongStatus.path, as: UTF8.self)
@@ -134,8 +134,8 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a client that sends thousands of messages at once lets others go in between")
-    func manyMessagesLetOthersIn() throws {
+    @Test("a client that sends thousands of messages at once does not delay another client's request")
+    func aClientsManyMessagesDelayNoOtherClient() throws {
         try withServer { server in
             let other = try AwareProgram(server)
             let count = 30_000
@@ -161,8 +161,8 @@ struct ConnectionTests {
         }
     }
 
-    @Test("a process that dies loses its connections, though its child has inherited the socket")
-    func inheritedSocket() throws {
+    @Test("a dead process's connection is closed, even if its child inherited the socket")
+    func aDeadProcessesConnectionIsClosed() throws {
         let log = try withServer { server in
             let script = """
                 import os, socket, sys
@@ -197,8 +197,8 @@ struct ConnectionTests {
         #expect(log.contains { $0.contains("its process has ended") })
     }
 
-    @Test("a silent connection makes room for a new client")
-    func silentConnections() throws {
+    @Test("at the connection limit, the oldest silent connection is closed for a new client")
+    func aSilentConnectionIsClosedForANewClient() throws {
         let log = try withServer { server in
             let silent = try (0..<ProtocolLimits.connectionsPerUser).map { _ in try server.connect() }
             let talker = try AwareProgram(server)
@@ -210,8 +210,8 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("said nothing") }.count == 1)
     }
 
-    @Test("users that are not served are told so, and do not fill the log")
-    func unservedUsersAreRefused() throws {
+    @Test("a user without access to the mount gets an error, and the log one line for many attempts")
+    func aUserWithoutAccessIsRefusedAndLoggedOnce() throws {
         guard geteuid() != 0 else { return try strangersOfAnotherUser() }
         let log = try withServer(user: geteuid() + 1) { server in
             for _ in 0..<100 {
@@ -245,8 +245,8 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("refused") }.count == 1)
     }
 
-    @Test("presenters are asked and told in Content-Length framing if the client uses it")
-    func presentersUseContentLength() throws {
+    @Test("presenters get questions in Content-Length framing if their client uses this framing")
+    func questionsUseTheClientsFraming() throws {
         try withServer { server in
             let client = try server.connect()
             func send(_ message: String) throws {
@@ -271,8 +271,8 @@ struct ConnectionTests {
         }
     }
 
-    @Test("deeply nested or undecodable messages are refused, and the connection goes on")
-    func malformedMessageKeepsConnection() throws {
+    @Test("deeply nested or undecodable messages get an error, and the connection stays open")
+    func aMalformedMessageDoesNotCloseTheConnection() throws {
         try withServer { server in
             let client = try server.connect()
             try client.initialize()
@@ -292,8 +292,8 @@ struct ConnectionTests {
 
 /// Tells connections that their process is dead.
 struct ProcessWatchTests {
-    @Test("a dead process is told once, and a released process not at all")
-    func processDeathIsToldOnce() throws {
+    @Test("the end of a watched process is reported once, that of a released process never")
+    func aWatchedProcessesEndIsReportedOnce() throws {
         let watch = try ProcessWatch()
         defer { watch.stop() }
         let told = ServerLog()
@@ -315,8 +315,8 @@ struct ProcessWatchTests {
         #expect(other == nil)
     }
 
-    @Test("a process that is younger than the connection did not make it")
-    func reusedNumbers() throws {
+    @Test("a process that started after the connection was made is not watched as its maker")
+    func aProcessYoungerThanTheConnectionIsRefused() throws {
         let own = try #require(ProcessInspection.status(ofProcess: getpid()))
         let before = BootTicks(ticks: own.started - 1)
         let younger = Result { () throws(Errno) in

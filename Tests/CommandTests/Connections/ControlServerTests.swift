@@ -12,8 +12,8 @@ import Testing
 /// Serialised: they count connections of one user.
 @Suite(.serialized)
 struct ControlServerTests {
-    @Test("initialize, then status and kept contents; one line each")
-    func initializeStatusAndVersions() throws {
+    @Test("after initialize, a client gets the status and reads a version's bytes")
+    func aClientReadsStatusAndAVersion() throws {
         try withServer { server in
             let client = try server.connect()
             try client.initialize()
@@ -32,8 +32,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("nothing is served before initialize, and initialize only once and only for our version")
-    func initializeComesFirstAndOnce() throws {
+    @Test("requests before initialize, a second initialize and another protocol version are refused")
+    func initializeComesFirstAndOnlyOnce() throws {
         try withServer { server in
             let client = try server.connect()
             for method in ["status", "present"] {
@@ -49,8 +49,10 @@ struct ControlServerTests {
         }
     }
 
-    @Test("garbage gets an error and the connection goes on; notifications and stray answers get none")
-    func garbageKeepsConnection() throws {
+    @Test(
+        "invalid text gets an error, notifications and unknown answers no reply, and the connection stays open"
+    )
+    func invalidTextDoesNotCloseTheConnection() throws {
         try withServer { server in
             let client = try server.connect()
             #expect(try client.ask("nonsense").contains("-32700"))
@@ -62,8 +64,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("Content-Length framing is answered in kind")
-    func framing() throws {
+    @Test("a request in Content-Length framing gets its reply in Content-Length framing")
+    func aReplyUsesTheRequestsFraming() throws {
         try withServer { server in
             let client = try server.connect()
             let message = #"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#
@@ -74,8 +76,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("a message of more than 1 MiB is refused, the connection closed and the reason logged")
-    func oversizedMessageCloses() throws {
+    @Test("a message above 1 MiB gets an error, and the connection is closed with a line in the log")
+    func aMessageAbove1MiBClosesTheConnection() throws {
         let log = try withServer { server in
             let client = try server.connect()
             // The server may hang up before everything is sent.
@@ -87,8 +89,8 @@ struct ControlServerTests {
         #expect(log.contains { $0.contains("1048576") })
     }
 
-    @Test("a client that ends its side at once still gets every answer")
-    func halfClosedClientGetsReplies() throws {
+    @Test("a client that shuts down its sending side after its requests still gets every reply")
+    func aClientThatSendsNoMoreGetsAllReplies() throws {
         try withServer { server in
             let client = try server.connect()
             let read =
@@ -101,11 +103,11 @@ struct ControlServerTests {
     }
 
     @Test(
-        "a client that ends its side in the middle of a message gets an error, and the reason is logged",
+        "an incomplete last message gets an error, and the log names the reason",
         arguments: [
             "{", #"{"jsonrpc":"2.0","id":1,"method":"status"}"#, "Content-Le", "Content-Length: 9\r\n\r\n{}",
         ])
-    func truncated(text: String) throws {
+    func anIncompleteLastMessageGetsAnError(text: String) throws {
         let log = try withServer { server in
             let client = try server.connect()
             try client.send(text)
@@ -117,8 +119,8 @@ struct ControlServerTests {
         #expect(log.contains { $0.contains("closed: the last message is cut off") })
     }
 
-    @Test("more requests at once than may be outstanding all get their answers")
-    func manyAtOnce() throws {
+    @Test("requests above the limit of outstanding requests all get their replies")
+    func requestsAboveTheOutstandingLimitAreAnswered() throws {
         try withServer { server in
             let client = try server.connect()
             let count = ProtocolLimits.outstandingRequests * 5
@@ -133,8 +135,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("64 connections per user; one more is told so, and a closed one makes room")
-    func connectionLimit() throws {
+    @Test("a user may have 64 connections; the next is refused until one is closed")
+    func aUserMayHave64Connections() throws {
         try withServer { server in
             var clients: [RawClient] = []
             for _ in 0..<ProtocolLimits.connectionsPerUser {
@@ -152,8 +154,8 @@ struct ControlServerTests {
         }
     }
 
-    @Test("the socket of a dead daemon is replaced, that of a live one is not")
-    func deadSocketIsReplaced() throws {
+    @Test("a dead daemon's socket is replaced, a running daemon's socket is not")
+    func aDeadDaemonsSocketIsReplaced() throws {
         let directory = try TemporaryDirectory()
         let first = try directory.makeSocket()
         let second = try directory.makeSocket()
@@ -169,8 +171,8 @@ struct ControlServerTests {
         try third.remove()
     }
 
-    @Test("Protocol: /run/truce for root; $XDG_RUNTIME_DIR, /run/user/UID, /tmp/truce-UID for users")
-    func socketDirectoriesByUser() {
+    @Test("root's socket lies in /run/truce, a user's in $XDG_RUNTIME_DIR, /run/user/UID or /tmp/truce-UID")
+    func socketDirectoriesFollowTheProtocol() {
         let user = SocketDirectory.candidates(user: 1000, runtimeDirectory: "/x")
         #expect(user.map(\.path) == ["/x/truce", "/run/user/1000/truce", "/tmp/truce-1000"])
         #expect(user.allSatisfy { $0.mode == 0o700 && $0.socketMode == 0o600 })
@@ -183,8 +185,8 @@ struct ControlServerTests {
         #expect(root.first?.socketMode == 0o666)
     }
 
-    @Test("a directory that others can change, or a link, is not used")
-    func unsafeDirectories() throws {
+    @Test("a socket directory with too wide a mode is not used; the next candidate is")
+    func anUnsafeSocketDirectoryIsNotUsed() throws {
         let directory = try TemporaryDirectory()
         // The required mode is 0700, so 0755 is too open.
         #expect(mkdir(directory.socketDirectory, 0o755) == 0)

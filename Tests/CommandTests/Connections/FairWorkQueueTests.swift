@@ -16,8 +16,8 @@ final class FairWorkQueueTests: Sendable {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let done = Mutex<[String]>([])
 
-    @Test("users take turns, and each lane does its jobs in order")
-    func usersTakeTurns() throws {
+    @Test("jobs of different users run in turn, and the jobs of one lane in order")
+    func usersTakeTurnsAndLanesKeepTheirOrder() throws {
         let kept = (1...8).map { keep(workQueue.lane(of: $0, isGuest: true)) }
         let (one, two) = (workQueue.lane(of: 21, isGuest: false), workQueue.lane(of: 22, isGuest: false))
         for name in ["1a", "1b", "1c"] { note(name, in: one) }
@@ -30,8 +30,8 @@ final class FairWorkQueueTests: Sendable {
         try end(kept)
     }
 
-    @Test("blocked lanes of a user block no other user, and not the user's other lanes if they are few")
-    func blockedLaneBlocksNoOtherUser() throws {
+    @Test("blocked lanes of a user block no other user, and the user's other lanes only if many are blocked")
+    func aBlockedLaneBlocksNoOtherUser() throws {
         let lanes = (1...4).map { _ in workQueue.lane(of: 1, isGuest: false) }
         var kept = lanes[..<2].map { keep($0) }
         note("behind", in: lanes[0])
@@ -51,8 +51,8 @@ final class FairWorkQueueTests: Sendable {
         #expect(done.withLock { Set($0) }.isSuperset(of: ["behind", "too many", "guest's second"]))
     }
 
-    @Test("at the end, required jobs run and others fail")
-    func endRunsWhatMustRun() throws {
+    @Test("after the end of the queue, jobs without a result still run, and jobs with a result fail")
+    func afterTheEndSubmittedJobsRunAndOthersFail() throws {
         let lane = workQueue.lane(of: 1, isGuest: false)
         #expect(try workQueue.run(in: lane, on: loop) { 7 }.wait() == 7)
         try workQueue.end()

@@ -4,8 +4,8 @@ import Testing
 
 /// Sends the first inputs of Scripts/fuzz to a server: nothing remains of any, and no other client waits for long.
 struct HostileStreamTests {
-    @Test("Streams that are hostile, cut off, or one behind the other cost another client nothing")
-    func hostileStreamsCostOthersNothing() throws {
+    @Test("Invalid and truncated streams, alone or in a row, leave no claim and delay no other client")
+    func invalidStreamsDelayNoOtherClient() throws {
         let tests = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         let corpus = tests.appendingPathComponent("Fuzz/Corpus")

@@ -11,10 +11,10 @@ import func TestSupport.eventually
 @testable import ControlServer
 
 /// Messages that are still to be sent to a client.
-@Suite("The outbox")
+@Suite("The outbox of a connection")
 struct OutboxTests {
-    @Test("requests of a client that reads are accepted before there is room for the replies")
-    func readingClientMaySendMoreRequests() throws {
+    @Test("a client that reads its replies may send requests before the outbox has room for their replies")
+    func aClientThatReadsMaySendMoreRequests() throws {
         var ends: [CInt] = [0, 0]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
         let client = OwnedDescriptor(adopting: ends[1])

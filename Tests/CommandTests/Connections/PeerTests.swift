@@ -8,15 +8,15 @@ import VersionStore
 @testable import truce
 
 /// Credentials by SO_PEERCRED and SO_PEERGROUPS.
-@Suite("Credentials of a peer")
+@Suite("Credentials of a connected process")
 struct PeerTests {
     private func peer(group: UInt32, _ supplementary: [UInt32]) -> Credentials {
         let credentials = PeerCredentials(pid: 7, user: 10, group: group)
         return Credentials(Peer(credentials, supplementaryGroups: supplementary))
     }
 
-    @Test("a file of a group is open to each member of that group, primary or not")
-    func fileGroupMatchesAnyGroup() {
+    @Test("a peer may read a group's file if the group is its primary or a supplementary group")
+    func anyGroupOfAPeerMayReadTheGroupsFile() {
         let rights = FileRights(user: 0, group: 20, mode: 0o100_640, accessControlList: nil)
         #expect(rights.mayRead(peer(group: 20, [])))
         #expect(rights.mayRead(peer(group: 21, [22, 20])))
@@ -25,8 +25,8 @@ struct PeerTests {
         #expect(!closed.mayRead(peer(group: 21, [20])))
     }
 
-    @Test("the kernel tells a connection's groups, also when the first buffer is too small")
-    func groupsComeFromSocket() throws {
+    @Test("all groups of a peer are read from the kernel, even if the first buffer is too small")
+    func theKernelReturnsAllGroupsOfThePeer() throws {
         var ends: [CInt] = [0, 0]
         try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
         let one = OwnedDescriptor(adopting: ends[0])

@@ -5,11 +5,12 @@ import Testing
 @testable import ControlServer
 
 /// Pauses of connections that have sent much at once.
-@Suite("Read throttle")
+@Suite("Pauses of connections that send much at once")
 struct ReadThrottleTests {
     @Test(
-        "each pauses twice as long as others of its user did, plus one of each other user; a second at most")
-    func pauseGrowsWithOtherReaders() {
+        "a pause is twice the reading time of the user's other connections, plus other users' time, at most 1 s"
+    )
+    func aConnectionsPauseGrowsWithOtherConnections() {
         let throttle = ReadThrottle()
         let least = TimeAmount.microseconds(100)
         let alone = throttle.enter(for: .milliseconds(10), of: 1, least: least)

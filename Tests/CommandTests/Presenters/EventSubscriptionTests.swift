@@ -30,8 +30,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("changes at or below a path are told with growing numbers")
-    func eventsAreNumbered() throws {
+    @Test("a subscriber gets the events at or below its path, with growing numbers")
+    func subscribersGetNumberedEventsBelowTheirPath() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let all = try AwareProgram(server)
@@ -57,8 +57,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("a client that subscribes again is told the missed events, or that they are forgotten")
-    func subscriberResumes() throws {
+    @Test("a client that subscribes again gets the events it missed, or a gap if its position is unknown")
+    func aReturningSubscriberGetsMissedEventsOrAGap() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let keeper = try AwareProgram(server)
@@ -85,8 +85,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("more events than are remembered are a gap for a client that subscribes again")
-    func forgottenEventsAreGap() throws {
+    @Test("a client that missed more events than the daemon remembers gets a gap when it subscribes again")
+    func aReturningSubscriberGetsAGapAboveTheLimit() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let keeper = try AwareProgram(server)
@@ -102,8 +102,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("a while after the last subscription no event is remembered, and recording costs nothing")
-    func feedStopsWhenUnused() throws {
+    @Test("some time after the last subscription, the daemon forgets all events and records no new events")
+    func eventsAreForgottenAfterTheLastSubscription() throws {
         try withServer(eventMemory: .milliseconds(500)) { server in
             let world = FeedFixture(server)
             let before: SubscribeResult
@@ -127,8 +127,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("until then events are remembered without a subscriber")
-    func feedOutlastsSubscribers() throws {
+    @Test("for some time after the last subscription ends, the daemon still remembers events for it")
+    func eventsAreRememberedForAWhileWithoutSubscribers() throws {
         try withServer { server in
             let world = FeedFixture(server)
             let before: SubscribeResult
@@ -146,8 +146,8 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("a connection has 16 subscriptions")
-    func limitsSubscriptions() throws {
+    @Test("a connection may have 16 subscriptions; the next is refused")
+    func aConnectionMayHave16Subscriptions() throws {
         try withServer { server in
             let program = try AwareProgram(server)
             for _ in 0..<ProtocolLimits.subscriptions {

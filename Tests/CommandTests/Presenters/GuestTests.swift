@@ -10,7 +10,7 @@ import Testing
 @testable import CoordinationEngine
 
 /// Protocol.md, Guests: the rights and delays that the server checks before it sends a guest anything.
-@Suite("Guests")
+@Suite("Messages to presenters of guests")
 struct GuestTests {
     /// A source in which no guest may look into `secret`.
     private struct ClosedSource: SourceInspector {
@@ -24,16 +24,18 @@ struct GuestTests {
     private let guest = Guest(
         user: FileUser(user: 12345, group: 12345, supplementaryGroups: []), source: ClosedSource())
 
-    @Test("a file of two names is told by the name that was asked for, if the guest may not see the other")
-    func guestSeesNameItAskedFor() {
+    @Test("a guest that may not see a file's present name gets the name under which it registered")
+    func aGuestGetsTheNameItRegistered() {
         let (document, asked) = (FakeDocument(ItemID(1), Array("secret/b".utf8)), Array("pub/a".utf8))
         #expect(guest.name(of: document, lookedFor: PathForm(asked)) == asked)
         document.move(to: "pub/b")
         #expect(guest.name(of: document, lookedFor: PathForm(asked)) == Array("pub/b".utf8))
     }
 
-    @Test("a question is dropped when its time is over; a guest consents to a question that it may not see")
-    func lateOrForbiddenRequests() throws {
+    @Test(
+        "a question after its deadline is dropped; a question about a path that a guest may not see is consented to"
+    )
+    func lateQuestionsAreDroppedAndForbiddenOnesConsented() throws {
         let (workQueue, readQueue, watch) = (FairWorkQueue(), FairWorkQueue(), try ProcessWatch())
         let services = try makeService(workQueue, readQueue, watch)
         let open = FakeDocument(ItemID(1), Array("pub/a".utf8))
@@ -51,8 +53,8 @@ struct GuestTests {
         if case .consent = unasked {} else { Issue.record("it may not write that: \(unasked)") }
     }
 
-    @Test("the kernel is asked once for all messages of an event, and again for the next event")
-    func rightsAreCachedPerEvent() throws {
+    @Test("a guest's rights are read once for all messages of an event, and again for the next event")
+    func aGuestsRightsAreReadOncePerEvent() throws {
         let source = CountedSource()
         let rightsCache = RightsCache(at: source)
         let path = Array("pub/a".utf8)

@@ -21,8 +21,8 @@ struct MessageEncoderTests {
         ]
     }
 
-    @Test("notices follow the protocol, whatever was written before them")
-    func noticesMatchProtocol() throws {
+    @Test("the encoder writes notices exactly as the protocol, after any other notice")
+    func encodedNoticesMatchTheProtocol() throws {
         var encoder = NoticeEncoder()
         var (sequence, count) = (UInt64(0), 0)
         for cause in Self.causes {
@@ -54,8 +54,8 @@ struct MessageEncoderTests {
         [(.didMove, paths[1], nil), (.subitemDidMove, nil, paths[2]), (.reacquire, nil, nil)]
     }
 
-    @Test("events follow the protocol, for each subscription")
-    func eventsMatchProtocol() throws {
+    @Test("the encoder writes events exactly as the protocol, for each subscription")
+    func encodedEventsMatchTheProtocol() throws {
         var encoder = EventEncoder()
         for (sequence, (path, newPath)) in Self.pairs.enumerated() {
             let event = EventFeed.FeedEvent(

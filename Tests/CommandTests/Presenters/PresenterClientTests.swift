@@ -10,8 +10,8 @@ import truce
 
 /// `truce present` against a server that the test plays.
 struct PresenterClientTests {
-    @Test("a command that succeeds is an answer, and gets the question in its environment")
-    func commandSuccessIsAnswer() throws {
+    @Test("a hook command gets the question in its environment, and its success is the answer")
+    func aSuccessfulCommandAnswersTheQuestion() throws {
         let stage = try PresenterClientFixture(
             for: .save, "env | grep ^TRUCE_ | sort >\"$(dirname \"$TRUCE_PATH\")/out\"")
         try stage.ask(.save, id: 7, deadline: 5000)
@@ -30,13 +30,13 @@ struct PresenterClientTests {
     }
 
     @Test(
-        "a command that fails is an error that tells its exit",
+        "if a hook command fails, the answer is an error with its exit code or signal",
         arguments: [
             ("exit 3", "the command for 'save' ended with code 3"),
             ("kill -USR1 $$", "the command for 'save' was ended by signal \(SIGUSR1)"),
             ("no-such-program", "the command for 'save' ended with code 127"),
         ])
-    func commandFailureIsError(command: String, message: String) throws {
+    func aFailedCommandAnswersWithAnError(command: String, message: String) throws {
         let stage = try PresenterClientFixture(for: .save, command)
         try stage.ask(.save, id: 1, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: .of(message)).encoding)
@@ -44,8 +44,8 @@ struct PresenterClientTests {
     }
 
     @Test(
-        "at the deadline the answer is an error and all of the command's group is asked to end, then killed")
-    func commandEndsAtDeadline() throws {
+        "at the deadline the answer is an error, and the hook command's process group is ended, then killed")
+    func aCommandIsEndedAtTheDeadline() throws {
         let stubborn = "trap '' TERM; (trap '' TERM; echo >ready; while :; do read line <never; done) & wait"
         let stage = try PresenterClientFixture(
             for: [.save, .didChange], "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >pid; \(stubborn)")
@@ -66,8 +66,8 @@ struct PresenterClientTests {
         try stage.end()
     }
 
-    @Test("commands run one after the other; after its deadline a command does not run")
-    func commandsRunInOrder() throws {
+    @Test("hook commands run one after the other, and a command does not start after its deadline")
+    func hookCommandsRunOneAfterTheOther() throws {
         let stage = try PresenterClientFixture(
             for: .all,
             "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $TRUCE_MESSAGE >>out; read line <go-$TRUCE_MESSAGE; echo end >>out"
@@ -95,9 +95,9 @@ struct PresenterClientTests {
     }
 
     @Test(
-        "a question to relinquish is answered at once while a command for a notice runs",
+        "a question to relinquish is answered at once while the command for a notice runs",
         arguments: [PresenterNotice.didChange, .didMove, .reacquire])
-    func relinquishing(notice: PresenterNotice) throws {
+    func relinquishIsAnsweredDuringANoticesCommand(notice: PresenterNotice) throws {
         let stage = try PresenterClientFixture(
             for: .all, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <never; echo >>out")
         for name in ["ready", "never"] { try stage.makePipe(name) }
@@ -115,15 +115,15 @@ struct PresenterClientTests {
         try stage.end()
     }
 
-    @Test("a process that saves for the commands is named when the presenter is registered")
-    func serverProcess() throws {
+    @Test("the registration names the process that saves for the hook commands")
+    func theRegistrationNamesTheServerProcess() throws {
         let stage = try PresenterClientFixture(for: .save, "true", savedBy: 77)
         #expect(stage.registered?.serverProcess == ProcessForm(pid: 77))
         try stage.end()
     }
 
-    @Test("a message without a command is answered at once, and an unknown message is refused")
-    func requestWithoutCommandIsAnswered() throws {
+    @Test("a question without a hook command is answered at once, and an unknown question gets an error")
+    func aQuestionWithoutACommandIsAnsweredAtOnce() throws {
         let stage = try PresenterClientFixture(for: .didMove, "true")
         try stage.ask(.save, id: 1, deadline: 5000)
         #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
@@ -133,8 +133,8 @@ struct PresenterClientTests {
         try stage.end()
     }
 
-    @Test("when the connection ends, a command without a waiting question is ended")
-    func connectionEndStopsCommand() throws {
+    @Test("when the connection ends, the running command for a notice is ended")
+    func aNoticesCommandIsEndedWithTheConnection() throws {
         let stage = try PresenterClientFixture(
             for: .didChange, "cd \"$(dirname \"$TRUCE_PATH\")\"; echo $$ >>pid; echo >ready; exec sleep 1000")
         try stage.makePipe("ready")
@@ -146,8 +146,8 @@ struct PresenterClientTests {
         #expect(kill(pid, 0) != 0 && errno == ESRCH)
     }
 
-    @Test("when the connection ends, a command that saves may finish")
-    func closedWhileSaving() throws {
+    @Test("when the connection ends, a hook command that saves may still finish")
+    func aSavingCommandFinishesAfterTheConnection() throws {
         let stage = try PresenterClientFixture(
             for: .save,
             "cd \"$(dirname \"$TRUCE_PATH\")\"; echo >ready; read line <go-didChange; echo saved >>out")

@@ -18,8 +18,8 @@ struct PresenterRegistrationTests {
         func release() {}
     }
 
-    @Test("a document that has become another meanwhile is presented as that other")
-    func replacedDocumentIsPresented() throws {
+    @Test("if a document's item changes during its registration, the presenter gets the new item")
+    func aDocumentThatChangesItsItemIsPresentedAsTheNew() throws {
         let engine = Engine(
             bounds: Bounds(), timers: try EngineThreads.timers.get(),
             workers: try EngineThreads.workers.get(), log: { _ in })

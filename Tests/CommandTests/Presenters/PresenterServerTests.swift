@@ -13,9 +13,9 @@ import func TestSupport.eventually
 struct PresenterServerTests {
     /// The second registration uses a known connection; a path in `far` takes another thread.
     @Test(
-        "a reader makes the presenter relinquish and save, and is then granted; its end is told",
+        "a reader is granted after the presenter relinquished and saved, and at its end the presenter may reacquire",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
-    func readerMakesPresenterSave(path: String, again: Bool) throws {
+    func aReaderMakesThePresenterRelinquishAndSave(path: String, again: Bool) throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let presenter = try editor.register(path)
@@ -41,8 +41,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("presenters are asked at once: a silent presenter does not delay the question to another")
-    func presentersAreAskedTogether() throws {
+    @Test("all presenters of an item are asked at once: no presenter waits for another's answer")
+    func allPresentersAreAskedAtOnce() throws {
         try withServer { server in
             let editors = try (0..<10).map { _ in
                 let editor = try AwareProgram(server)
@@ -61,8 +61,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a message that a presenter does not implement is not sent and counts as consent")
-    func unimplementedCountsAsConsent() throws {
+    @Test("a presenter gets no question that it does not implement, and counts as consenting")
+    func anUnimplementedQuestionCountsAsConsent() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.didChange])
@@ -73,8 +73,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a presenter's error fails an aware access, with its words and its name")
-    func presenterErrorRefusesAccess() throws {
+    @Test("if a presenter answers with an error, the access fails with this error and the presenter's name")
+    func aPresentersErrorRefusesTheAccess() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a")
@@ -91,8 +91,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("an outstanding answer counts as given when the connection closes")
-    func closingCountsAsConsent() throws {
+    @Test("if a presenter's connection closes, its missing answer counts as consent")
+    func aClosedConnectionCountsAsConsent() throws {
         try withServer { server in
             let reader = try AwareProgram(server)
             let begin: MessageID
@@ -107,8 +107,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a removed presenter owes no answer and gets no message; its number is invalid from then on")
-    func removedPresenterOwesNothing() throws {
+    @Test("a removed presenter blocks no reader and gets no message, and its number is refused")
+    func aRemovedPresenterBlocksNoReader() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let presenter = try editor.register("a")
@@ -126,8 +126,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("stray, repeated or late answers change nothing, and are logged once")
-    func strayAnswers() throws {
+    @Test("late, repeated and unexpected answers change nothing and are logged once")
+    func unexpectedAnswersAreIgnored() throws {
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(50)
         bounds.save = .milliseconds(50)
@@ -152,8 +152,8 @@ struct PresenterServerTests {
         #expect(log.filter { $0.contains("a question that it was not asked") }.count == 1)
     }
 
-    @Test("progress gives a presenter more time than it had")
-    func progress() throws {
+    @Test("a presenter that reports progress may answer after its original deadline")
+    func progressExtendsThePresentersDeadline() throws {
         var bounds = Bounds()
         bounds.save = .milliseconds(400)
         try withServer(bounds: bounds) { server in
@@ -173,8 +173,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a presenter has unsaved changes while it says so, if it can save them and is there")
-    func unsaved() throws {
+    @Test("a document has unsaved changes while its presenter reports so, can save, and is connected")
+    func aPresenterReportsUnsavedChanges() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             let (able, unable) = (try editor.register("a", [.save]), try editor.register("b", [.didChange]))
@@ -211,8 +211,9 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("a move is told with both names; a move that led back is not told")
-    func moveIsToldWithBothNames() throws {
+    @Test(
+        "the notice of a move contains the old and the new path; a move back to the old path sends no notice")
+    func aMoveNoticeContainsBothPaths() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             _ = try editor.register("a", [.didMove])
@@ -235,8 +236,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("paths, limits and numbers of registrations are checked")
-    func registrationsAreChecked() throws {
+    @Test("registrations with invalid paths, and registrations above the limit, are refused")
+    func invalidRegistrationsAreRefused() throws {
         try withServer { server in
             let editor = try AwareProgram(server)
             func code(_ path: String) throws -> Int? {
@@ -253,8 +254,8 @@ struct PresenterServerTests {
         }
     }
 
-    @Test("messages for presenters go on while 64 accesses of the same connection wait")
-    func answeringWhileWaiting() throws {
+    @Test("a client gets and answers questions while all its accesses wait")
+    func questionsAreAnsweredWhileAccessesWait() throws {
         try withServer { server in
             let holder = try AwareProgram(server)
             let held: AccessBeginResult = try holder.reply(to: try holder.begin("x", .write(.updating)))

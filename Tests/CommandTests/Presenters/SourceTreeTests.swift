@@ -7,7 +7,7 @@ import LinuxSystem
 import Testing
 
 /// Targets of symbolic links in the source, as clients of the socket are told.
-@Suite("Links of the source")
+@Suite("Symbolic links in the source")
 final class SourceTreeTests {
     private let root: URL
     private let tree: SourceTree
@@ -47,8 +47,8 @@ final class SourceTreeTests {
         }
     }
 
-    @Test("a path is resolved as by the kernel, through links on the way and in them, and back")
-    func followsLinksLikeTheKernel() throws {
+    @Test("symbolic links in a path and in the targets of links are followed as the kernel follows them")
+    func linksAreFollowedLikeTheKernelDoes() throws {
         try link("to-c", to: "a/b/c")
         try link("to-file", to: "to-c/../c/./file")
         try link("a/b/up", to: "../../to-file")
@@ -65,8 +65,8 @@ final class SourceTreeTests {
         #expect(try target(of: "a/b/nothing") == nil)
     }
 
-    @Test("a link to a missing file leads to the place where the file would be")
-    func danglingLinkLeadsToItsTarget() throws {
+    @Test("a symbolic link to a missing file leads to the path where the file would be")
+    func aDanglingLinkLeadsToTheMissingFilesPath() throws {
         try link("new", to: "a/b/new/x/../y")
         #expect(try target(of: "new") == "a/b/new/y")
         try link("back", to: "nowhere/../to-b/new")
@@ -74,8 +74,8 @@ final class SourceTreeTests {
         #expect(try target(of: "back") == "a/b/new")
     }
 
-    @Test("a link that leads out of the mount, or in a circle, is refused")
-    func linksOutOfMountAreRefused() throws {
+    @Test("a symbolic link that leads out of the mount, or to itself, is refused")
+    func linksOutOfTheMountAreRefused() throws {
         try link("out", to: "../secret")
         try link("elsewhere", to: "/etc/passwd")
         try link("circle", to: "circle")
@@ -86,8 +86,8 @@ final class SourceTreeTests {
         #expect(throws: LookupFailure.notFound) { try target(of: "through") }
     }
 
-    @Test("a path with so many links that others would wait for it is refused")
-    func longLinkPathIsRefused() throws {
+    @Test("a symbolic link that needs too many look-ups is refused")
+    func aPathWithTooManyLookupsIsRefused() throws {
         let depth = String(repeating: "d/", count: 900)
         try FileManager.default.createDirectory(
             at: root.appending(path: depth), withIntermediateDirectories: true)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FuseBridge
 
-@Suite("A postponed FORGET")
+@Suite("FORGET requests that a polling thread postpones")
 struct PostponedForgetTests {
     /// In the kernel's form.
     private struct Message {
@@ -14,8 +14,8 @@ struct PostponedForgetTests {
         var lookups: UInt64 = 1
     }
 
-    @Test("A thread that leaves serves the FORGET that another thread postponed before it slept")
-    func leavingThreadServesPostponedForget() throws {
+    @Test("A thread that stops polling serves the FORGET requests that were postponed")
+    func aThreadThatStopsPollingServesPostponedForgets() throws {
         var arguments = fuse_args()
         defer { fuse_opt_free_args(&arguments) }
         fuse_opt_add_arg(&arguments, "truce")

@@ -2,7 +2,7 @@
 import FuseBridge
 import Testing
 
-@Suite("Whether a polling thread shares a processor with its clients")
+@Suite("Detection of a polling thread that shares a processor with its clients")
 struct ProcessorSharingDetectorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = ProcessorSharingDetector()
@@ -12,14 +12,14 @@ struct ProcessorSharingDetectorTests {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }
 
-    @Test("It leaves at the ninth request in a row that was there")
-    mutating func leavesAtNinthHit() {
+    @Test("The thread must change its processor after nine requests in a row that were already waiting")
+    mutating func theThreadMovesAfterNineWaitingRequests() {
         let advice = found(9, at: Self.millisecond)
         #expect(advice == Array(repeating: false, count: 8) + [true])
     }
 
-    @Test("It stays if every second request had to be waited for")
-    mutating func staysWhenApart() {
+    @Test("The thread keeps its processor if every second request arrives only during a poll")
+    mutating func theThreadStaysIfRequestsHaveToArrive() {
         for _ in 1...100 {
             let advice = (
                 sharing.noteRequest(atFirstPoll: true, at: Self.millisecond),
@@ -29,16 +29,16 @@ struct ProcessorSharingDetectorTests {
         }
     }
 
-    @Test("Requests before a sleep count no more")
-    mutating func sleepResetsCount() {
+    @Test("Waiting requests before a sleep of the thread are no longer counted")
+    mutating func aSleepResetsTheCount() {
         let before = found(8, at: Self.millisecond)
         sharing.reset()
         let after = found(8, at: Self.millisecond)
         #expect(before + after == Array(repeating: false, count: 16))
     }
 
-    @Test("A thread that was followed stays, twice as long each time, for 16 ms at most")
-    mutating func backsOffWhenFollowed() {
+    @Test("If clients follow the thread, the time to the next change of processor doubles, up to 16 ms")
+    mutating func repeatedMovesAreDelayedUpTo16Milliseconds() {
         let step = Self.millisecond / 10
         var left: [UInt64] = []
         for now in stride(from: Self.millisecond, through: 100 * Self.millisecond, by: Int(step)) {
@@ -48,8 +48,8 @@ struct ProcessorSharingDetectorTests {
         #expect(waits == [1, 2, 4, 8, 16, 16, 16, 16, 16])
     }
 
-    @Test("A thread that was not followed for a while starts anew")
-    mutating func backoffResets() {
+    @Test("If no client follows for a while, the time to the next change of processor is short again")
+    mutating func theDelayResetsIfClientsDoNotFollow() {
         var now = Self.millisecond
         for wait: UInt64 in [1, 2, 4] {
             #expect(found(9, at: now).last == true)

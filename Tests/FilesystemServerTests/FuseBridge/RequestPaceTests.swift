@@ -2,7 +2,7 @@
 import FuseBridge
 import Testing
 
-@Suite("When a thread polls for requests rather than sleep")
+@Suite("When a thread polls for requests instead of sleeping")
 struct RequestPaceTests {
     /// The requests, counted from 1, that make polling worth while. They came after so many nanoseconds.
     private func told(_ pauses: [UInt64]) -> [Int] {
@@ -14,20 +14,20 @@ struct RequestPaceTests {
         return told
     }
 
-    @Test("After eight quick requests in a row, and after as many again")
-    func eightSoonRequestsStartPolling() {
+    @Test("A thread starts to poll after each eight quick requests in a row")
+    func eightQuickRequestsStartPolling() {
         #expect(told(Array(repeating: 100_000, count: 20)) == [8, 16])
     }
 
-    @Test("A late request ends a row")
-    func lateRequestResets() {
+    @Test("A late request restarts the count of quick requests")
+    func aLateRequestRestartsTheCount() {
         let row: [UInt64] = Array(repeating: 30_000, count: 7) + [100_001]
         #expect(told(row + row + row) == [])
         #expect(told(row + Array(repeating: 30_000, count: 8)) == [16])
     }
 
-    @Test("Requests of two threads in turn cause no polling, nor do those soon after")
-    func twoThreadsPreventPolling() {
+    @Test("Requests of two client threads in turn prevent polling, also for some requests afterwards")
+    func alternatingClientThreadsPreventPolling() {
         var pace = RequestPace()
         let notes = (0..<40).map { pace.note(UInt32(1 + $0 % 2)) }
         #expect(notes == Array(repeating: true, count: 4) + Array(repeating: false, count: 36))
@@ -37,8 +37,8 @@ struct RequestPaceTests {
         #expect(later == Array(repeating: false, count: 48) + [true])
     }
 
-    @Test("Programs that follow each other count as one, and requests without a thread count for none")
-    func sequentialProgramsCountAsOne() {
+    @Test("Programs that run one after the other count as one client; requests without a thread do not count")
+    func successiveProgramsCountAsOneClient() {
         var pace = RequestPace()
         for program in UInt32(1)...100 {
             for _ in 1...8 {
@@ -48,8 +48,8 @@ struct RequestPaceTests {
         }
     }
 
-    @Test("A request that was there already counts neither for nor against polling")
-    func queuedRequestsAreNeutral() {
+    @Test("A request that was already waiting counts neither for nor against polling")
+    func requestsThatWereWaitingDoNotCount() {
         #expect(told(Array(repeating: 2_000, count: 100)) == [])
         #expect(told((1...8).flatMap { _ in [30_000, 2_000] }) == [15])
     }

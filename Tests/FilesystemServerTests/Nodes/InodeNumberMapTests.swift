@@ -8,8 +8,8 @@ struct InodeNumberMapTests {
     private static let end: UInt64 = 1 << 53
     private static let source: UInt64 = 0x801
 
-    @Test("The source's own numbers stay as they are")
-    func sourceNumbersUnchanged() {
+    @Test("Inode numbers of the source's own file system stay unchanged")
+    func inodeNumbersOfTheSourceStayUnchanged() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         for inode in [1, 1 << 48, 1 << 53, .max] as [UInt64] {
             #expect(numbers.number(ofInode: inode, on: Self.source) == inode)
@@ -17,8 +17,8 @@ struct InodeNumberMapTests {
     }
 
     @Test(
-        "Numbers of 30 other devices lead back to the inode, differ, and are small enough for every program")
-    func prefixedNumbersAreReversible() {
+        "Numbers of files on 30 other devices contain the inode number, are unique, and are below 2⁵³")
+    func numbersOf30OtherDevicesContainTheInode() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
         for device in UInt64(0x20)..<0x20 + 30 {
@@ -31,8 +31,8 @@ struct InodeNumberMapTests {
         #expect(seen.count == 90)
     }
 
-    @Test("Numbers of more devices, and large numbers, are as small and differ as well")
-    func tableNumbersAreUnique() {
+    @Test("Numbers of files on 100 other devices, and large inode numbers, are unique and below 2⁵³")
+    func numbersOfManyDevicesAreUniqueBelow2To53() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         var seen: Set<UInt64> = []
         for device in UInt64(0x20)..<0x20 + 100 {
@@ -45,8 +45,8 @@ struct InodeNumberMapTests {
         #expect(seen.count == 400)
     }
 
-    @Test("A number stays when the table has forgotten it, and the next daemon gives the same")
-    func numberIsStableAcrossMounts() {
+    @Test("A file keeps its number after the table forgot it, and in the next daemon")
+    func aFilesNumberIsTheSameInTheNextDaemon() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }
         for inode in UInt64(1)...300_000 { _ = numbers.number(ofInode: 1 << 61 | inode, on: 0x20) }

@@ -3,12 +3,12 @@ import FilesystemServer
 import FuseBridge
 import Testing
 
-@Suite("Names and contents in the kernel's cache")
+@Suite("Reuse of the kernel's cache of names and contents")
 struct KernelCacheTrackerTests {
     private let node = NodeID(7)
 
-    @Test("The cache is reused while the file looks as it did when it was opened for reading")
-    func reuseWhileUnchanged() {
+    @Test("An open reuses the kernel's cache if the file is unchanged since the cache was filled")
+    func theCacheIsReusedForAnUnchangedFile() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         cache.begin(node)
@@ -23,8 +23,10 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(NodeID(8), looking: 2) == .refill)
     }
 
-    @Test("While a reader of the old state remains, nothing is cached, and afterwards all begins anew")
-    func noReuseWhileOldReadersRemain() {
+    @Test(
+        "While a reader of a file's former state remains, opens do not use the cache; the next open refills it"
+    )
+    func theCacheIsUnusedWhileAnOldReaderRemains() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
@@ -37,8 +39,8 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 2) == .reuse)
     }
 
-    @Test("Until the first read, the kernel may have the earlier contents")
-    func untrackedUntilFirstRead() {
+    @Test("Before the first read after a refill, further opens do not use the cache")
+    func opensBeforeTheFirstReadDoNotUseTheCache() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 1) == .uncached)
@@ -46,8 +48,8 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .reuse)
     }
 
-    @Test("An invalidated entry is not reused")
-    func invalidatedEntryRefills() {
+    @Test("After an invalidation, the next open refills the cache")
+    func anInvalidatedCacheIsRefilled() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         cache.invalidate(node)
@@ -57,8 +59,8 @@ struct KernelCacheTrackerTests {
         cache.close(NodeID(8))
     }
 
-    @Test("An abandoned entry is not reused")
-    func abandonedEntryRefills() {
+    @Test("After the tracker gave up a file's cache, the next open refills it")
+    func anAbandonedCacheIsRefilled() {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 1) == .uncached)
@@ -66,8 +68,8 @@ struct KernelCacheTrackerTests {
         #expect(cache.open(node, looking: 1) == .refill)
     }
 
-    @Test("Of many directories and files, those that are being read are remembered, and some others")
-    func capacityKeepsReaders() {
+    @Test("Above the capacity, files with readers stay in the tracker, and some other files")
+    func filesWithReadersStayAboveTheCapacity() {
         var cache = KernelCacheTracker<Int>(capacity: 100)
         #expect(cache.open(node, looking: 1) == .refill)
         cache.begin(node)
@@ -91,8 +93,8 @@ struct KernelCacheTrackerTests {
         for other in UInt64(1000)..<1150 { #expect(cache.open(NodeID(other), looking: 1) == .refill) }
     }
 
-    @Test("All that are being read at once are remembered, and no longer than that")
-    func readersExceedCapacity() {
+    @Test("Files with readers may exceed the tracker's capacity, but only while the readers remain")
+    func readersMayExceedTheCapacityWhileTheyRead() {
         var cache = KernelCacheTracker<Int>(capacity: 10)
         for other in UInt64(1000)..<2000 { #expect(cache.open(NodeID(other), looking: 1) == .refill) }
         #expect(cache.count == 1000)

@@ -7,7 +7,7 @@ import VersionStore
 
 @testable import FilesystemServer
 
-@Suite("Files that are preserved by a link while programs write to them")
+@Suite("Versions that are a hard link to a file with writers")
 struct LinkedVersionTests {
     private let stamp = Stamp(
         size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 6),
@@ -18,8 +18,8 @@ struct LinkedVersionTests {
             try #require(VersionID("0123456789abcdef")), as: stamp, writers: writers, mustStay: mustStay)
     }
 
-    @Test("a file with unchanged attributes was not written to, unless its attributes are unknown")
-    func changeIsToldByStamp() throws {
+    @Test("a file counts as written if its size or time of change differs, or is unknown")
+    func aFileWithAnUnchangedStampIsUnchanged() throws {
         let later = Stamp(
             size: 3, modified: FileStatus.Time(seconds: 5, nanoseconds: 9), changed: stamp.changed)
         let renamed = Stamp(
@@ -33,8 +33,8 @@ struct LinkedVersionTests {
         #expect(try file(nil).hasChanged(to: Stamp?.none))
     }
 
-    @Test("a link is dropped only if none of its writers may have written to the file")
-    func unwrittenLinkIsDropped() throws {
+    @Test("a link is dropped only if none of its writers can have written to the file")
+    func aLinkWithoutWritesIsDropped() throws {
         for stamps in [[stamp, stamp], [nil, stamp], [stamp, nil]] {
             let kept = try file(stamps[0], writers: 2)
             _ = kept.closeWriter(hasWritten: kept.hasChanged(to: stamps[1]))
@@ -48,14 +48,14 @@ struct LinkedVersionTests {
     }
 
     @Test(
-        "a stamp tells later changes if the file has not changed for as long as the clock may stand still",
+        "a file's stamp is used only if the last change is older than the granularity of the clock",
         arguments: [(0, false), (9, false), (10, true), (11, true)])
-    func stampNeedsClockGrain(age: Int64, isKnown: Bool) {
+    func aStampIsUsedOnlyAboveTheClocksGranularity(age: Int64, isKnown: Bool) {
         #expect((ContentPreserver.settledStamp(stamp, age: age, granularity: 10) != nil) == isKnown)
     }
 
-    @Test("of each suspended writer its first version stays, its last three, and the last three beside it")
-    func versionsBesideSuspendedWriter() throws {
+    @Test("for a suspended writer, the first version, its last three and the last three of others stay")
+    func aSuspendedWritersFirstAndLastVersionsStay() throws {
         var versions = SuspendedWriterVersions()
         let (one, other) = (HandleID(1), HandleID(2))
         func keep(_ number: Int, _ origin: SuspendedWriterVersions.Origin, for writers: [HandleID]) throws
@@ -85,7 +85,7 @@ struct LinkedVersionTests {
     }
 
     @Test("contents that are preserved again replace the former version in the list (D213)")
-    func repeatedContentsReplaceVersion() throws {
+    func equalContentsReplaceTheFormerVersion() throws {
         var versions = SuspendedWriterVersions()
         let writer = HandleID(1)
         func keep(_ number: Int, insteadOf former: Int? = nil) throws -> [VersionID] {
@@ -101,8 +101,8 @@ struct LinkedVersionTests {
         #expect(try keep(8) == [Self.id(2)] && keep(9) == [Self.id(3)] && keep(10) == [Self.id(7)])
     }
 
-    @Test("a version on which another step counts is the newest in its lists (D213)")
-    func renewedVersionIsNewest() throws {
+    @Test("a version that a later step reuses becomes the newest in its lists (D213)")
+    func aReusedVersionBecomesTheNewest() throws {
         var versions = SuspendedWriterVersions()
         let (writer, other) = (HandleID(1), HandleID(2))
         func leave(_ number: Int) throws -> [VersionID] {

@@ -3,7 +3,7 @@ import FilesystemServer
 import LinuxSystem
 import Testing
 
-@Suite("Numbers of nodes")
+@Suite("Node numbers")
 struct NodeIDEncodingTests {
     private func number(
         _ inode: UInt64, elsewhere: UInt64? = nil, born nanoseconds: UInt32 = 7,
@@ -17,8 +17,8 @@ struct NodeIDEncodingTests {
         FileStatus.Time(seconds: 1_700_000_000, nanoseconds: nanoseconds)
     }
 
-    @Test("A number depends on the file alone, in every process")
-    func numberIsStable() {
+    @Test("A file's node number follows only from the file, and is the same in every process")
+    func aNodeNumberIsTheSameInEveryProcess() {
         // A change of this number would change the number of every file of every mount that is taken over.
         #expect(number(12) == 0x1A03_0000_0000_000C)
         #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
@@ -31,9 +31,9 @@ struct NodeIDEncodingTests {
     }
 
     @Test(
-        "Numbers end as inode numbers do, lie in their range, and are unique",
+        "Node numbers are unique, in their range, and end in the same four bits as the inode number",
         arguments: [nil, 0x802])
-    func numbersAreUniqueInRange(elsewhere: UInt64?) {
+    func nodeNumbersAreUniqueAndInRange(elsewhere: UInt64?) {
         var seen: Set<UInt64> = []
         for inode in UInt64(1)...200_000 {
             let number = number(inode, elsewhere: elsewhere)
@@ -43,8 +43,9 @@ struct NodeIDEncodingTests {
         #expect(seen.count == 200_000)
     }
 
-    @Test("The number of a file of the source leads back to its inode, and no other number does")
-    func numberLeadsToInode() {
+    @Test(
+        "The node number of a file on the source's device gives its inode number; no other node number does")
+    func aNodeNumberOfTheSourceGivesTheInode() {
         let longest: UInt64 = 1 << 48 - 1
         for inode in [1, 12, 1 << 32, longest] as [UInt64] {
             #expect(NodeIDEncoding.inode(of: number(inode)) == inode)
@@ -61,8 +62,8 @@ struct NodeIDEncodingTests {
         #expect(NodeIDEncoding.inode(of: NodeIDEncoding.end | number(12)) == nil)
     }
 
-    @Test("If a number is taken, the next number is used, which leads to the same inode")
-    func takenNumberAdvances() {
+    @Test("If a node number is taken, the next is used, which gives the same inode number")
+    func aTakenNodeNumberIsReplacedByTheNext() {
         var taken: Set<UInt64> = []
         for _ in 0..<4096 {
             let number = number(12) { taken.contains($0) }

@@ -4,12 +4,12 @@ import Testing
 @testable import FilesystemServer
 
 /// The time for which look-ups in a directory hold their results open (D214).
-@Suite("Directories that have lost a name")
+@Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(
-        "A directory that lost a name a second ago is like any other",
+        "A directory counts as having recently lost a name for one second",
         arguments: [0, 1, UInt64(1) << 32, 1 << 40])
-    func stalenessLastsOneSecond(milliseconds: UInt64) {
+    func aRemovedNameCountsAsRecentForOneSecond(milliseconds: UInt64) {
         let lost = milliseconds * 1_000_000
         var staleness = Staleness()
         #expect(!staleness.isRecent(at: lost))

@@ -2,17 +2,17 @@
 import FilesystemServer
 import Testing
 
-@Suite struct UniqueQueueTests {
-    @Test("The first element in is the first out")
-    func queueIsFIFO() {
+@Suite("A queue in which each element occurs once") struct UniqueQueueTests {
+    @Test("Elements are taken in the order in which they were added")
+    func elementsAreTakenInTheOrderOfArrival() {
         var queue = UniqueQueue<Int>()
         for number in 0..<100 { queue.push(number) }
         #expect((0..<100).allSatisfy { queue.pop() == $0 })
         #expect(queue.pop() == nil)
     }
 
-    @Test("A file that is forgotten and found again for ever is in the queue once")
-    func duplicateIsIgnored() {
+    @Test("An element that is already in the queue is not added again")
+    func aQueuedElementIsNotAddedTwice() {
         var queue = UniqueQueue<Int>()
         for number in 0..<100_000 { queue.push(number % 7) }
         #expect(queue.count == 7)
@@ -20,8 +20,8 @@ import Testing
         #expect(queue.count == 6)
     }
 
-    @Test("An element that was taken out is added again at the end")
-    func poppedElementReturns() {
+    @Test("An element that was taken can be added again, at the end")
+    func aTakenElementIsAddedAtTheEnd() {
         var queue = UniqueQueue<Int>()
         for number in 0..<3 { queue.push(number) }
         #expect(queue.pop() == 0)

@@ -5,7 +5,7 @@ import FuseBridge
 import LinuxSystem
 import Testing
 
-@Suite("Changes by the mount itself")
+@Suite("The record of changes that the mount made itself")
 struct OwnChangesTests {
     private let own = OwnChanges(at: Self.at(0))
     private let file = NodeID(7)
@@ -22,8 +22,8 @@ struct OwnChangesTests {
             changed: .init(seconds: changed, nanoseconds: 0))
     }
 
-    @Test("A changed name is known for a second, or for a requested time, and no other name is")
-    func ownNameChangeLastsOneSecond() {
+    @Test("A name that the mount changed is in the record for one second, or for a shorter requested time")
+    func aChangedNameIsRecordedForOneSecond() {
         own.note(name, at: Self.at(100))
         #expect(own.has(name, within: OwnChanges.period, at: Self.at(1100)))
         #expect(!own.has(name, within: OwnChanges.period, at: Self.at(1101)))
@@ -35,8 +35,8 @@ struct OwnChangesTests {
         #expect(!own.has(similar, within: OwnChanges.period, at: Self.at(100)))
     }
 
-    @Test("Nothing is forgotten before its second is over, whatever else is noted meanwhile")
-    func nothingForgottenEarly() {
+    @Test("No change is forgotten within one second, whatever is recorded in the meantime")
+    func noChangeIsForgottenWithinOneSecond() {
         for moment in stride(from: UInt64(0), through: 5000, by: 250) {
             let noted = EntryName(Array("\(moment)".utf8), in: NodeID(2))
             let changed = NodeID(100 + moment)
@@ -51,8 +51,8 @@ struct OwnChangesTests {
         }
     }
 
-    @Test("Without further changes, all is forgotten within two checks")
-    func allForgottenWhenQuiet() {
+    @Test("Without further changes, all changes are forgotten within two checks")
+    func allChangesAreForgottenAfterTwoQuietChecks() {
         #expect(!own.forget(at: Self.at(0)))
         own.note(name, at: Self.at(500))
         #expect(own.forget(at: Self.at(1000)))
@@ -66,8 +66,10 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).latest == 0)
     }
 
-    @Test("An unfinished change explains any attributes of the file, for a second")
-    func unfinishedChangeExplainsAll() {
+    @Test(
+        "While a change by the mount is unfinished, any attributes of its file count as the mount's, for a second"
+    )
+    func anUnfinishedChangeExplainsAllAttributes() {
         own.note(file, .contents, at: Self.at(0))
         #expect(own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(1000)))
         #expect(own.changes(of: file).explain(nil, at: Self.at(1000)))
@@ -76,8 +78,8 @@ struct OwnChangesTests {
         #expect(!own.changes(of: NodeID(8)).explain(nil, at: Self.at(0)))
     }
 
-    @Test("A finished change explains its own result, and nothing else")
-    func finishedChangeExplainsItsResult() {
+    @Test("After a change by the mount is finished, only the size and time that it left count as the mount's")
+    func aFinishedChangeExplainsOnlyItsResult() {
         let change = own.note(file, .contents, at: Self.at(0))
         own.finish(file, change: change, leaving: Self.look(size: 10, written: 5))
         #expect(own.changes(of: file).explain(Self.look(size: 10, written: 5), at: Self.at(900)))
@@ -88,8 +90,8 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(nil, at: Self.at(900)))
     }
 
-    @Test("The result of an earlier change explains nothing after another has begun")
-    func laterChangeSupersedes() {
+    @Test("After a later change begins, the result of an earlier change no longer counts as the mount's")
+    func aLaterChangeReplacesAnEarlierResult() {
         let first = own.note(file, .contents, at: Self.at(0))
         let second = own.note(file, .contents, at: Self.at(10))
         own.finish(file, change: first, leaving: Self.look(size: 1, written: 1))
@@ -102,8 +104,8 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).explain(Self.look(size: 3, written: 3), at: Self.at(30)))
     }
 
-    @Test("The result of a change is recorded, however long others were noted before")
-    func lateFinishIsRecorded() {
+    @Test("The result of a change is recorded, even if other changes were recorded since it began")
+    func aChangeMayFinishAfterOtherRecords() {
         let change = own.note(file, .contents, at: Self.at(900))
         own.note(name, at: Self.at(1100))
         own.finish(file, change: change, leaving: Self.look(size: 1, written: 1))
@@ -113,8 +115,8 @@ struct OwnChangesTests {
         #expect(!own.changes(of: file).explain(Self.look(size: 2, written: 1), at: Self.at(1400)))
     }
 
-    @Test("An own change of attributes never hides an out-of-band change of contents")
-    func ownAttributeChangeHidesNoChangeOfContents() {
+    @Test("A change of attributes by the mount does not hide an out-of-band change of contents")
+    func anAttributeChangeHidesNoContentChange() {
         own.note(file, .attributes, at: Self.at(0))
         #expect(own.changes(of: file).explain(nil, at: Self.at(500)))
         #expect(!own.changes(of: file).explain(Self.look(size: 1, written: 1), at: Self.at(500)))
@@ -126,8 +128,8 @@ struct OwnChangesTests {
         #expect(own.changes(of: file).latest > change)
     }
 
-    @Test("A snapshot explains changes that were unfinished then, though they are finished by now")
-    func historyIsSnapshot() {
+    @Test("A snapshot of the record still treats a change as unfinished that finished after the snapshot")
+    func aSnapshotStaysUnchangedByLaterResults() {
         let change = own.note(file, .contents, at: Self.at(0))
         let known = own.changes(of: file)
         own.finish(file, change: change, leaving: Self.look(size: 2, written: 2))

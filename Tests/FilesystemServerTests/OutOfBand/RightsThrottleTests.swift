@@ -5,12 +5,12 @@ import Testing
 @testable import FilesystemServer
 
 /// The steps after the kernel has lost events about rights that changed out of band (D215).
-@Suite("Very many changes of rights out of band")
+@Suite("Many out-of-band changes of rights")
 struct RightsThrottleTests {
     private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }
 
-    @Test("However often events are lost in a row, all attributes are invalidated once")
-    func invalidatesAllOnce() {
+    @Test("If the kernel loses events again and again, all attributes are invalidated only once")
+    func repeatedEventLossInvalidatesAttributesOnce() {
         var pace = RightsThrottle()
         #expect(pace.step(hasOverflowed: false, at: at(0)) == .look)
         #expect(pace.step(hasOverflowed: true, at: at(1)) == .invalidateAll)
@@ -19,8 +19,8 @@ struct RightsThrottleTests {
         }
     }
 
-    @Test("After five seconds without a loss, events are read again")
-    func resumesAfterFiveSeconds() {
+    @Test("Five seconds after the last loss, events are read again")
+    func eventsAreReadAgainAfterFiveSeconds() {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: true, at: at(1))
         #expect(pace.resumeAt == at(6))
@@ -31,9 +31,9 @@ struct RightsThrottleTests {
     }
 
     @Test(
-        "However many events there are to read, a pause comes after 16 reads, or after a full queue of the kernel",
+        "The reader of events pauses after 16 full reads, or after 128 when the kernel's queue was full",
         arguments: [false, true])
-    func pausesBetweenReadings(isOverwhelmed: Bool) {
+    func readingPausesAfterManyEvents(isOverwhelmed: Bool) {
         var pace = RightsThrottle()
         _ = pace.step(hasOverflowed: isOverwhelmed, at: at(1))
         for reading in 1...1280 {

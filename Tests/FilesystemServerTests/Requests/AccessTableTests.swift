@@ -5,7 +5,7 @@ import Glibc
 import Testing
 
 /// The mapping from kernel requests to accesses, row by row.
-@Suite struct AccessTableTests {
+@Suite("The access that each kernel request makes") struct AccessTableTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String
         let flags: Int32
@@ -33,19 +33,19 @@ import Testing
     ]
 
     @Test("The access of an open follows from its flags and the class of its file", arguments: openQueue)
-    func openMapsToAccess(row: Row) {
+    func anOpensAccessFollowsFromFlagsAndClass(row: Row) {
         let found = Self.classes.map { AccessTable.opening(row.flags, of: $0) }
         #expect(found == row.accesses)
     }
 
-    @Test("A change of size updates if nothing stays, and merges if a part stays")
-    func resizeMapsToAccess() {
+    @Test("A truncation to zero is an update; a change to another size is a merge")
+    func aTruncationToZeroUpdatesOthersMerge() {
         #expect(AccessTable.resizing(to: 0) == .write(.updating))
         #expect(AccessTable.resizing(to: 1) == .write(.forMerging))
     }
 
-    @Test("Changes of names are the writes of Apple's options")
-    func nameChangesMapToWrites() {
+    @Test("Creating, removing and renaming are writes for replacing, deleting and moving")
+    func createRemoveAndRenameAreTheirOwnWrites() {
         let accesses = [
             AccessTable.creating, AccessTable.removing(isSave: false), AccessTable.moving(isSave: false),
             AccessTable.movingOnto(isUpdate: false, isExchange: false),
@@ -55,17 +55,17 @@ import Testing
     }
 
     @Test("A removal or rename that is a step of a save is an update: no presenter is asked about a deletion")
-    func saveStepUpdatesDocument() {
+    func aSaveStepIsAnUpdate() {
         #expect(AccessTable.removing(isSave: true) == .write(.updating))
         #expect(AccessTable.moving(isSave: true) == .write(.updating))
         #expect(AccessTable.movingOnto(isUpdate: true, isExchange: false) == .write(.updating))
     }
 
-    @Test("Of two exchanged files neither is replaced", arguments: [false, true])
-    func exchangeMovesBoth(isUpdate: Bool) {
+    @Test("An exchange of two files moves both, and replaces neither", arguments: [false, true])
+    func anExchangeMovesBothFiles(isUpdate: Bool) {
         #expect(AccessTable.movingOnto(isUpdate: isUpdate, isExchange: true) == .write(.forMoving))
     }
 
-    @Test("Changes of attributes are updates without a wait")
-    func attributesAreUpdates() { #expect(AccessTable.changingAttributes == .write(.updating)) }
+    @Test("A change of attributes is an update")
+    func anAttributeChangeIsAnUpdate() { #expect(AccessTable.changingAttributes == .write(.updating)) }
 }

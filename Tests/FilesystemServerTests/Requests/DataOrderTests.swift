@@ -4,7 +4,7 @@ import FuseBridge
 import Synchronization
 import Testing
 
-@Suite("The order of data requests")
+@Suite("The order of READ and WRITE requests")
 struct DataOrderTests {
     private let node = NodeID(7)
     private let order = DataOrder()
@@ -21,16 +21,16 @@ struct DataOrderTests {
         order.enter(DataRequest(kind, of: bytes, by: thread, after: reads), of: node)
     }
 
-    @Test("Reads are not ordered as long as no program has the file open for writing")
-    func readsWithoutWriterAreUnordered() throws {
+    @Test("READs are not ordered if no program has the file open for writing")
+    func readsAreUnorderedWithoutAWriter() throws {
         #expect(enter(.reading, 0..<10) == nil)
         _ = order.open(node)
         #expect(try #require(enter(.reading, 0..<10)).isFirst)
         #expect(order.enter(DataRequest(.reading, of: 0..<10, by: 1), of: NodeID(8)) == nil)
     }
 
-    @Test("After the last writer has closed the file, no request is ordered any more")
-    func orderEndsWithLastWriter() {
+    @Test("After the last writer closed the file, requests are no longer ordered")
+    func requestsAreUnorderedAfterTheLastWriter() {
         _ = order.open(node)
         _ = order.open(node)
         order.close(node)
@@ -39,8 +39,8 @@ struct DataOrderTests {
         #expect(order.enter(DataRequest(.reading, of: 0..<10, by: 1), of: node) != nil, "one is under way")
     }
 
-    @Test("A READ waits for a WRITE of the same bytes, and for no other")
-    func readWaitsForOverlappingWrite() throws {
+    @Test("A READ waits only for WRITEs of the same bytes")
+    func aReadWaitsForAWriteOfTheSameBytes() throws {
         _ = order.open(node)
         let log = Log()
         let write = try #require(enter(.writing, 0..<10))
@@ -54,8 +54,8 @@ struct DataOrderTests {
         #expect(log.all == ["read"])
     }
 
-    @Test("A body that comes after the wait is over runs at once")
-    func lateBodyRunsAtOnce() throws {
+    @Test("A READ whose wait is already over runs at once")
+    func aReadWhoseWaitIsOverRunsAtOnce() throws {
         _ = order.open(node)
         let log = Log()
         let write = try #require(enter(.writing, 0..<10))
@@ -65,8 +65,8 @@ struct DataOrderTests {
         #expect(log.all == ["read"])
     }
 
-    @Test("A WRITE waits for reads and writes of the same bytes, in the order of their arrival")
-    func writeWaitsInArrivalOrder() throws {
+    @Test("Requests for the same bytes run in the order of their arrival")
+    func requestsForTheSameBytesRunInOrder() throws {
         _ = order.open(node)
         let log = Log()
         let first = try #require(enter(.reading, 0..<10))
@@ -85,8 +85,8 @@ struct DataOrderTests {
         #expect(log.all == ["write", "store", "read"])
     }
 
-    @Test("Bytes that another thread has read since the last WRITE are stale after a WRITE of them")
-    func readByOtherThreadIsStale() throws {
+    @Test("A WRITE reports the bytes that other threads have read since the last WRITE as stale")
+    func aWriteMakesOtherThreadsReadsStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 2)))
         order.end(try #require(enter(.reading, 20..<30, by: 3)))
@@ -94,8 +94,8 @@ struct DataOrderTests {
         #expect(order.end(try #require(enter(.writing, 5..<25))) == [])
     }
 
-    @Test("Reads of the writing thread itself, and reads before its handle was opened, are not stale")
-    func ownReadIsNotStale() throws {
+    @Test("A WRITE does not report reads of its own thread, or from before its handle was opened, as stale")
+    func aWriteMakesItsOwnThreadsReadsNotStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 1)))
         #expect(order.end(try #require(enter(.writing, 0..<10, by: 1))) == [])
@@ -104,16 +104,16 @@ struct DataOrderTests {
         #expect(order.end(try #require(enter(.writing, 0..<10, by: 1, after: before))) == [])
     }
 
-    @Test("A store to a mapping invalidates no earlier read")
-    func mappedStoreInvalidatesNothing() throws {
+    @Test("A write-back from a mapping reports no reads as stale")
+    func aMappedStoreMakesNoReadStale() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 2)))
         #expect(order.end(try #require(enter(.storing, 0..<10))) == [])
         #expect(order.end(try #require(enter(.writing, 0..<10))) == [0..<10])
     }
 
-    @Test("However many reads there are, none is missed")
-    func manyReadsAreRemembered() throws {
+    @Test("A WRITE reports each of a thousand earlier reads of its bytes as stale")
+    func allOfAThousandReadsAreRemembered() throws {
         _ = order.open(node)
         for place in 0..<Int64(1000) {
             order.end(try #require(enter(.reading, 2 * place..<2 * place + 1, by: Int32(2 + place % 3))))

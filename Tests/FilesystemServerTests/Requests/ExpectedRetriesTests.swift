@@ -5,7 +5,7 @@ import Testing
 @testable import FilesystemServer
 
 /// Opens with a document that is replaced while they wait: until such an open retries, no program removes the name.
-@Suite("Opens that retry")
+@Suite("Opens that the kernel will send again")
 struct ExpectedRetriesTests {
     private final class Open: RetriableOpen {
         let claim: ClaimID
@@ -23,8 +23,8 @@ struct ExpectedRetriesTests {
     private let document = ItemID(1)
     private let other = ItemID(2)
 
-    @Test("A retry of a waiting open is expected as long as the open waits and will retry")
-    func waitingOpenIsExpected() {
+    @Test("An open's retry is expected only while the open waits and will be answered by a retry")
+    func aWaitingOpenThatWillRetryIsExpected() {
         let open = Open(1, of: document, by: 100)
         expectedRetries.addWaiting(open)
         #expect(expectedRetries.isExpected(at: document) { _ in true })
@@ -36,8 +36,8 @@ struct ExpectedRetriesTests {
         #expect(!expectedRetries.isExpected(at: document) { _ in true })
     }
 
-    @Test("An open that was told to retry is expected until it arrives or is given up")
-    func sentAwayOpenIsExpected() {
+    @Test("An open that was answered by a retry is expected until it arrives or is given up")
+    func aRetriedOpenIsExpectedUntilItArrives() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)
         expectedRetries.expect(open)
@@ -52,8 +52,8 @@ struct ExpectedRetriesTests {
         #expect(expectedRetries.expectsNone)
     }
 
-    @Test("A thread that waits anew is another open, whenever the former ends")
-    func newWaitReplacesFormer() {
+    @Test("A thread's new waiting open stays expected when its former open ends")
+    func aThreadsNewWaitReplacesItsFormerWait() {
         let (former, latter) = (Open(1, of: document, by: 100), Open(2, of: document, by: 100))
         expectedRetries.addWaiting(former)
         expectedRetries.addWaiting(latter)

@@ -4,7 +4,7 @@ import FilesystemServer
 import Testing
 
 /// The next step of an open after its claim was granted, at once as it seems.
-@Suite struct OpenAdmissionTests {
+@Suite("The next step of an open after its grant") struct OpenAdmissionTests {
     private static func admittance(
         _ basis: Grant.Basis, hasName: Bool, isSame: Bool, isChange: Bool = false
     ) -> OpenAdmission {
@@ -12,8 +12,8 @@ import Testing
     }
 
     @Test(
-        "A file that is still the document is opened, whatever the open waited for", arguments: [true, false])
-    func sameDocumentIsOpened(isChange: Bool) {
+        "If the file is still the document after the grant, the open opens it", arguments: [true, false])
+    func aFileThatIsStillTheDocumentIsOpened(isChange: Bool) {
         for basis in [Grant.Basis.free, .waited, .proceeded] {
             #expect(Self.admittance(basis, hasName: true, isSame: true, isChange: isChange) == .open)
         }
@@ -21,9 +21,9 @@ import Testing
 
     /// A save that renames the document aside leaves its file a name; a rename over the document does not.
     @Test(
-        "An open that waited unnoticed does not get a file that a save replaced or moved aside",
+        "If a save replaced or renamed the file during the open's wait, the open looks up the name again",
         arguments: [true, false])
-    func openAfterSaveLooksUpAgain(isChange: Bool) {
+    func aWaitingOpenLooksUpAReplacedFileAgain(isChange: Bool) {
         for basis in [Grant.Basis.waited, .proceeded] {
             for (hasName, isSame) in [(true, false), (false, false), (false, true)] {
                 #expect(
@@ -35,9 +35,9 @@ import Testing
     }
 
     @Test(
-        "An open without a wait claims the file's present document, and may read a file without a name"
+        "An open that did not wait makes a new claim if the document changed, and may read a file without a name"
     )
-    func freeGrantReclaimsOrOpens() {
+    func anOpenWithoutAWaitClaimsTheNewDocument() {
         #expect(Self.admittance(.free, hasName: true, isSame: false) == .claimAgain)
         #expect(Self.admittance(.free, hasName: true, isSame: false, isChange: true) == .claimAgain)
         #expect(Self.admittance(.free, hasName: false, isSame: true) == .open)
@@ -46,8 +46,9 @@ import Testing
 
     /// Its claim was about the document: programs may be writing to the file that it has found.
     @Test(
-        "A file that was replaced before the claim is not read beside its writers", arguments: [true, false])
-    func replacedFileIsNotReadBesideWriters(isChange: Bool) {
+        "If the file was replaced before the open's claim, the open looks up the name again",
+        arguments: [true, false])
+    func aFileReplacedBeforeTheClaimIsLookedUpAgain(isChange: Bool) {
         #expect(
             Self.admittance(.free, hasName: false, isSame: false, isChange: isChange) == .lookUpAgain)
     }

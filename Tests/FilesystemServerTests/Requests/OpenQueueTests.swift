@@ -8,7 +8,7 @@ import Testing
 @testable import FilesystemServer
 
 /// Opens of a user with many waiting opens are begun one after another.
-@Suite struct OpenQueueTests {
+@Suite("The queue of opens of users with many waiting opens") struct OpenQueueTests {
     /// Threads that run their jobs when the test says so.
     private final class Threads: Sendable {
         private let jobs = Mutex<[@Sendable () -> Void]>([])
@@ -43,8 +43,8 @@ import Testing
         }
     }
 
-    @Test("One thread at a time begins them, in the order in which they came")
-    func opensStartInOrder() {
+    @Test("One thread at a time starts a user's opens, in the order of their arrival")
+    func oneThreadStartsOpensInOrder() {
         for number in 0..<100 { add("\(number)", of: 1) }
         #expect(threads.count == 1)
         while threads.count > 0 {
@@ -54,8 +54,8 @@ import Testing
         #expect(begun.names.withLock { $0 } == (0..<100).map { "\($0)" })
     }
 
-    @Test("An open of another user is begun before all of the first user's")
-    func otherUserIsNotStarved() {
+    @Test("Another user's open starts before all opens of the first user have started")
+    func anotherUsersOpenIsNotStarved() {
         for number in 0..<100 { add("\(number)", of: 1) }
         add("other", of: 2)
         threads.takeOne()
@@ -65,8 +65,8 @@ import Testing
         #expect(names.count < 50)
     }
 
-    @Test("A slow open does not delay those behind it")
-    func slowOpenDoesNotBlock() {
+    @Test("A slow open does not delay the opens after it")
+    func aSlowOpenDelaysNoLaterOpen() {
         for number in 0..<40 {
             turns.add(of: 1, on: 0) { [begun, timers, threads] in
                 begun.names.withLock { $0.append("\(number)") }
@@ -86,15 +86,15 @@ import Testing
         #expect(timers.count == 0, "a line that is over is not watched")
     }
 
-    @Test("Opens that a hung mount blocks are begun apart from the rest")
-    func mountsAreSeparate() {
+    @Test("Opens on another mount, which may hang, start separately")
+    func opensOfAnotherMountStartSeparately() {
         add("distant", of: 1, on: 7)
         add("here", of: 1)
         #expect(threads.count == 2)
     }
 
-    @Test("A user counts as crowded from 64 waiting opens until all of them have begun")
-    func usersAreCrowdedFrom64WaitingOpens() throws {
+    @Test("A user counts as crowded from 64 waiting opens until all its opens have started")
+    func aUserIsCrowdedFrom64WaitingOpens() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: UInt, of user: UInt32) {
             for token in 0..<count {

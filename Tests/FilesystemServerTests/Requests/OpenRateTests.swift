@@ -3,26 +3,28 @@ import Coordination
 import FilesystemServer
 import Testing
 
-@Suite struct OpenRateTests {
+@Suite("Programs that open many documents") struct OpenRateTests {
     private func moment(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
 
-    @Test("The 201st document within ten seconds exceeds the limit, and the count begins anew")
-    func documents201InTenSeconds() {
+    @Test(
+        "The 201st document that a program opens within ten seconds exceeds the limit, and the count restarts"
+    )
+    func the201stDocumentInTenSecondsExceedsTheLimit() {
         var pace = OpenRate()
         let found = (0..<402).filter { pace.note(7, at: moment(5_000 + UInt64($0))) }
         #expect(found == [200, 401])
     }
 
-    @Test("Exactly ten seconds count, whenever they begin", arguments: [(50, true), (51, false)])
-    func tenSecondWindow(interval: UInt64, isQuick: Bool) {
+    @Test("The limit covers any ten seconds, wherever they begin", arguments: [(50, true), (51, false)])
+    func theLimitCoversAnyTenSeconds(interval: UInt64, isQuick: Bool) {
         var pace = OpenRate()
         // The 201st comes 200 intervals after the first.
         let found = (0..<1_000).contains { pace.note(7, at: moment(3_000 + $0 * interval)) }
         #expect(found == isQuick)
     }
 
-    @Test("Others do not count, and 64 programs are counted at once")
-    func programsAreCountedApart() {
+    @Test("The documents of each program are counted separately, for 64 programs at once")
+    func eachProgramsDocumentsAreCountedSeparately() {
         var pace = OpenRate()
         let few = (0..<400).contains { pace.note(Int32($0 % 2), at: moment(UInt64($0))) }
         #expect(!few)

@@ -7,8 +7,10 @@ import Testing
 
 /// The number of opens that may wait at once (D185, D208).
 @Suite struct ParkedRequestsTests {
-    @Test("a user has a share, and all users except root and the owner have four together")
-    func parkedOpensPerUserShare() throws {
+    @Test(
+        "a user's waiting opens are limited, and those of all guests to four times as many; root and the owner are not"
+    )
+    func aUsersWaitingOpensAreLimited() throws {
         let parkedRequests = ParkedRequests(timers: try Timers(), counters: LiveCounters())
         func enter(_ count: Int, of user: UInt32) -> [UInt] {
             (0..<count).map { _ in

@@ -16,14 +16,14 @@ struct RequesterStopTests {
     }
 
     @Test(
-        "A freezer that gives up after a second gets a call of three requests that wait, one after the other")
-    func freezerIsServedWithinASecond() {
+        "If a freezer freezes a waiting program, three waits in a row end within a second")
+    func threeWaitsOfAFrozenProgramEndWithinASecond() {
         let each = timeUntilLetThrough(.freezing)
         #expect(TimeSpan(nanoseconds: 3 * each.nanoseconds) < .seconds(1))
     }
 
-    @Test("A program that is only stopped keeps its place in the queue for a second")
-    func stoppedProgramWaitsOneSecond() {
+    @Test("A stopped program keeps its place in the lock queue for one second")
+    func aStoppedProgramKeepsItsPlaceForASecond() {
         #expect(timeUntilLetThrough(.stopped) == .seconds(1))
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import FilesystemServer
 
 /// The classification of look-ups after a retry.
-@Suite("Retries of look-ups of missing names")
+@Suite("Look-ups of missing names that the kernel sends again")
 struct RetryTableTests {
     private let retries = RetryTable()
     private let name = Array("document".utf8)
@@ -29,9 +29,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A look-up without an attribute request is no retry, whether or not the wait is over",
+        "A look-up without a GETATTR before it is not the retry, whether or not the wait is over",
         arguments: [true, false])
-    func lookupWithoutQuestionIsNoRetry(isSettled: Bool) {
+    func aLookupWithoutAGetattrIsNoRetry(isSettled: Bool) {
         let serial = beginRetry()
         if isSettled { _ = retries.completeWait(serial, by: thread) }
         #expect(look() == .first)
@@ -39,8 +39,8 @@ struct RetryTableTests {
         #expect(!retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("After the attribute request the look-up is the retry, and the kernel does not retry again")
-    func lookupAfterQuestionIsRetry() {
+    @Test("After a GETATTR the look-up is the retry, and the thread must not be sent a second retry")
+    func theLookupAfterAGetattrIsTheRetry() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -49,15 +49,15 @@ struct RetryTableTests {
         #expect(retries.takeRetryMark(thread, at: now))
     }
 
-    @Test("An attribute request after the end of the wait is not held, and counts")
-    func lateQuestionIsNotHeld() {
+    @Test("A GETATTR after the end of the wait is answered at once, and the look-up after it is the retry")
+    func aGetattrAfterTheWaitIsAnsweredAtOnce() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(!retries.awaitsGetattr(of: thread, about: directory))
         #expect(look() == .retry)
     }
 
-    @Test("The name is not removed between the end of the wait and the look-up")
-    func nameStaysUntilRetry() {
+    @Test("Between the end of the wait and the look-up, the name counts as about to be looked up")
+    func theNameCountsAsRetryingUntilTheLookup() {
         let serial = beginRetry()
         #expect(!retries.isLookupRetrying(to: name, in: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -66,8 +66,8 @@ struct RetryTableTests {
         #expect(!retries.isLookupRetrying(to: name, in: directory))
     }
 
-    @Test("A look-up of the same name elsewhere is on the way, and that of another thread does not count")
-    func otherThreadsAndDirectories() {
+    @Test("Neither the thread's look-up in another directory nor another thread's look-up is the retry")
+    func lookupsElsewhereAreNotTheRetry() {
         _ = retries.completeWait(beginRetry(), by: thread)
         #expect(look(in: NodeID(8)) == .traversal)
         #expect(look(by: 101) == .first)
@@ -76,9 +76,9 @@ struct RetryTableTests {
 
     /// An open that may create the file asks for attributes under the directory's lock if its look-up came without.
     @Test(
-        "An attribute request for an unlinked name may hold the directory's lock, unless its path is walked again"
+        "A GETATTR for an unlinked name may hold the directory's lock, unless the thread walks its path again"
     )
-    func questionMayHoldDirectoryLock() {
+    func aGetattrForAnUnlinkedNameMayHoldTheLock() {
         _ = beginRetry(isUnlinked: true)
         #expect(retries[thread]?.mayHoldLock == true)
         #expect(look(in: NodeID(1)) == .traversal)
@@ -87,8 +87,8 @@ struct RetryTableTests {
         #expect(retries[thread]?.mayHoldLock == false)
     }
 
-    @Test("A late retry finds no waiter, and does not retry again")
-    func lateRetryIsNotSentAgain() {
+    @Test("A retry that arrives late counts once, and its thread must not be sent a second retry")
+    func aLateRetryIsAnsweredOnce() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -102,9 +102,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "A late retry is forgotten when it is dropped, and when its thread opens a file",
+        "A late retry is forgotten when it is dropped, or when its thread opens a file",
         arguments: [true, false])
-    func lateRetryIsForgotten(opens: Bool) {
+    func aLateRetryIsForgottenWhenDroppedOrOpened(opens: Bool) {
         let serial = beginRetry()
         _ = retries.completeWait(serial, by: thread)
         #expect(retries.noteLate(serial, by: thread))
@@ -114,8 +114,8 @@ struct RetryTableTests {
         #expect(!retries.noteLate(serial, by: thread))
     }
 
-    @Test("A thread that walks its path again after a retry is on its way to another name, and not for long")
-    func pathWalkAfterRetry() {
+    @Test("After a retry, the thread's look-ups count as a walk along its path, for a second")
+    func aPathWalkAfterARetryCountsAsTraversal() {
         retries.noteRetryRequest(caller(), at: now)
         #expect(look() == .traversal)
         #expect(look(by: 101) == .first)
@@ -139,9 +139,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "After an attribute request that was answered too early the look-up is the retry, and no other request is held"
+        "After a GETATTR that was answered too early, the look-up is the retry, and no further GETATTR is held"
     )
-    func earlyAnswerStillCountsAsRetry() {
+    func theLookupAfterAnEarlyGetattrIsTheRetry() {
         let serial = beginRetry(isUnlinked: true)
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.release(serial, by: thread)
@@ -151,9 +151,9 @@ struct RetryTableTests {
     }
 
     @Test(
-        "If a retry finds no file, the look-up after it is a part of the retry, and the next look-up is a new one"
+        "If a retry finds no file, the next look-up of the name is part of the retry; the one after is new"
     )
-    func lookupAfterEmptyRetry() {
+    func theFirstLookupAfterAnEmptyRetryBelongsToIt() {
         let serial = beginRetry()
         #expect(retries.awaitsGetattr(of: thread, about: directory))
         _ = retries.completeWait(serial, by: thread)
@@ -169,8 +169,8 @@ struct RetryTableTests {
     }
 
     /// If each open and each new mark examined all marks, this would take more than a minute.
-    @Test("An open and a look-up cost the same beside 20,000 threads that retry")
-    func retryMarksScaleTo20000Threads() {
+    @Test("An open or a look-up takes no longer while 20,000 threads retry")
+    func retryMarksOf20000ThreadsCostNoTime() {
         let took = ContinuousClock().measure {
             for thread: Int32 in 1...20_000 {
                 retries.noteRetryRequest(caller(thread, of: UInt32(thread) / 2000), at: now)
@@ -187,8 +187,8 @@ struct RetryTableTests {
         #expect(retries.isEmptyForLookups)
     }
 
-    @Test("The marks of a user are limited, and those of others are separate")
-    func retryMarksPerUserAreBounded() {
+    @Test("The retry marks of each user are limited separately")
+    func eachUsersRetryMarksAreLimited() {
         let most = Int32(RetryMarks.mostOfUser)
         for thread in 1...most + 10 { retries.noteRetryRequest(caller(thread), at: now) }
         #expect(retries.isRetrying(most, at: now))
@@ -209,8 +209,8 @@ struct RetryTableTests {
         #expect(retries.isRetrying(most + 3, at: now + .seconds(1)))
     }
 
-    @Test("A thread that opens a file does not return to a look-up")
-    func openEndsLookup() {
+    @Test("A thread that opens a file ends its retry of a look-up")
+    func anOpenEndsTheThreadsRetry() {
         _ = retries.completeWait(beginRetry(), by: thread)
         retries.endLookup(by: thread)
         #expect(retries.isEmpty)

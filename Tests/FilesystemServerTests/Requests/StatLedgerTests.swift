@@ -12,8 +12,8 @@ import Testing
         Instant(nanoseconds: milliseconds * 1_000_000)
     }
 
-    @Test("a process waits for 1 s at most in any 2 s, however often and with however many threads")
-    func statWaitsOneSecondInTwo() {
+    @Test("all threads of a process together wait in stat calls for at most 1 s in any 2 s")
+    func statWaitsLastOneSecondInAnyTwo() {
         var waits = StatWaits()
         #expect(waits.begin(at: Self.at(0)) == Self.at(1000))
         // Another thread waits as long as the first.
@@ -32,8 +32,8 @@ import Testing
         #expect(waits.isOver(at: Self.at(5200)))
     }
 
-    @Test("no 2 s contain more than 1 s of waits, whatever the waits are like")
-    func statWaitBoundInAnyWindow() {
+    @Test("with waits of any length, stat calls of a process wait for at most 1 s in any 2 s")
+    func statWaitsOfAnyLengthStayBelowOneSecond() {
         for length: UInt64 in [1, 7, 90, 1000] {
             var waits = StatWaits()
             var waiting = [Bool](repeating: false, count: 20_000)
@@ -55,9 +55,9 @@ import Testing
     }
 
     @Test(
-        "a command that a session repeats asks now and then for each document, unless the document was opened"
+        "a command that its session repeats has a document saved once in 30 s, unless it opened the document"
     )
-    func repeatedCommandAsksRarely() {
+    func aRepeatedCommandAsksAPresenterRarely() {
         let ledger = StatLedger(askAgain: .seconds(30))
         let command = StatLedger.Command(1, of: 7)
         #expect(ledger.isEmpty)
@@ -82,8 +82,8 @@ import Testing
         #expect(always.mayAsk(command, for: Self.item, at: Self.at(0)))
     }
 
-    @Test("a program that was told the old size reads the old contents, for a while")
-    func toldSizeReadsOldContents() {
+    @Test("a program that got a document's old size from stat reads the old contents for 2 s")
+    func aProgramThatGotTheOldSizeReadsOldContents() {
         let ledger = StatLedger(askAgain: .seconds(30))
         ledger.noteTold(Self.process, of: Self.item, at: Self.at(0))
         #expect(ledger.wasTold(Self.process, of: Self.item, at: Self.at(1999)))
@@ -93,8 +93,8 @@ import Testing
         #expect(!ledger.wasTold(Self.process, of: Self.item, at: Self.at(1)))
     }
 
-    @Test("a save for a process is remembered until the process has read it, for a while")
-    func savedForProcessIsRemembered() {
+    @Test("a save for a process is remembered until the process reads the document, for up to 60 s")
+    func aSaveForAProcessIsRememberedUntilItReads() {
         let ledger = StatLedger(askAgain: .seconds(30))
         let child = ProcessID(number: 101, started: 2)
         ledger.noteSaved(Self.item, for: Self.process, at: Self.at(0))
@@ -106,8 +106,8 @@ import Testing
         #expect(!ledger.wasSaved(Self.item, for: [Self.process], at: Self.at(1)))
     }
 
-    @Test("expired entries are forgotten, and a timer is requested for that")
-    func expiredEntriesAreForgotten() throws {
+    @Test("a timer is requested that removes the ledger's expired entries")
+    func aTimerRemovesExpiredEntries() throws {
         let ledger = StatLedger(askAgain: .seconds(30))
         #expect(ledger.nextTidying(after: Self.at(0)) == nil)
         ledger.noteAsked(StatLedger.Command(1, of: 7), for: Self.item, at: Self.at(0))
@@ -121,8 +121,8 @@ import Testing
         #expect(ledger.isEmpty)
     }
 
-    @Test("above the limit of documents nothing is remembered")
-    func tooManyDocumentsAreForgotten() {
+    @Test("above the limit of documents, the ledger forgets all its entries")
+    func aboveTheLimitOfDocumentsAllAreForgotten() {
         let ledger = StatLedger(askAgain: .seconds(30))
         for number in 1...4097 as ClosedRange<UInt64> {
             ledger.noteAsked(StatLedger.Command(1, of: 7), for: ItemID(number), at: Self.at(0))

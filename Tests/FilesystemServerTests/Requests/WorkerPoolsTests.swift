@@ -2,10 +2,10 @@
 import FilesystemServer
 import Testing
 
-@Suite("Threads for file systems that may block")
+@Suite("Worker threads for mounted file systems that may hang")
 struct WorkerPoolsTests {
-    @Test("Mounts have threads of their own, whatever their numbers, up to a limit")
-    func mountsHaveOwnThreadSlots() {
+    @Test("Each of a limited number of mounts gets worker threads of its own")
+    func eachMountGetsItsOwnWorkerThreads() {
         var slots = WorkerPools.Slots()
         let mounts = (0..<UInt64(WorkerPools.mounts)).map { 120 + 16 * $0 }
         let given = mounts.map { slots.slot(of: $0) }

@@ -6,10 +6,10 @@ import Testing
 private let vim = SaveTrace.program(200, parent: 60, session: 60)
 private let stranger = SaveTrace.program(300, parent: 70, session: 70)
 
-@Suite("Steps that only look like a save")
+@Suite("Steps that resemble a save but are none")
 struct FalsePositiveTests {
-    @Test("`mv D D.bak`, then later a new D: the pending save ends with mv")
-    func moveToBackup() {
+    @Test("after `mv D D.bak`, the pending save ends when mv exits, and a later new D is a new file")
+    func aBackupByMvIsAMove() {
         let (mv, editor) = (SaveTrace.program(201), SaveTrace.program(202))
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt.bak", mv)
@@ -18,8 +18,8 @@ struct FalsePositiveTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("a new D by another program during the pending save is a new file")
-    func filledByStranger() {
+    @Test("a file that another program creates under the name of a pending save is a change, not the save")
+    func anotherProgramsNewFileIsNoSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
         stage.create("report.txt", stranger)
@@ -27,7 +27,7 @@ struct FalsePositiveTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("log rotation moves a file and makes a new one", arguments: ["app.log.1", "app.log-20260101"])
+    @Test("a log rotation begins no pending save", arguments: ["app.log.1", "app.log-20260101"])
     func logRotationIsNoSave(rotated: String) {
         var stage = SaveTrace(with: "app.log")
         stage.rename("app.log", to: rotated, vim)
@@ -35,16 +35,16 @@ struct FalsePositiveTests {
         #expect(stage.told == [])
     }
 
-    @Test("`git rm` is a deletion, told when git exits")
-    func gitRemove() {
+    @Test("`git rm` counts as a deletion when git exits")
+    func gitRmIsADeletionWhenGitExits() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "git")
         stage.exit(vim)
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("a reused process number is another process")
-    func reusedNumber() {
+    @Test("a process with a reused number does not complete the pending save of the former process")
+    func aReusedProcessNumberIsAnotherSaver() {
         let former = SaveTrace.program(200, started: 1, parent: 60, session: 60)
         let latter = SaveTrace.program(200, started: 2, parent: 61, session: 61)
         #expect(!former.isSameSave(as: latter))
@@ -54,8 +54,9 @@ struct FalsePositiveTests {
         #expect(stage.told == ["vacated report.txt", "change report.txt"])
     }
 
-    @Test("a common session alone is not enough: the parent must be the same too")
-    func sessionAloneIsNoKinship() {
+    @Test(
+        "two processes belong to one save only if session and parent are equal, or one is the other's parent")
+    func aSaveNeedsTheSameSessionAndParent() {
         let one = SaveTrace.program(1, parent: 60, session: 60)
         #expect(one.isSameSave(as: SaveTrace.program(2, parent: 60, session: 60)))
         #expect(!one.isSameSave(as: SaveTrace.program(2, parent: 61, session: 60)))
@@ -67,8 +68,8 @@ struct FalsePositiveTests {
         #expect(!orphan.isSameSave(as: other))
     }
 
-    @Test("no pending save begins for a directory, a link, a helper file, a lock file or pid 0")
-    func noPendingSaveForSpecialFiles() {
+    @Test("no pending save begins for a directory, a helper file, a lock file or an unknown process")
+    func specialFilesBeginNoPendingSave() {
         var stage = SaveTrace(with: "folder", "a.lock.txt.lock", ".report.txt.swp", "report.txt")
         stage.rename("folder", to: "folder~", vim, isRegularFile: false)
         stage.unlink("a.lock.txt.lock", vim, program: "git")
@@ -78,8 +79,8 @@ struct FalsePositiveTests {
         #expect(stage.told == [])
     }
 
-    @Test("an ambiguous temp file of the saver itself is no document; that of another program is")
-    func ownTemp() {
+    @Test("the removal of a saver's own temporary file begins no pending save; another program's file does")
+    func aSaversOwnTemporaryFileIsNoDocument() {
         var stage = SaveTrace(with: "notes.bak")
         stage.create("report.txt.tmp", vim)
         stage.unlink("report.txt.tmp", vim, program: "git")
@@ -88,10 +89,10 @@ struct FalsePositiveTests {
     }
 }
 
-@Suite("Files that are a program's own")
+@Suite("Helper files as evidence of a save")
 struct HelperFileTests {
-    @Test("a leftover of a program that has ended does not make a later deletion a save")
-    func leftoverOfExitedProgramIsNoSave() {
+    @Test("a helper file of a program that has exited does not make a later deletion a save")
+    func anExitedProgramsHelperFileIsNoEvidence() {
         let (touch, rm) = (SaveTrace.program(201), SaveTrace.program(202))
         var stage = SaveTrace(with: "report.txt")
         stage.create("report.txt.tmp", touch)
@@ -103,8 +104,8 @@ struct HelperFileTests {
         #expect(stage.told == [])
     }
 
-    @Test("a temporary file without a sign of its document counts as the next contents while it is new")
-    func anonymousTempCountsWhileNew() {
+    @Test("a temporary file without its document's name is evidence of a save only while it is new")
+    func aNewAnonymousTemporaryFileIsEvidence() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create("tmpab12", vim)
         stage.wait(.milliseconds(5_001))
@@ -115,8 +116,8 @@ struct HelperFileTests {
         #expect(stage.told == ["vacated letter.txt"])
     }
 
-    @Test("at most 4096 files are remembered, the oldest forgotten first")
-    func rememberedFilesAreBounded() {
+    @Test("at most 4,096 helper files are remembered; the oldest are forgotten first")
+    func atMost4096HelperFilesAreRemembered() {
         var saveDetector = SaveDetector(knowing: .shipped)
         for number in 0..<UInt64(SaveLimits.rememberedFiles) + 1 {
             saveDetector.noteCreated(
@@ -126,8 +127,8 @@ struct HelperFileTests {
         #expect(saveDetector.count == SaveLimits.rememberedFiles)
     }
 
-    @Test("files that come and go do not push out a swap file that stays")
-    func churnKeepsSwapFile() {
+    @Test("many short-lived helper files do not make the detector forget a swap file that stays")
+    func manyShortLivedFilesDoNotForgetASwapFile() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         for _ in 0..<3 * SaveLimits.rememberedFiles {

@@ -6,7 +6,7 @@ import Testing
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
 /// Every pattern of such names, for a document named `report.txt`.
-@Suite("Helper-file names")
+@Suite("Names of helper files")
 struct HelperFileNameTests {
     struct Row: CustomTestStringConvertible, Sendable {
         let name: String
@@ -51,8 +51,10 @@ struct HelperFileNameTests {
         Row("report.txt.rej", .backup, .whileMakerLives),
     ]
 
-    @Test("a name is classified", arguments: onSight + whileMakerLives)
-    func helperNameClassification(row: Row) throws {
+    @Test(
+        "a helper file's name gives its kind, and whether the name alone is certain",
+        arguments: onSight + whileMakerLives)
+    func aHelperFilesNameGivesItsKind(row: Row) throws {
         let side = try #require(HelperFileName(of: bytes(row.name)))
         #expect(side.kind == row.kind)
         #expect(side.certainty == row.certainty)
@@ -61,19 +63,19 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a name that users choose is no helper file",
+        "an ordinary name is no helper file",
         arguments: [
             "report.txt", "standard", "sedatives", "stage1.txt", "XXL", "zip", "Cupboard", "4914", "49130",
             "lunch", "d2utmpabc", ".bashrc", ".swp", "a.swp", "#include", "C#", "report.r3Fq0a", "photo.1",
             "photo.123456789", "Makefile", ".gitignore", "lock", ".lock", "~", "new", "bak", "report-journal",
             ".goutputstream-", ".goutputstream-abc", "notes.backup", ".zshrc.backup", "temp", "tm",
         ])
-    func ordinaryNames(name: String) {
+    func anOrdinaryNameIsNoHelperFile(name: String) {
         #expect(HelperFileName(of: bytes(name)) == nil)
     }
 
-    @Test("any lock file below .git is git's own (.git/**/*.lock)")
-    func gitLocks() {
+    @Test("each lock file below .git is a helper file of git (.git/**/*.lock)")
+    func lockFilesBelowDotGitAreHelperFiles() {
         #expect(HelperFileName(of: bytes("index.lock"), in: .gitDirectory)?.isAmbiguous == false)
         #expect(HelperFileName(of: bytes("index.lock"))?.isAmbiguous == true)
         #expect(ItemClass(of: bytes("HEAD.lock"), in: .gitDirectory) == .private)
@@ -83,40 +85,40 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a helper file's name gives its document",
+        "a helper file's name gives the name of its document",
         arguments: [
             (".report.txt.swp", "report.txt"), (".bashrc.swp", ".bashrc"), ("#report.txt#", "report.txt"),
             (".~lock.report.txt#", "report.txt"), ("report.txt~", "report.txt"),
             (".unison.report.txt.0a.unison.tmp", "report.txt"), (".bak.7.report.txt", "report.txt"),
             ("report.txt.r3Fq0a", "report.txt"), ("report.txt3Fq0aZ", "report.txt"),
         ])
-    func helperNameGivesDocument(side: String, document: String) {
+    func aHelperFilesNameGivesItsDocument(side: String, document: String) {
         #expect(HelperFileName.documents(for: bytes(side)).contains(bytes(document)))
     }
 
-    @Test("names are bytes: a document that is not UTF-8 has helper files, too")
-    func nonUTF8HelperNames() {
+    @Test("a document whose name is not UTF-8 has helper files, too")
+    func aDocumentNameThatIsNotUTF8HasHelperFiles() {
         let document: [UInt8] = [0xFF, 0xFE, 0x2E, 0x74]
         #expect(HelperFileName.documents(for: document + bytes("~")).contains(document))
         #expect(HelperFileName.isBackupName(document + bytes("~"), of: document))
         #expect(!HelperFileName.isBackupName([0xFF, 0xFD, 0x2E, 0x74] + bytes("~"), of: document))
     }
 
-    @Test("the candidate documents of one name are limited")
-    func candidateDocumentsAreBounded() {
+    @Test("the number of documents to which one helper file may belong is limited")
+    func theDocumentsOfAHelperFileAreLimited() {
         let name = bytes(String(repeating: "a.tmp", count: 40))
         let perPattern = SaveLimits.candidateDocuments
         #expect(HelperFileName.documents(for: name).count <= 3 * perPattern)
     }
 
     @Test(
-        "a backup belongs to its own document only",
+        "a backup name belongs to its own document only",
         arguments: [
             "report.txt~", "report.txt.~3~", "report.txt.bak", "report.txt.orig", "report.txt_original",
             "report.txt.dpkg-old", ".bak.0.report.txt", "tilde-backup-a1B2c3", "report.txt___jb_old___",
             "report.txt.~qpdf-orig", "report.txt.rej", "report.txt.1", "report.txta1B2c3.bck",
         ])
-    func backupBelongsToItsDocument(name: String) {
+    func aBackupNameBelongsToItsDocumentOnly(name: String) {
         #expect(HelperFileName.isBackupName(bytes(name), of: bytes("report.txt")))
         if !name.hasPrefix("tilde") {
             #expect(!HelperFileName.isBackupName(bytes(name), of: bytes("eport.tx")))
@@ -124,13 +126,14 @@ struct HelperFileNameTests {
     }
 
     @Test(
-        "a move within a folder is no backup", arguments: ["report2.txt", "report.txt", "old", "report.tx"])
-    func moveIsNoBackup(name: String) {
+        "a new name that is no backup name makes a rename no backup",
+        arguments: ["report2.txt", "report.txt", "old", "report.tx"])
+    func aRenameToAnOrdinaryNameIsNoBackup(name: String) {
         #expect(!HelperFileName.isBackupName(bytes(name), of: bytes("report.txt")))
     }
 
     @Test(
-        "temp and swap files beside a document",
+        "only temporary and swap files of a document may become its next contents",
         arguments: [
             ("report.txt.r3Fq0a", true), ("report.txt.or3Fq0a", true), ("report.txtr3Fq0a", true),
             ("report.txt.q3Fa91bcDE", true), ("report.txt.1234567890", true), (".report.txt.swp", true),
@@ -138,28 +141,28 @@ struct HelperFileNameTests {
             (".#report.txt", false), ("report.txt~", false), (".other.txt.swp", false), ("other.txt", false),
             ("report.txt", false), (".~lock.report.txt#", false),
         ])
-    func tempAndSwapNames(name: String, expected: Bool) {
+    func onlyTemporaryAndSwapFilesContainTheNextText(name: String, expected: Bool) {
         let isOfDocument = HelperFileName.documentsSaved(by: bytes(name)).contains(bytes("report.txt"))
         #expect((isOfDocument || HelperFileName.isAnonymousTemp(bytes(name))) == expected)
     }
 
     @Test(
-        "log rotation (a number or a date behind the name)",
+        "a rotated log's name is the log's name with a number or a date behind it",
         arguments: [
             ("app.log.1", true), ("app.log.12.gz", true), ("app.log-20260101", true),
             ("app.log.2026-01-01", true), ("app.log-20260101.xz", true), ("app.log.bak", false),
             ("app.log~", false), ("app.log.", false), ("app.log.gz", false), ("app.log", false),
             ("other.log.1", false),
         ])
-    func rotatedLogNames(name: String, expected: Bool) {
+    func aRotatedLogsNameEndsInANumberOrADate(name: String, expected: Bool) {
         #expect(HelperFileName.isRotatedLogName(bytes(name), of: bytes("app.log")) == expected)
     }
 }
 
-@Suite("Default classes of files and programs")
+@Suite("Classes of files and programs")
 struct ItemClassTests {
     @Test(
-        "a file's class by name",
+        "a file's name gives its class: database, log, helper file or document",
         arguments: [
             ("a.sqlite", ItemClass.database), ("a.sqlite3", .database), ("a.db", .database),
             ("a.db-journal", .database), ("a.db-wal", .database), ("places.sqlite-shm", .database),
@@ -168,12 +171,12 @@ struct ItemClassTests {
             (".report.txt.swp", .private), ("report.txt~", .private), ("report.txt.bak", .document),
             ("a.db~", .private),
         ])
-    func fileClassByName(name: String, expected: ItemClass) {
+    func aFilesNameGivesItsClass(name: String, expected: ItemClass) {
         #expect(ItemClass(of: bytes(name)) == expected)
     }
 
-    @Test("SQLite's magic is sixteen bytes")
-    func databaseHeader() {
+    @Test("the headers of SQLite and LMDB databases are recognized, and no shorter headers")
+    func sqliteAndLMDBHeadersAreRecognized() {
         let magic = bytes("SQLite format 3") + [0]
         #expect(ItemClass.isDatabaseHeader(magic))
         #expect(!ItemClass.isDatabaseHeader(Array(magic.dropLast())))
@@ -185,16 +188,16 @@ struct ItemClassTests {
         #expect(!ItemClass.isDatabaseHeader([1] + lmdb.dropFirst()))
     }
 
-    @Test("a database with a valid header makes its companions part of it")
-    func databaseCompanions() {
+    @Test("a database's journal, write-ahead log and shared memory are recognized by their names")
+    func aDatabasesCompanionFilesAreRecognized() {
         for name in ["History-journal", "History-wal", "History-shm"] {
             #expect(ItemClass.isDatabaseCompanion(bytes(name), of: bytes("History")))
         }
         #expect(!ItemClass.isDatabaseCompanion(bytes("History-wal"), of: bytes("Histor")))
     }
 
-    @Test("background and watching programs, by the 15 bytes of comm")
-    func backgroundAndWatcherPrograms() {
+    @Test("background programs and watchers are recognized by the first 15 bytes of their names")
+    func backgroundAndWatcherProgramsAreRecognized() {
         let background = [
             "restic", "borg", "updatedb.plocat", "tracker-miner-f", "baloo_file_extr", "duplicity",
             "rdiff-backup",
@@ -211,8 +214,8 @@ struct ItemClassTests {
         }
     }
 
-    @Test("programs that unlink to create")
-    func unlinkThenCreatePrograms() {
+    @Test("programs that unlink a file before they create it again are recognized by name")
+    func programsThatSaveByUnlinkAreRecognized() {
         let programs = [
             "git", "git-checkout", "tar", "unzip", "install", "ld", "ld.bfd", "collect2", "go", "rust-lld",
             "7z",

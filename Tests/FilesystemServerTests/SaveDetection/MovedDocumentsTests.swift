@@ -25,9 +25,9 @@ struct MovedDocumentsTests {
     }
 
     @Test(
-        "a file of the program that moved it, or of its child, is its next contents; after that the move is forgotten"
+        "a file that the mover or its child creates under the old name is the moved document's next contents"
     )
-    func moverFillsFormerName() {
+    func aFileOfTheMoverCompletesTheSave() {
         let cases: [(SavingProcess?, Bool, Bool)] = [
             (mover, true, true), (child, true, true), (sibling, true, false), (nil, true, false),
             (mover, false, false),
@@ -41,8 +41,8 @@ struct MovedDocumentsTests {
         }
     }
 
-    @Test("it counts for 2 s after the last step of the program, and 10 s in all")
-    func moveExpires() {
+    @Test("a recorded move expires 2 s after the mover's last step, and 10 s after the move")
+    func aMoveExpiresTwoSecondsAfterTheLastStep() {
         for (last, late, isSave) in [
             (0, 1_999, true), (0, 2_000, false), (1_500, 3_499, true), (1_500, 3_500, false),
             (9_000, 10_000, false),
@@ -57,9 +57,9 @@ struct MovedDocumentsTests {
     }
 
     @Test(
-        "it stays at its place once another program has used it, and for its mover once the mover has changed it"
+        "a recorded move is final when another program uses the moved file, or the mover changes it"
     )
-    func otherUserConfirmsMove() {
+    func anotherProgramsUseConfirmsTheMove() {
         var documents = MovedDocuments()
         documents.add(moved())
         let own = documents.resolveMove(NodeNumber(9), for: mover)
@@ -72,8 +72,8 @@ struct MovedDocumentsTests {
         #expect(changed && documents.isEmpty)
     }
 
-    @Test("an ended process fills no name, and above 64 moves the oldest is forgotten")
-    func movesAreBounded() {
+    @Test("at most 64 moves are remembered, and none by a process that has ended")
+    func atMost64MovesAreRemembered() {
         var documents = MovedDocuments()
         documents.add(moved())
         documents.expire(at: start, gone: [mover.process])
@@ -83,8 +83,8 @@ struct MovedDocumentsTests {
         #expect(!documents.contains(NodeNumber(0)) && documents.contains(NodeNumber(64)))
     }
 
-    @Test("a file that returns to its name is known")
-    func returnToFormerName() {
+    @Test("a file that is renamed back to its former name is recognized")
+    func aReturnToTheFormerNameIsRecognized() {
         var documents = MovedDocuments()
         documents.add(moved())
         #expect(documents.isReturn(of: NodeNumber(9), to: name, in: SaveTrace.folder))

@@ -31,7 +31,7 @@ struct PendingSaveTableTests {
     }
 
     @Test("a pending save ends 2 s after its saver's last operation")
-    func endsTwoSecondsAfterLastOperation() {
+    func aPendingSaveEndsAfterTwoIdleSeconds() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
         #expect(table.nextDeadline == start + .seconds(2))
@@ -44,8 +44,8 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == nil)
     }
 
-    @Test("however busy its saver, a pending save ends after 10 s")
-    func endsAfterTenSeconds() {
+    @Test("a pending save ends after 10 s, however busy its saver is")
+    func aPendingSaveEndsAfterTenSeconds() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
         for second in 1..<10 { table.noteActivity(by: vim, at: start + .seconds(UInt64(second))) }
@@ -55,8 +55,8 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(11))
     }
 
-    @Test("a pending save with only the step as evidence ends after 250 ms, and others of its saver stay")
-    func ambiguousStepEndsAfter250Milliseconds() {
+    @Test("a pending save with no evidence but the step itself ends after 250 ms; the saver's others stay")
+    func aPendingSaveWithoutEvidenceEndsAfter250Ms() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
         open(pendingSave("a", evidence: .removal), in: &table)
@@ -67,8 +67,8 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .milliseconds(2_200))
     }
 
-    @Test("with a step alone as evidence, only the program itself or its child saves")
-    func ambiguousStepNeedsSameProgram() {
+    @Test("without evidence but the step itself, only the same program or its child completes the save")
+    func aPendingSaveWithoutEvidenceNeedsItsProgram() {
         let child = SaveTrace.program(201, parent: 200, session: 60)
         let sibling = SaveTrace.program(202, parent: 60, session: 60)
         for (saver, isSave) in [(vim, true), (child, true), (sibling, false), (stranger, false)] {
@@ -80,8 +80,9 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("with only the step as evidence, a directory or a link in its place is no save")
-    func ambiguousStepNeedsFile() {
+    @Test(
+        "without evidence but the step itself, a directory or link under the name does not complete the save")
+    func aPendingSaveWithoutEvidenceNeedsAFile() {
         for evidence in [PendingSave.Evidence.removal, .move, .backupName] {
             var table = PendingSaveTable()
             let vacated = pendingSave("a", evidence: evidence)
@@ -91,8 +92,8 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("the pending save of a moved document ends when it stays there, and no other ends")
-    func confirmedMoveEndsPendingSave() {
+    @Test("when a document's move is confirmed, its pending save ends, and no other does")
+    func aConfirmedMoveEndsItsPendingSave() {
         var table = PendingSaveTable()
         let resolveMove = { (table: inout PendingSaveTable, number: UInt64) in
             table.resolveMove(NodeNumber(number)).map { String(decoding: $0.name, as: UTF8.self) }
@@ -110,16 +111,16 @@ struct PendingSaveTableTests {
         }
     }
 
-    @Test("a child's operation prolongs its parent's pending saves")
-    func childOperationProlongs() {
+    @Test("an operation of the saver's child prolongs the pending save")
+    func aChildsOperationProlongsThePendingSave() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
         table.noteActivity(by: SaveTrace.program(201, parent: 200, session: 1), at: start + .seconds(1))
         #expect(table.nextDeadline == start + .seconds(3))
     }
 
-    @Test("others wait for the name; the saver does not")
-    func othersWaitSaverDoesNot() {
+    @Test("other programs wait for the name of a pending save; the saver does not")
+    func otherProgramsWaitForThePendingName() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
         open(pendingSave("a"), in: &table)
@@ -135,8 +136,8 @@ struct PendingSaveTableTests {
         #expect(table.pendingSaves(in: NodeNumber(2), for: stranger) == [])
     }
 
-    @Test("a pending save is open until its name is filled")
-    func openUntilFilled() {
+    @Test("a pending save is open until a file gets its name")
+    func aPendingSaveIsOpenUntilItsNameIsFilled() {
         var table = PendingSaveTable()
         let first = pendingSave("a")
         open(first, in: &table)
@@ -147,8 +148,8 @@ struct PendingSaveTableTests {
         #expect(!table.isOpen(first))
     }
 
-    @Test("the exit of the saver ends its pending saves and no others, oldest first")
-    func exitEndsOwnPendingSaves() {
+    @Test("a saver's exit ends its pending saves, the oldest first, and no others")
+    func aSaversExitEndsItsPendingSaves() {
         var table = PendingSaveTable()
         open(pendingSave("z"), in: &table)
         open(pendingSave("a", at: start + .milliseconds(1)), in: &table)
@@ -158,8 +159,8 @@ struct PendingSaveTableTests {
         #expect(table.count == 1)
     }
 
-    @Test("a name vacated again is one pending save, counted from the second time")
-    func secondVacateReplacesFirst() {
+    @Test("a second pending save of a name replaces the first, and its time starts anew")
+    func aNewPendingSaveReplacesTheFormer() {
         var table = PendingSaveTable()
         open(pendingSave("a"), in: &table)
         open(pendingSave("a", by: stranger, at: start + .seconds(1)), in: &table)
@@ -168,8 +169,8 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(3))
     }
 
-    @Test("above the limit no pending save begins")
-    func pendingSavesAreBounded() {
+    @Test("above the limit of pending saves, no further pending save begins")
+    func aboveTheLimitNoPendingSaveBegins() {
         var table = PendingSaveTable()
         for number in 0..<SaveLimits.mostPendingSaves { open(pendingSave("\(number)"), in: &table) }
         let isOpen = table.open(pendingSave("one more"))
@@ -178,8 +179,8 @@ struct PendingSaveTableTests {
         open(pendingSave("one more"), in: &table)
     }
 
-    @Test("pending saves filled in any order leave the deadline of the oldest open one")
-    func deadlineFollowsOldestOpen() {
+    @Test("the next deadline is that of the oldest pending save, in whichever order others complete")
+    func theNextDeadlineIsTheOldestPendingSaves() {
         var table = PendingSaveTable()
         for second in 0..<4 {
             open(pendingSave("\(second)", at: start + .seconds(UInt64(second))), in: &table)

@@ -5,26 +5,26 @@ import Testing
 
 private let editor = SaveTrace.program(200, parent: 60, session: 60)
 
-@Suite("Saves by presenters that were asked")
+@Suite("Saves by presenters that answer a question")
 struct PresenterAnswerTests {
-    @Test("A presenter that was asked and renames the document aside is expected to fill its name again")
-    func askedPresenterRenamesAside() {
+    @Test("If a presenter renames the document as its answer to a question, a pending save begins")
+    func anAskedPresentersRenameBeginsASave() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "elsewhere", editor, isAnswering: true)
         stage.create("report.txt", editor)
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("A presenter that was asked and unlinks the document is expected to fill its name again")
-    func askedPresenterUnlinks() {
+    @Test("If a presenter unlinks the document as its answer to a question, a pending save begins")
+    func anAskedPresentersUnlinkBeginsASave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", editor, isAnswering: true)
         stage.create("report.txt", editor)
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("A program that saves for an asked presenter may end before the next one fills the name")
-    func saveByTwoHelperProcesses() {
+    @Test("An asked presenter's pending save goes on when the helper process that began it exits")
+    func anAskedPresentersSaveOutlastsItsHelper() {
         let (mover, maker) = (SaveTrace.program(210, parent: 200), SaveTrace.program(211, parent: 200))
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.rename("report.txt", to: "elsewhere", mover, isAnswering: true)
@@ -35,8 +35,8 @@ struct PresenterAnswerTests {
         #expect(stage.told.last == "save report.txt")
     }
 
-    @Test("A name that an asked presenter does not fill is empty after a while")
-    func unfilledNameExpires() {
+    @Test("A pending save that an asked presenter does not complete expires, and the document is gone")
+    func anAskedPresentersUnfinishedSaveExpires() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", editor, isAnswering: true)
         stage.exit(editor)
@@ -44,16 +44,16 @@ struct PresenterAnswerTests {
         #expect(stage.told == ["vacated report.txt", "gone report.txt"])
     }
 
-    @Test("The same steps by a program that was not asked are a move and a deletion")
-    func unaskedProgramMovesAndDeletes() {
+    @Test("The same rename and unlink by a program that was not asked begin no pending save")
+    func anUnaskedProgramsStepsBeginNoSave() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.rename("report.txt", to: "elsewhere", editor)
         stage.unlink("letter.txt", editor)
         #expect(stage.told.isEmpty)
     }
 
-    @Test("Evidence of names and helper files comes first")
-    func evidencePrecedence() {
+    @Test("A backup name or a helper file is used as evidence before the question to a presenter")
+    func namesAndHelperFilesAreStrongerEvidence() {
         var saveDetector = SaveDetector(knowing: .shipped)
         let document = NodeNumber(7)
         let evidence = { (saveDetector: SaveDetector, name: String) in
@@ -69,8 +69,10 @@ struct PresenterAnswerTests {
         #expect(evidence(saveDetector, "elsewhere") == .helperFile)
     }
 
-    @Test("Removals of helper files or directories, or by an unknown process, are no saves")
-    func helperFilesAreNoDocuments() {
+    @Test(
+        "An asked presenter's removal of a helper file or directory begins no save, nor does an unknown process"
+    )
+    func onlyDocumentsOfAKnownProcessBeginASave() {
         var stage = SaveTrace(with: ".report.txt.swp", "folder", "report.txt")
         stage.unlink(".report.txt.swp", editor, isAnswering: true)
         stage.rename("folder", to: "elsewhere", editor, isRegularFile: false, isAnswering: true)

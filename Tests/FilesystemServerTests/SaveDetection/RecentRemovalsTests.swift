@@ -5,7 +5,7 @@ import Testing
 @testable import FilesystemServer
 
 /// A program removes so many documents that none of them is in the middle of a save.
-@Suite("Documents that are removed in a row")
+@Suite("Programs that remove many documents in a row")
 struct RecentRemovalsTests {
     private let now = Instant(nanoseconds: 1)
     private let thread: Int32 = 100
@@ -23,8 +23,8 @@ struct RecentRemovalsTests {
         recentRemovals.areMany(by: thread, from: SaveTrace.folder, at: moment ?? now)
     }
 
-    @Test("Three more documents are too many")
-    func fourthRemovalExceedsLimit() {
+    @Test("Four documents that a thread removes in a row from a directory exceed the limit")
+    func theFourthRemovedDocumentExceedsTheLimit() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         #expect(!areMany(recentRemovals))
@@ -34,8 +34,8 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals, at: now + .seconds(3)))
     }
 
-    @Test("Filling one of the names begins anew, and filling another name does not")
-    func filledNameResetsCount() {
+    @Test("A new file under a removed name restarts the count; a new file under another name does not")
+    func aFileUnderARemovedNameRestartsTheCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         recentRemovals.noteFilled(Array("other".utf8), in: SaveTrace.folder, by: thread)
@@ -47,15 +47,15 @@ struct RecentRemovalsTests {
         #expect(!areMany(recentRemovals))
     }
 
-    @Test("Helper files do not count")
-    func helperFilesDoNotCount() {
+    @Test("Removed helper files are not counted")
+    func removedHelperFilesAreNotCounted() {
         var recentRemovals = RecentRemovals()
         take("a", ".a.swp", ".b.swp", ".c.swp", ".d.swp", in: &recentRemovals)
         #expect(!areMany(recentRemovals))
     }
 
-    @Test("A removal in another directory begins anew")
-    func otherDirectoryResetsCount() {
+    @Test("A removal in another directory restarts the count")
+    func aRemovalElsewhereRestartsTheCount() {
         var recentRemovals = RecentRemovals()
         take("a", "b", "c", in: &recentRemovals)
         take("d", from: NodeNumber(2), in: &recentRemovals)

@@ -7,10 +7,10 @@ private let vim = SaveTrace.program(200, parent: 60, session: 60)
 private let emacs = SaveTrace.program(210, parent: 61, session: 61)
 private let stranger = SaveTrace.program(300, parent: 70, session: 70)
 
-@Suite("Saves, by the pattern of their calls")
+@Suite("System calls that the save detection takes for a save")
 struct SavePatternTests {
-    @Test("C: vim's default save is one write on the document")
-    func vimDefault() {
+    @Test("C: vim's rename, create and unlink of a default save are one save")
+    func vimsDefaultSaveIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.create("4913", vim)
@@ -22,8 +22,8 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("C: an 80 MB document is missing for 1.6 s, while its swap file is written")
-    func vimLarge() {
+    @Test("C: vim's save of a large document that is missing for 1.6 s is one save")
+    func vimsSlowSaveIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.rename("report.txt", to: "report.txt~", vim)
@@ -32,16 +32,16 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C: emacs' first save of a session, without any swap file")
-    func emacsBackup() {
+    @Test("C: emacs's rename to a backup and create, without a swap file, are one save")
+    func emacsSaveWithoutASwapFileIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", emacs)
         stage.create("report.txt", emacs)
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C, 4r: sed -i.bak renames the document aside and its temp file into place")
-    func sedBackup() {
+    @Test("C, 4r: sed -i.bak, which renames its temporary file into place, makes one save")
+    func sedInPlaceWithABackupIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.create("sedq3Fa91", vim)
         stage.rename("report.txt", to: "report.txt.bak", vim)
@@ -49,8 +49,8 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("C: a swap file is evidence however old it is, while its creator lives")
-    func oldSwap() {
+    @Test("C: a swap file of any age is evidence of a save while its maker lives")
+    func anOldSwapFileIsEvidenceWhileItsMakerLives() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.wait(.seconds(86_400))
@@ -58,32 +58,32 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated report.txt"])
     }
 
-    @Test("C: of the temp files of one program only that of the document counts")
-    func otherDocumentsSwap() {
+    @Test("C: the swap file of another document is no evidence of a save")
+    func anotherDocumentsSwapFileIsNoEvidence() {
         var stage = SaveTrace(with: "report.txt", "letter.txt")
         stage.create(".letter.txt.swp", vim)
         stage.rename("report.txt", to: "elsewhere", vim)
         #expect(stage.told == [])
     }
 
-    @Test("C: another program's swap file proves nothing")
-    func strangersSwap() {
+    @Test("C: the swap file of another program is no evidence of a save")
+    func anotherProgramsSwapFileIsNoEvidence() {
         var stage = SaveTrace(with: "report.txt")
         stage.create(".report.txt.swp", vim)
         stage.rename("report.txt", to: "elsewhere", stranger)
         #expect(stage.told == [])
     }
 
-    @Test("D: git checkout unlinks and creates; the program list is the evidence")
-    func gitCheckout() {
+    @Test("D: git's unlink and create are one save, because git is in the list of programs")
+    func gitCheckoutIsOneSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "git")
         stage.create("report.txt", vim)
         #expect(stage.told == ["vacated report.txt", "save report.txt"])
     }
 
-    @Test("D, 6r: a program outside the list unlinks, then renames its temp file into place")
-    func unlinkThenRename() {
+    @Test("D, 6r: an unlink and the rename of a temporary file are one save, also by an unlisted program")
+    func anUnlistedProgramsUnlinkAndRenameAreOneSave() {
         var stage = SaveTrace(with: "a.zip")
         stage.create("ziq3Fa91", vim)
         stage.unlink("a.zip", vim, program: "archiver")
@@ -91,15 +91,15 @@ struct SavePatternTests {
         #expect(stage.told == ["vacated a.zip", "save a.zip"])
     }
 
-    @Test("D: rm is a deletion, at once")
-    func rmIsDeletion() {
+    @Test("D: rm deletes a document at once, without a pending save")
+    func rmBeginsNoPendingSave() {
         var stage = SaveTrace(with: "report.txt")
         stage.unlink("report.txt", vim, program: "rm")
         #expect(stage.told == [])
     }
 
-    @Test("G: vim restores its backup after a failed CREATE, and nothing is told")
-    func rollBack() {
+    @Test("G: if vim renames its backup back, the document has not changed")
+    func vimsRestoredBackupIsNoChange() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
         stage.rename("report.txt~", to: "report.txt", vim)
@@ -107,15 +107,15 @@ struct SavePatternTests {
         #expect(stage.pendingSaves.isEmpty)
     }
 
-    @Test("G: another program that gives the old file its name back makes a change")
-    func rollBackByStranger() {
+    @Test("G: if another program renames the backup back, the document has changed")
+    func anotherProgramsRestoreIsAChange() {
         var stage = SaveTrace(with: "report.txt")
         stage.rename("report.txt", to: "report.txt~", vim)
         stage.rename("report.txt~", to: "report.txt", stranger)
         #expect(stage.told == ["vacated report.txt", "change report.txt"])
     }
 
-    @Test("I: vim's 4913 is created and unlinked empty, and vacates nothing")
+    @Test("I: vim's probe file 4913 begins no pending save")
     func vimProbeFileIsIgnored() {
         var stage = SaveTrace()
         stage.create("4913", vim)

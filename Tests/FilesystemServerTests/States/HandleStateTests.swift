@@ -6,13 +6,13 @@ import Testing
 @testable import FilesystemServer
 @testable import LinuxSystem
 
-@Suite("The states of a handle")
+@Suite("States of a handle")
 struct HandleStateTests {
     private let late = ClaimID(7)
     private let later = ClaimID(8)
 
-    @Test("a handle has at most one late claim, and is without a claim after it gave that up")
-    func lateClaim() {
+    @Test("a handle has at most one late claim, and no claim after it gave the late claim up")
+    func aHandleHasAtMostOneLateClaim() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.claimLate(late) == true)
         #expect(handle.claimLate(later) == false)
@@ -22,8 +22,8 @@ struct HandleStateTests {
         #expect(handle.giveUpLateClaim() == nil)
     }
 
-    @Test("a bystander is one again after it gave up a later claim")
-    func bystander() {
+    @Test("a handle that was a bystander is one again after it gave up a late claim")
+    func aBystanderGetsItsStateBackAfterALateClaim() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.becomeBystander() == true)
         #expect(handle.becomeBystander() == false)
@@ -34,8 +34,8 @@ struct HandleStateTests {
         #expect(handle.isBystander)
     }
 
-    @Test("a renewed claim replaces the first, and the last")
-    func renewedClaim() {
+    @Test("a renewed claim of a handle replaces the former claim each time")
+    func aRenewedClaimReplacesTheFormer() {
         var handle = HandleCoordination.claimed
         #expect(handle.hasClaim && !handle.isReclaimed)
         #expect(handle.becomeBystander() == false)
@@ -44,16 +44,16 @@ struct HandleStateTests {
         #expect(handle.laterClaim == later)
     }
 
-    @Test("the use of locks only rises, and is new once")
-    func lockUse() {
+    @Test("a handle's use of locks only rises, and a rise is reported once")
+    func theUseOfLocksNeverDecreases() {
         var use = LockUse.none
         #expect(use.rise(to: .observed) == true)
         #expect(use.rise(to: .expected) == false)
         #expect(use == .observed)
     }
 
-    @Test("a request to write counts as a write after the position was observed")
-    func observedPosition() {
+    @Test("a write request counts as a write only after the handle's position was observed")
+    func aWriteAfterAnObservationCounts() {
         var writing = HandleWriting()
         writing.noteRequest()
         #expect(!writing.hasWritten)
@@ -64,8 +64,8 @@ struct HandleStateTests {
         #expect(writing.hasWritten)
     }
 
-    @Test("a new name moves the baseline only if nothing was written")
-    func baselineAfterNewName() {
+    @Test("a rename changes a handle's baseline only if the handle has not written")
+    func aRenameMovesTheBaselineOfAnUnwrittenHandle() {
         let time = { FileStatus.Time(seconds: $0, nanoseconds: 0) }
         let stamp = { Stamp(size: 1, modified: time(1), changed: time($0)) }
         var writing = HandleWriting()
@@ -77,8 +77,8 @@ struct HandleStateTests {
         #expect(writing.baseline?.stamp == stamp(2))
     }
 
-    @Test("closes wait for the one that preserves contents, and begin anew after it")
-    func waitingCloses() {
+    @Test("closes wait for the close that preserves contents, and are retried after it")
+    func closesWaitForThePreservingClose() {
         var closes = ClosePreservation()
         let isAgain = Atomic(false)
         let isFirst = closes.begin {}
@@ -93,8 +93,8 @@ struct HandleStateTests {
         #expect(isNext)
     }
 
-    @Test("three closes preserve contents, and only changed contents")
-    func recordedCloses() {
+    @Test("contents are preserved at three closes at most, and only if they changed")
+    func threeClosesWithNewContentsArePreserved() {
         let time = { FileStatus.Time(seconds: $0, nanoseconds: 0) }
         let stamp = { Stamp(size: 1, modified: time($0), changed: time($0)) }
         var closes = ClosePreservation()

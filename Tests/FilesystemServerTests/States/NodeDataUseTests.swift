@@ -4,7 +4,7 @@ import Testing
 @testable import FilesystemServer
 @testable import FuseBridge
 
-@Suite("The use of a node's data")
+@Suite("How the data of a node is read and written")
 struct NodeDataUseTests {
     private let first = BackingID(rawValue: 1)
     private let second = BackingID(rawValue: 2)
@@ -13,8 +13,8 @@ struct NodeDataUseTests {
         if case .backing(let own) = route { own.rawValue == id.rawValue } else { false }
     }
 
-    @Test("all handles use the route of the first, until the last has left")
-    func oneRoute() {
+    @Test("all handles of a node use the data path of the first, until the last handle is closed")
+    func allHandlesUseTheFirstHandlesDataPath() {
         var use = NodeDataUse()
         #expect(use.enterInUse(mapping: false) == nil)
         #expect(use.enter(.daemon, mapping: true) != nil)
@@ -26,8 +26,8 @@ struct NodeDataUseTests {
         #expect(use.opens == 0 && use.route == nil)
     }
 
-    @Test("a backing file that was closed meanwhile is not entered")
-    func unusableBacking() {
+    @Test("a handle does not use a backing file that is not registered with its node")
+    func aClosedBackingFileIsNotUsed() {
         var use = NodeDataUse()
         #expect(use.enter(.backing(first), mapping: false) == nil)
         #expect(use.opens == 0)
@@ -37,8 +37,8 @@ struct NodeDataUseTests {
         #expect(use.leave(mapping: true) == true)
     }
 
-    @Test("of two backing files that are opened at once, one is closed again")
-    func twoBackings() {
+    @Test("if two backing files are opened at once, one is reported as needless")
+    func oneOfTwoBackingFilesIsClosed() {
         var use = NodeDataUse()
         _ = use.offer(first, ownerChanges: 0)
         let (kept, needless) = use.offer(second, ownerChanges: 0)
@@ -46,8 +46,8 @@ struct NodeDataUseTests {
         #expect(use.retain(second)?.rawValue == 2)
     }
 
-    @Test("after a change of owner, open handles keep the backing file, and the next open has another one")
-    func outdatedBacking() {
+    @Test("after a change of owner, open handles keep the backing file, and later opens need a new one")
+    func aChangeOfOwnerReplacesTheBackingFile() {
         var use = NodeDataUse()
         _ = use.offer(first, ownerChanges: 0)
         #expect(isBacking(use.enter(.backing(first), mapping: false), first))
@@ -60,16 +60,16 @@ struct NodeDataUseTests {
         #expect(use.backingID == nil)
     }
 
-    @Test("a backing file opened before a change of owner is outdated at once")
-    func backingOpenedTooEarly() {
+    @Test("a backing file that was opened before a change of owner cannot be used after it")
+    func aBackingFileFromBeforeTheOwnerChangeIsUnusable() {
         var use = NodeDataUse()
         use.noteOwnerChange()
         #expect(use.offer(first, ownerChanges: 0).kept.rawValue == 1)
         #expect(use.usableBacking == nil)
     }
 
-    @Test("the kernel holds the file of an orphan that has no descriptor, until it forgets the inode")
-    func orphanKeepsItsBackingFile() {
+    @Test("an orphan keeps its backing file until the kernel forgets the inode")
+    func anOrphanKeepsItsBackingFileUntilForgotten() {
         var (use, reach) = (NodeDataUse(), NodeReach())
         #expect(use.retain(first) == nil)
         reach.becomeOrphan()

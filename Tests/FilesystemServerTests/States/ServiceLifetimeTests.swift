@@ -9,8 +9,8 @@ import Testing
 struct ServiceLifetimeTests {
     private final class Service: Sendable {}
 
-    @Test("a subscriber to saves is released when the subscriptions end")
-    func endedSubscriptionsReleaseSubscribers() {
+    @Test("the save tracker releases its subscribers when the subscriptions end")
+    func endedSubscriptionsReleaseTheSubscriber() {
         let saves = SaveTracker(knowing: ProgramClasses([]))
         weak var released: Service?
         do {
@@ -25,8 +25,8 @@ struct ServiceLifetimeTests {
         saves.publishProgress(in: .root)
     }
 
-    @Test("the tables of descriptor owners are released when the budget gets another function")
-    func newOwnerLookupReleasesTables() {
+    @Test("the descriptor budget releases its former function for finding owners when it gets a new one")
+    func aNewOwnerFunctionReleasesTheFormer() {
         let budget = DescriptorBudget(limit: 1, handles: nil)
         weak var released: Service?
         do {
