@@ -7,7 +7,8 @@ extension MountTests {
     /// The daemon reaches files in trees that are deeper than its limit of descriptors.
     @Suite struct DeepTreeTests {
         @Test(
-            "In a directory whose way was removed around the mount, a look ends at once, however deep it is")
+            "A look-up in a deep directory ends at once after the directories above were removed around the mount"
+        )
         func aLookupBelowARemovedDeepPathEndsAtOnce() throws {
             try Self.withFew(deep: 60) { mount, client in
                 try Script("rm -rf \"$1\"/d").run(mount.below)
@@ -18,7 +19,7 @@ extension MountTests {
             }
         }
 
-        @Test("Files are found and forgotten below 30,000 directories")
+        @Test("Files below 30,000 nested directories are found, and later forgotten")
         func filesBelow30000DirectoriesAreFound() throws {
             try Self.withFew(deep: 30_000) { mount, client in
                 let (found, took) = try timed { try Self.ask(client, "look 1000") }

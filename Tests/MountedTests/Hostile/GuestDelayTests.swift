@@ -25,8 +25,8 @@ extension MountTests {
         private static let margin = 10_000
         private static let isFull = ProcessInfo.processInfo.environment["TRUCE_GUESTS"] == "full"
 
-        @Test("Guests that connect without end keep neither root nor an editor from the control socket")
-        func connectionFloodsBlockNeitherRootNorEditors() throws {
+        @Test("Guests that connect all the time block neither root's nor an editor's connections")
+        func floodsOfConnectionsBlockNoOtherClient() throws {
             guard try Self.isShown() else { return }
             try MountedDirectory.with("allow_other", prepare: { try Self.files.run($0) }) { mount in
                 let knocking = try Program("python3").start(
@@ -50,7 +50,7 @@ extension MountTests {
             }
         }
 
-        @Test("Root and the owner have a socket that others can neither find nor use")
+        @Test("Root and the owner have a socket that other users can neither find nor use")
         func theOwnersSocketIsHiddenFromOthers() throws {
             guard try Self.isShown() else { return }
             try MountedDirectory.with("allow_other", prepare: { try Self.files.run($0) }) { mount in
@@ -83,9 +83,9 @@ extension MountTests {
         }
 
         @Test(
-            "A guest with read permission delays the owner's writes for the allowance of both, and then for a moment"
+            "A guest's readers delay another user's writes for their allowance, and then only for a moment"
         )
-        func aReadingGuestsDelayBudgetIsBounded() throws {
+        func aGuestsReaderDelaysWritesForItsAllowanceOnly() throws {
             guard try Self.isShown() else { return }
             let options = Self.isFull ? ["allow_other"] : ["allow_other", "hold=1s", "guest-delay=2s"]
             try Self.withMount(options) { mount in
@@ -105,7 +105,7 @@ extension MountTests {
         }
 
         @Test(
-            "One silent presenter for each file delays the deleting program three times, and not each time",
+            "A guest's silent presenters delay three deletions by the full time, and later deletions briefly",
             arguments: ["connection", "connections"])
         func silentPresentersDelayDeletionsThreeTimes(connections: String) throws {
             guard try Self.isShown() else { return }

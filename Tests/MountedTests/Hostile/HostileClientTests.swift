@@ -35,8 +35,10 @@ extension MountTests {
         /// In kB: the number of pages that the allocator keeps for the next burst varies from round to round.
         static let margin = 8 << 10
 
-        @Test("Malformed input is answered or closed, and costs a second client and the daemon nothing")
-        func malformedInputCostsNobodyElse() throws {
+        @Test(
+            "Malformed input gets an error or closes its connection, and affects neither another client nor the daemon"
+        )
+        func malformedInputDelaysNoOtherClient() throws {
             guard try Lab.dataPath == .passthrough else {
                 return print("messages are no file data: shown by the run with passthrough")
             }

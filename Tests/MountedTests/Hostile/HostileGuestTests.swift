@@ -39,8 +39,8 @@ extension MountTests.HostileClientTests {
     /// In kB: the growth that is allowed when the attack is repeated.
     static let moreMemory = 32 << 10
 
-    @Test("A guest at a mount of root's is denied whatever its user may not do, and is not asked")
-    func aGuestIsDeniedWithoutBeingAsked() throws {
+    @Test("A guest is denied what its user may not do, and its presenters are not asked about it")
+    func aGuestIsDeniedWhatItsUserMayNotDo() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }
@@ -60,8 +60,10 @@ extension MountTests.HostileClientTests {
         try mount.end()
     }
 
-    @Test("A guest at its limits delays others by their bounds at most, and what it had is given back")
-    func aGuestAtItsLimitsDelaysOthersByTheirBounds() throws {
+    @Test(
+        "A guest at all its limits delays other clients by their time limits at most, and leaves no resources in use"
+    )
+    func aGuestAtItsLimitsDelaysOthersBriefly() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         guard try Lab.dataPath == .passthrough else { return print("shown where the kernel moves the data") }
         let mount = try ForegroundMount("allow_other", "relinquish=500ms")
@@ -85,8 +87,8 @@ extension MountTests.HostileClientTests {
         try mount.end()
     }
 
-    @Test("However many the guests are, there are descriptors left for files, and for whose mount it is")
-    func descriptorsStayAvailableDespiteManyGuests() throws {
+    @Test("However many guests connect, the daemon has descriptors left for files and for the mount's owner")
+    func guestsLeaveDescriptorsForFiles() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }
@@ -128,9 +130,9 @@ extension MountTests.HostileClientTests {
     }
 
     @Test(
-        "A guest learns nothing of files that it may not read, and no presenter gets more questions than it can answer"
+        "A guest gets no information about files that it may not read, and a presenter no more questions than it can answer"
     )
-    func aGuestLearnsNothingItMayNotSee() throws {
+    func aGuestGetsNoInformationAboutClosedFiles() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")
         defer { mount.abandon() }

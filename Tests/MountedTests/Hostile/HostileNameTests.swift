@@ -11,7 +11,7 @@ extension MountTests {
             "\u{1b}", "\u{202e}", "\u{2028}", "\u{9b}", "\u{200f}",
         ]
 
-        @Test("No command and no log obeys what is in a name; JSON has it exactly")
+        @Test("Commands and the log escape control characters in names; JSON contains the exact names")
         func controlCharactersInNamesAreEscaped() throws {
             let parent = try Lab.freshDirectory(Self.hostile)
             let mount = try MountedDirectory(in: parent)

@@ -7,9 +7,9 @@ extension MountTests {
     /// A file system below that does not answer delays only the programs that use its files.
     @Suite struct HungFilesystemTests {
         @Test(
-            "While the file system below keeps one request, those for other files are served, again and again"
+            "While a request hangs in the file system below, requests for other files are answered"
         )
-        func oneHungRequestBlocksNoOther() throws {
+        func aHungRequestDelaysNoOtherFile() throws {
             try Self.withSlow { mount, server in
                 for round in 1...20 {
                     var asker: RunningProgram?
@@ -24,8 +24,9 @@ extension MountTests {
         }
 
         @Test(
-            "So they are if a single thread read all of them, since requests came all the time")
-        func aHungRequestBlocksNoOtherDuringPolling() throws {
+            "While a request hangs and a single thread polls for requests, requests for other files are answered"
+        )
+        func aHungRequestDelaysNoOtherFileDuringPolling() throws {
             let processors = try #require(Int(try Script("nproc").run().text.dropLast()))
             guard processors > 1 else {
                 return print("no thread looks for requests where there is one processor")
@@ -73,7 +74,7 @@ extension MountTests {
             }
         }
 
-        @Test("A daemon ends with its connection though the file system below keeps one of its threads")
+        @Test("The daemon ends with its connection, even if a request hangs in the file system below")
         func theDaemonEndsDespiteAHungRequest() throws {
             guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
             let control = try Lab.freshDirectory("connections")

@@ -6,9 +6,9 @@ import Testing
 // A file system below that does not answer when a claim on one of its files is granted.
 extension MountTests.HungFilesystemTests {
     @Test(
-        "An open that hangs in the file system below after a presenter's answer does not delay questions to other presenters"
+        "An open that hangs after its grant does not delay questions to other presenters"
     )
-    func aHungGrantBlocksNoOtherPresenter() throws {
+    func aHungOpenDelaysNoQuestion() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")
         }
@@ -36,7 +36,7 @@ extension MountTests.HungFilesystemTests {
     }
 
     @Test("A claim that is granted at its deadline on a hung file system delays no other deadline")
-    func aHungTimeoutBlocksNoOtherDeadline() throws {
+    func aHungGrantDelaysNoOtherDeadline() throws {
         guard try Lab.dataPath == .daemon else {
             return print("the kernel opens files below itself: shown by the run with data by the daemon")
         }
@@ -66,8 +66,8 @@ extension MountTests.HungFilesystemTests {
     }
 
     @Test(
-        "However many requests it keeps, those for other files are served; and the threads for that go again")
-    func manyHungRequestsBlockNoOther() throws {
+        "While ten requests hang, requests for other files are answered, and later the extra threads end")
+    func manyHungRequestsDelayNoOtherFile() throws {
         try Self.withSlow { mount, server in
             let daemon = try mount.daemonPID
             let before = try #require(ProcessStatus(of: daemon)?.threads)
@@ -96,9 +96,9 @@ extension MountTests.HungFilesystemTests {
     }
 
     @Test(
-        "A presenter that registers where the file system below does not answer, keeps no other from registering"
+        "A presenter whose registration hangs in the file system below delays no other registration"
     )
-    func aHungRegistrationBlocksNoOther() throws {
+    func aHungRegistrationDelaysNoOtherRegistration() throws {
         try Self.withSlow { mount, server in
             var kept: RunningProgram?
             try Self.keeping(server, from: mount) {

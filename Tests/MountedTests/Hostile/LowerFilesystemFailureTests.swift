@@ -9,8 +9,10 @@ extension MountTests {
     ///
     /// `PreservationFailureTests` covers contents that must be preserved when there is no room.
     @Suite struct LowerFilesystemFailureTests {
-        @Test("Every call gets the error it gets on the bare file system", arguments: FilesystemFault.total)
-        func errorsMatchTheBareFilesystem(kind: FilesystemFault) throws {
+        @Test(
+            "When the file system below fails, each call gets the same error with and without Truce",
+            arguments: FilesystemFault.total)
+        func errorsMatchThoseOfTheFileSystemBelow(kind: FilesystemFault) throws {
             guard Self.isRoot else { return }
             let expected = try FailingFilesystem.with(kind) { try Self.ask($0) }
             let found = try FailingFilesystem.with(kind, options: "wait=60s") { small in
@@ -39,9 +41,9 @@ extension MountTests {
         ]
 
         @Test(
-            "Contents that cannot be read any more are an error for the reader, and end a program that has mapped them"
+            "Contents that cannot be read give a reader an error, and end a program that has mapped them"
         )
-        func readErrorsReachReadersAndMappings() throws {
+        func readErrorsReachReadersAndMappedPrograms() throws {
             guard Self.isRoot else { return }
             let calls = ["read", "open_to_read", "read_mapping", "list_directory"]
             let expected = try FailingFilesystem.with(.unreadable) { try Self.ask($0, calls) }
@@ -54,7 +56,7 @@ extension MountTests {
             #expect(found.map(\.answer) == expected.map(\.answer))
         }
 
-        @Test("What could not be written is reported to each descriptor that was open")
+        @Test("A write-back error is reported to each descriptor that was open")
         func writebackErrorsReachEveryDescriptor() throws {
             guard Self.isRoot else { return }
             let lose = { (small: FailingFilesystem) in
@@ -72,9 +74,9 @@ extension MountTests {
         }
 
         @Test(
-            "An open that fails when its turn has come leaves the turn to the next",
+            "An open that waited and then fails lets the next waiting program proceed",
             arguments: [FilesystemFault.broken, .failed, .overQuota])
-        func aFailedOpenPassesItsTurnOn(kind: FilesystemFault) throws {
+        func aFailedOpenLetsTheNextProgramProceed(kind: FilesystemFault) throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(kind, options: "wait=60s,hold=60s,idle=60s") { small in
                 let document = small.source + "/tree/document"
@@ -98,9 +100,9 @@ extension MountTests {
         }
 
         @Test(
-            "A create that fails when its turn has come leaves the turn to the next",
+            "A create that fails after its presenter agreed leaves no claim",
             arguments: [FilesystemFault.broken, .failed, .withoutInodes])
-        func aFailedCreatePassesItsTurnOn(kind: FilesystemFault) throws {
+        func aFailedCreateLeavesNoClaim(kind: FilesystemFault) throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(kind, options: "wait=60s,hold-aware=60s") { small in
                 let document = small.source + "/tree/missing"
@@ -118,8 +120,8 @@ extension MountTests {
             }
         }
 
-        @Test("A writer with a full disk delays no program once it has closed the file")
-        func aWriterOnAFullDiskBlocksNobodyAfterClose() throws {
+        @Test("A writer on a full disk delays no other program after it closed the file")
+        func aWriterOnAFullDiskDelaysNoProgramAfterClose() throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(.full, options: "wait=60s,hold=60s,idle=60s") { small in
                 let document = small.source + "/tree/document"
@@ -145,9 +147,9 @@ extension MountTests {
         ]
 
         @Test(
-            "A presenter that let go for what failed gets its file back, and hears of no change",
+            "A presenter that relinquished for a change that fails may reacquire, and gets no event",
             arguments: [FilesystemFault.broken, .failed], requests)
-        func aPresenterReacquiresAfterAFailedWrite(kind: FilesystemFault, request: [String]) throws {
+        func aPresenterReacquiresAfterAFailedChange(kind: FilesystemFault, request: [String]) throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(kind, options: "wait=60s") { small in
                 let document = small.source + "/tree/document"

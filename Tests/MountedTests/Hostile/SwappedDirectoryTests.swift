@@ -8,7 +8,7 @@ extension MountTests {
     /// A user renames directories while a command follows a path through them.
     @Suite struct SwappedDirectoryTests {
         @Test(
-            "A directory that another one has taken the place of is not mounted, and no mount stays",
+            "A directory that was replaced after its check is not mounted, and no mount is left",
             arguments: ["directory", "link"])
         func aSwappedDirectoryIsNotMounted(successor: String) throws {
             // fusermount3 makes a user's mount. It has only a path, and checks the owner of that directory.
@@ -33,7 +33,9 @@ extension MountTests {
             #expect(try Self.mounts(below: place) == [])
         }
 
-        @Test("A mount that nothing uses any more is tried again; if it stays busy, that is said")
+        @Test(
+            "An unmount of a busy mount without visible users is retried, and fails with a reason if the mount stays busy"
+        )
         func aBrieflyBusyUnmountIsRetried() throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }

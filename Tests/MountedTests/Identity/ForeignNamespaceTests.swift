@@ -8,9 +8,9 @@ extension MountTests {
     /// namespace outside, where an equal pid belongs to another process.
     @Suite struct ForeignNamespaceTests {
         @Test(
-            "A program without a process ID equals no other program, not even its child, and is known by its handle"
+            "A program without a pid is not exempt from its child's claims, and is recognized by its handle"
         )
-        func aProgramWithoutANumberIsNobodysRelative() throws {
+        func aProgramWithoutAPidIsNoRelativeOfItsChild() throws {
             try Self.withDaemonElsewhere { place in
                 let results = try Lab.freshDirectory("results")
                 try Program("mkfifo").run(results + "/go")
@@ -31,9 +31,9 @@ extension MountTests {
         }
 
         @Test(
-            "A program without a process ID is interrupted by a signal while it waits",
+            "Any signal ends the wait of a program without a pid",
             arguments: [SIGTERM, SIGINT, SIGKILL])
-        func anySignalReleasesAProgramWithoutANumber(signal: Int32) throws {
+        func anySignalEndsAWaitOfAProgramWithoutAPid(signal: Int32) throws {
             try Self.withDaemonElsewhere { place in
                 let writer = try ScriptedProcess()
                 try writer.must("put", place + "/file", "text")
@@ -55,8 +55,8 @@ extension MountTests {
         }
 
         /// The daemon's namespace, with a `/proc` of other pids: those of the namespace of this test.
-        @Test("A process is not confused with the process that has the same ID in another namespace")
-        func equalNumbersInOtherNamespacesDiffer() throws {
+        @Test("A process is not taken for another process that has the same pid in another namespace")
+        func equalPidsInTwoNamespacesAreTwoPrograms() throws {
             try Self.withDaemonElsewhere(numbering: getpid()) { place in
                 try eventually(within: .seconds(20), "the reader inside to wait") {
                     try MountStatus(json: TruceCommand.run("status", "--json", place).output).waiting.count

@@ -7,7 +7,7 @@ extension MountTests {
     /// Rights of users on each other's files that `Scripts/conformance` does not cover: by real programs, and when the right is
     /// taken away or a wait happens in between.
     @Suite struct PermissionTests {
-        @Test("Access lists count, are inherited, and end set-group-ID, as they do below")
+        @Test("Access lists apply, are inherited and clear set-group-ID as in a plain directory")
         func accessListsApplyAndInherit() throws {
             try Self.agreeing { try Self.lists.run($0, within: .seconds(60)).text }
         }
@@ -61,7 +61,7 @@ extension MountTests {
             """)
 
         @Test(
-            "The contents of an append-only file do not change, whichever program has it open and however it tries"
+            "The contents of an append-only file cannot be changed through the mount, with or without a reader"
         )
         func appendOnlyFilesStayAppendOnly() throws {
             guard Self.isRoot else { return print("only root can set these flags: shown by the run as root") }
@@ -92,7 +92,7 @@ extension MountTests {
             return (outcome.text, try FileContents.text(of: directory + "/log"))
         }
 
-        @Test("In an append-only or immutable directory names come or stay as they do below")
+        @Test("Names in append-only and immutable directories change only as in a plain directory")
         func immutableDirectoriesKeepTheirNames() throws {
             guard Self.isRoot else { return print("only root can set these flags: shown by the run as root") }
             for flag in ["a", "i"] {

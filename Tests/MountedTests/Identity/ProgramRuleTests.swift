@@ -32,7 +32,7 @@ extension MountTests {
             }
         }
 
-        @Test("What a file says of reading programs is in force, and what is shipped besides")
+        @Test("Programs that a rule file or the shipped rules list as background readers cause no save")
         func aRuleFileMakesProgramsBackgroundReaders() throws {
             let environment = try Self.configuration(
                 """
@@ -62,7 +62,7 @@ extension MountTests {
             }
         }
 
-        @Test("A name of the table of those that save by unlinking makes an unlink the beginning of a save")
+        @Test("An unlink by a program that a rule file lists as saving by unlink begins a pending save")
         func aRuleFileMakesUnlinkBeginASave() throws {
             let environment = try Self.configuration(
                 "[programs.saves-by-unlink]\nnames = [\"my-saver\"]\n[programs.removers]\nnames = [\"your-saver\"]"
@@ -83,7 +83,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that the kernel runs last of all is background when it has opened 200 documents",
+            "A program with the lowest scheduling priority counts as background after it opened 200 documents",
             arguments: ["nice -n 19", "chrt --idle 0", "ionice -c 3", "nice -n 18"])
         func lowestPriorityProgramsBecomeBackground(prefix: String) throws {
             try MountedDirectory.with("ask-again=0ms") { source in
@@ -108,7 +108,9 @@ extension MountTests {
             }
         }
 
-        @Test("A wrong file does not keep a mount from being made; the command, status and doctor name it")
+        @Test(
+            "A wrong rule file does not prevent a mount; the mount command, `status` and `doctor` report its error"
+        )
         func aWrongRuleFileIsReportedAndIgnored() throws {
             let environment = try Self.configuration("[programs.background]\nname = [\"my-backup\"]")
             let path = try #require(environment["XDG_CONFIG_HOME"]) + "/truce/truce.toml"

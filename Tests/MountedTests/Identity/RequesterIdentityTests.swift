@@ -7,8 +7,8 @@ extension MountTests {
     /// The daemon recognizes the process behind a request. A process never waits for itself, and an unknown process is related
     /// to no other. Processes are identified only when that is needed.
     @Suite struct RequesterIdentityTests {
-        @Test("While no program waits or presents, no process is looked up, whatever many programs do")
-        func uncontestedAccessLooksUpNoProcess() throws {
+        @Test("While no program waits and no presenter is registered, the daemon identifies no process")
+        func withoutWaitsNoProcessIsIdentified() throws {
             try MountedDirectory.with(Self.options) { mount in
                 try Program("chmod").run("777", mount.path)
                 for name in ["one", "two"] {
@@ -71,7 +71,7 @@ extension MountTests {
             ' "$2"
             """)
 
-        @Test("A child of the editor counts as the editor; a program in its terminal pane does not")
+        @Test("An editor's child counts as the editor, but a program in the editor's terminal pane does not")
         func aTerminalPaneIsAnotherProgram() throws {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with(
@@ -96,8 +96,8 @@ extension MountTests {
             }
         }
 
-        @Test("Two programs that one script starts in one terminal pane are two")
-        func siblingsOfOneScriptAreTwoPrograms() throws {
+        @Test("Two programs that one script starts in a terminal pane count as two, and wait for each other")
+        func twoProgramsOfOneScriptWaitForEachOther() throws {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 try Program("mkfifo").run(results + "/go")
@@ -128,8 +128,10 @@ extension MountTests {
             wait
             """
 
-        @Test("The threads of a program are one, and the program is named when one of them waits")
-        func threadsShareTheirProgramsIdentity() throws {
+        @Test(
+            "A program's threads do not wait for each other's files, and a waiting thread is shown as its program"
+        )
+        func threadsOfAProgramDoNotWaitForEachOther() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", "idle=60s",
                 prepare: { try Script("echo own >\"$1/own\"; echo others >\"$1/others\"").run($0) }
@@ -151,8 +153,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program keeps its identity when the thread that opened its files has ended")
-        func anExitedOpenerThreadStillNamesItsProgram() throws {
+        @Test("A program is exempt from the claims of its files whose opening thread has ended")
+        func aProgramIsExemptFromItsEndedThreadsHandles() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", "idle=60s",
                 prepare: { try FileContents.write("text\n", to: $0 + "/own") }
@@ -181,8 +183,8 @@ extension MountTests {
             os.close(os.open(sys.argv[1], os.O_WRONLY))
             """
 
-        @Test("A program whose first thread has ended reads on, and is waited for")
-        func aHeadlessProgramReadsAndIsWaitedFor() throws {
+        @Test("A writer waits for a reading program whose first thread has ended")
+        func aReaderWhoseFirstThreadEndedIsWaitedFor() throws {
             try MountedDirectory.with(
                 "wait=60s", "hold=60s", prepare: { try Script("truncate -s 1G \"$1/own\"").run($0) }
             ) { mount in
@@ -209,8 +211,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program whose first thread has ended may be in the middle of a save")
-        func aHeadlessProgramMaySave() throws {
+        @Test("Look-ups wait for a save by a program whose first thread has ended")
+        func aSaverWhoseFirstThreadEndedIsStillSaving() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("text\n", to: $0 + "/own") }) {
                 mount in
                 let presenter = try TruceCommand.start("present", mount.path + "/own", "--on-delete", "true")
@@ -271,8 +273,8 @@ extension MountTests {
             begin(work)
             """
 
-        @Test("A program of another pid namespace is known by its number here, and is its parent's child")
-        func aNestedPidNamespaceKeepsAncestry() throws {
+        @Test("A program in a nested pid namespace is known by its pid outside, and as its parent's child")
+        func aProgramInANestedPidNamespaceIsItsParentsChild() throws {
             guard Self.isRoot else {
                 return print("only root can make pid namespaces: shown by the run as root")
             }
@@ -311,8 +313,8 @@ extension MountTests {
             """)
 
         @Test(
-            "The first process of a pid namespace, which adopts all orphans in it, is no program's relative")
-        func aNamespacesInitHasNoFamily() throws {
+            "The first process of a pid namespace counts as no other program's relative")
+        func aNamespacesFirstProcessHasNoRelatives() throws {
             guard Self.isRoot else {
                 return print("only root can make pid namespaces: shown by the run as root")
             }

@@ -7,9 +7,9 @@ extension MountTests {
     /// The flags that a mount takes from the one below, and the owner of files that are made after a wait.
     @Suite struct RequesterRightsTests {
         @Test(
-            "What the mount of the source forbids is forbidden through the mount over it",
+            "The flags ro, nosuid, nodev and noexec of the source's mount also apply to the mount of Truce",
             arguments: ["rw", "ro", "nosuid", "nodev", "noexec", "ro,nosuid,nodev,noexec"])
-        func sourceMountFlagsApply(words: String) throws {
+        func flagsOfTheSourcesMountApply(words: String) throws {
             guard Self.isRoot else {
                 return print("only root can choose these flags: shown by the run as root")
             }
@@ -73,8 +73,8 @@ extension MountTests {
             user bash -c 'echo >"new$$" && rm "new$$" && echo made' || echo "refused"
             """)
 
-        @Test("A program that had to wait creates files of every kind with its own rights")
-        func aWaiterCreatesFilesAsItself() throws {
+        @Test("A program that waited creates files of every kind with its own user, group and umask")
+        func aProgramThatWaitedCreatesFilesWithItsRights() throws {
             guard Self.isRoot else {
                 return print("only root can act as others: shown by the run as root")
             }

@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     @Suite struct CommandLineErrorTests {
         @Test(
-            "A wrong command line is refused with one sentence",
+            "A wrong command line is refused with one sentence and its exit code",
             arguments: [
                 WrongCommandLine("mount /none/such", code: 3, "/none/such"),
                 WrongCommandLine("mount DIRECTORY/file", code: 1, "not a directory"),
@@ -39,7 +39,7 @@ extension MountTests {
             #expect(try !MountedDirectory.isMounted(directory))
         }
 
-        @Test("What is mounted is not mounted once more, nor anything inside it")
+        @Test("A mounted directory cannot be mounted again, and neither can a directory in it")
         func aMountedDirectoryIsNotMountedTwice() throws {
             try MountedDirectory.with(prepare: { try Program("mkdir").run($0 + "/inside") }) { mount in
                 let again = try TruceCommand.attempt("mount", mount.path)
@@ -55,8 +55,8 @@ extension MountTests {
             }
         }
 
-        @Test("The program that keeps a mount busy is named")
-        func aBusyUnmountNamesItsUsers() throws {
+        @Test("An unmount that fails because the mount is busy names the programs that use the mount")
+        func aFailedUnmountNamesTheProgramsInTheMount() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("x", to: $0 + "/file") }) { mount in
                 let actor = try ScriptedProcess()
                 try actor.must("open", "h", mount.path + "/file", "O_RDONLY")
@@ -68,16 +68,16 @@ extension MountTests {
             }
         }
 
-        @Test("Without /dev/fuse the mount is refused with one sentence")
-        func withoutDevFuseMountIsRefused() throws {
+        @Test("Without /dev/fuse a mount is refused with one sentence")
+        func withoutDevFuseAMountIsRefused() throws {
             guard Self.isRoot else { return print("only root can hide a device: shown by the run as root") }
             let directory = try Lab.freshDirectory("wrong")
             let outcome = try Self.withoutDevice.attempt(try Lab.variable("TRUCE_BINARY"), directory)
             try WrongCommandLine("mount", code: 1, "/dev/fuse").check(outcome, in: directory)
         }
 
-        @Test("Without permission for /dev/fuse or the directory the mount is refused with one sentence")
-        func withoutPermissionMountIsRefused() throws {
+        @Test("Without permission for /dev/fuse or the directory, a mount is refused with one sentence")
+        func withoutPermissionAMountIsRefused() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let directory = try Lab.freshDirectory("wrong")
             let device = try Self.asOther.attempt(try Lab.variable("TRUCE_BINARY"), directory, "600")
@@ -88,7 +88,7 @@ extension MountTests {
             #expect(closed.errorText.contains(directory))
         }
 
-        @Test("A mount of another user's is not unmounted, and its contents are not shown")
+        @Test("Another user's mount cannot be unmounted, and its status is not shown")
         func anotherUsersMountIsProtected() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let asOther = Script(

@@ -9,7 +9,7 @@ extension MountTests {
     @Suite struct CrashTests {
         static let deaths: Set<String> = ["ENOTCONN", "ECONNABORTED"]
 
-        @Test("What was acknowledged before the daemon was killed is there")
+        @Test("Data whose write had returned before the daemon was killed is on the disk")
         func acknowledgedDataSurvivesSigkill() throws {
             let rounds = try Lab.number("TRUCE_KILLS", default: 20)
             let first = UInt64.random(in: 1...999_999_999)
@@ -75,7 +75,7 @@ extension MountTests {
         }
 
         @Test(
-            "Programs that wait when the daemon dies are told at once, and the next mount says what it replaces"
+            "Waiting programs get an error at once when the daemon dies, and the next mount reports the dead mount it replaces"
         )
         func waitersAreReleasedWhenTheDaemonDies() throws {
             let mount = try MountedDirectory(["wait=60s,hold=60s,idle=60s"])
@@ -117,7 +117,7 @@ extension MountTests {
         }
 
         @Test(
-            "The kernel knows a file by the same number after the daemon's death, whichever file is looked up first"
+            "Files have the same node numbers after the daemon's death, in whatever order they are looked up"
         )
         func nodeNumbersSurviveTheDaemonsDeath() throws {
             let script = Checkout.path("Tests/Workers/node-numbers")
@@ -156,7 +156,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("A mount beside its source is replaced as well")
+        @Test("A dead mount at another place than its source is replaced by the next mount")
         func aDeadMountBesideItsSourceIsReplaced() throws {
             let source = try Lab.freshDirectory("source")
             let place = try Lab.freshDirectory("place")

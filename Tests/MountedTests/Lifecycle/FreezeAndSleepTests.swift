@@ -8,8 +8,8 @@ extension MountTests {
     @Suite struct FreezeAndSleepTests {
         private static let margin = Duration.seconds(10)
 
-        @Test("No signal that another program may send by mistake ends the daemon")
-        func straySignalsDoNotEndTheDaemon() throws {
+        @Test("Signals that other programs may send by mistake do not end the daemon")
+        func unusualSignalsDoNotEndTheDaemon() throws {
             guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
             try MountedDirectory.with(prepare: { try FileContents.write("text\n", to: $0 + "/file") }) {
                 mount in
@@ -27,7 +27,8 @@ extension MountTests {
         }
 
         @Test(
-            "A waiting program can be frozen, and goes on when it is thawed", arguments: ["read", "truncate"])
+            "A waiting program can be frozen within a second, and goes on after it is thawed",
+            arguments: ["read", "truncate"])
         func aWaitingProgramCanBeFrozen(request: String) throws {
             guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }
             guard let groups = try Self.controlGroups() else {
@@ -59,7 +60,7 @@ extension MountTests {
         }
 
         @Test(
-            "Before the machine sleeps all waits end, and the policy decides their results",
+            "Before the machine sleeps all waits end, with the results that the policy prescribes",
             arguments: ["proceed", "fail"])
         func systemSleepReleasesWaiters(policy: String) throws {
             guard try Lab.dataPath == .passthrough else { return print("shown by the run with passthrough") }

@@ -4,7 +4,7 @@ import Testing
 
 extension MountTests {
     @Suite struct InstallationTests {
-        @Test("What is installed works, is removed exactly, and nothing else is touched")
+        @Test("The installed commands work, and their removal removes all installed files and no others")
         func uninstallRemovesExactlyWhatWasInstalled() throws {
             let place = try Lab.freshDirectory("installing") + "/a prefix"
             for _ in 1...2 {
@@ -47,7 +47,7 @@ extension MountTests {
             #expect(try Program("find").run(place, "!", "-type", "d").text == "\(place)/bin/truce\n")
         }
 
-        @Test("With DESTDIR everything goes below it, with links to where it will be")
+        @Test("With DESTDIR all files are installed below it, with links to their final places")
         func destdirPrefixesEveryPath() throws {
             let place = try Lab.freshDirectory("destination")
             let installed = try install("--binary", try binary, destination: place)
@@ -60,7 +60,7 @@ extension MountTests {
         }
 
         @Test(
-            "WrongCommandLine arguments are refused with one sentence",
+            "Wrong arguments of Scripts/install are refused with one sentence",
             arguments: [
                 ["--prefix"], ["--prefix", "here"], ["--prefix", "/a/../b"], ["--sideways"],
                 ["--binary", ""],

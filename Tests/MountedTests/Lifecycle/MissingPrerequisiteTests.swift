@@ -10,7 +10,7 @@ extension MountTests {
         enum Run: String, CaseIterable { case withoutBlocks, withoutInodes, readOnly }
 
         @Test(
-            "With a /run that is full or read-only there is a socket all the same, and clients find it",
+            "If /run is full or read-only, the socket is made elsewhere, and clients find it",
             arguments: Run.allCases)
         func aFullRunDirectoryMovesTheSocket(state: Run) throws {
             guard Self.isRoot else { return }
@@ -23,8 +23,8 @@ extension MountTests {
             #expect(lines.dropFirst() == ["no socket is left"])
         }
 
-        @Test("Without room anywhere for the socket nothing is mounted")
-        func withoutASocketPlaceNothingMounts() throws {
+        @Test("If no directory has room for the socket, the mount is refused")
+        func withoutAPlaceForTheSocketAMountIsRefused() throws {
             guard Self.isRoot else { return }
             let directory = try Lab.freshDirectory("run")
             let outcome = try Self.fullEverywhere.attempt(try Lab.variable("TRUCE_BINARY"), directory)
@@ -34,7 +34,7 @@ extension MountTests {
             try Self.checkUntouched(directory)
         }
 
-        @Test("A source without room for what would be kept is not mounted")
+        @Test("A source without room for the store is not mounted")
         func aFullSourceIsNotMounted() throws {
             guard Self.isRoot else { return }
             try FailingFilesystem.with(.withoutInodes) { small in
@@ -53,7 +53,7 @@ extension MountTests {
             }
         }
 
-        @Test("allow_other without user_allow_other in fuse.conf is refused to a user")
+        @Test("A user's mount with allow_other is refused if fuse.conf lacks user_allow_other")
         func allowOtherNeedsFuseConf() throws {
             guard Self.isRoot else { return }
             let directory = try Self.usersDirectory()
@@ -65,8 +65,8 @@ extension MountTests {
             try Self.checkUntouched(directory)
         }
 
-        @Test("Without fusermount3, or with one that may not mount, a user's mount is refused")
-        func aMissingFusermountRefusesUsers() throws {
+        @Test("A user's mount is refused if fusermount3 is missing or may not mount")
+        func withoutFusermount3AUsersMountIsRefused() throws {
             guard Self.isRoot else { return }
             let directory = try Self.usersDirectory()
             let missing = try Self.asUser.attempt(

@@ -8,8 +8,10 @@ extension MountTests {
     @Suite struct MountEndTests {
         enum UnmountMethod: String, CaseIterable { case terminate, interrupt, umount, fusermount }
 
-        @Test("A mount ends cleanly, whichever program unmounts it", arguments: UnmountMethod.allCases)
-        func everyWayToUnmountEndsCleanly(way: UnmountMethod) throws {
+        @Test(
+            "Each method of unmounting ends the daemon and leaves the written files",
+            arguments: UnmountMethod.allCases)
+        func everyUnmountMethodEndsTheDaemon(way: UnmountMethod) throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try mount.mount()
@@ -30,7 +32,7 @@ extension MountTests {
         }
 
         /// A failed open for reading makes editors show an empty buffer, so it never fails.
-        @Test("policy=fail: when the wait of 1 s runs out, a writer gets EBUSY and a reader goes ahead")
+        @Test("With policy=fail, a writer whose wait times out gets EBUSY and a reader goes ahead")
         func policyFailReturnsEbusyToWriters() throws {
             try MountedDirectory.with("wait=1s", "hold=60s", "idle=60s", "policy=fail") { mount in
                 let document = mount.path + "/document"
@@ -54,8 +56,8 @@ extension MountTests {
         }
 
         /// A program that is stopped in the middle of a request keeps a system from going to sleep.
-        @Test("A program that stays stopped while it waits is let through after 1 s")
-        func aStoppedWaiterIsReleased() throws {
+        @Test("A waiting program that stays stopped is let through after 1 s")
+        func aWaitingProgramThatIsStoppedIsLetThrough() throws {
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 let document = mount.path + "/document"
                 try Script("echo old >\"$1\"").run(document)
@@ -79,7 +81,8 @@ extension MountTests {
         }
 
         @Test(
-            "A wait over 1 s is one line of the log: the waiting program, the time, the holder and the file")
+            "A wait of over 1 s is one line in the log with the waiting program, the time, the holder and the file"
+        )
         func aLongWaitIsOneLogLine() throws {
             let directory = try Lab.freshDirectory("log")
             let daemon = try TruceCommand.start("mount", "-f", "-o", "hold=1500ms,idle=60s", directory)
@@ -105,7 +108,7 @@ extension MountTests {
             try daemon.wait(within: .seconds(10)).requireSuccess()
         }
 
-        @Test("A mount of another directory shows what changes there within about a second")
+        @Test("A mount at another place shows a change of its source within about a second")
         func sourceChangesShowWithinASecond() throws {
             let source = try Lab.freshDirectory("source")
             let place = try Lab.freshDirectory("place")
@@ -123,7 +126,7 @@ extension MountTests {
             #expect(try Program("cat").run(place + "/document").text == "longer than before\n")
         }
 
-        @Test("A bind mount of a mount is taken away at once, and the mount stays")
+        @Test("`truce unmount` removes a bind mount at once and leaves the original mount")
         func aBindMountUnmountsAlone() throws {
             guard geteuid() == 0 else { return print("only root can bind: shown by the run as root") }
             try MountedDirectory.with { mount in
@@ -140,7 +143,7 @@ extension MountTests {
         }
 
         /// The user that mounts may have a limit for the size of files. Writers through the mount have their own.
-        @Test("A write beyond the daemon's limit of a file's size is EFBIG, and the mount lives")
+        @Test("A write beyond the daemon's file size limit fails with EFBIG, and the mount goes on")
         func aWriteBeyondTheFileSizeLimitIsEfbig() throws {
             let directory = try Lab.freshDirectory("limit")
             defer { attemptUnmount(directory) }

@@ -6,7 +6,7 @@ import Testing
 /// The command as the mount helper of mount(8), in mount namespaces where `/sbin` has nothing else.
 extension MountTests {
     @Suite struct MountHelperTests {
-        @Test("mount -t fuse.truce mounts, with what mount(8) adds; findmnt and umount know the mount")
+        @Test("`mount -t fuse.truce` makes a mount that findmnt shows and umount removes")
         func mountByTypeCallsTheHelper() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("with space")
@@ -35,8 +35,8 @@ extension MountTests {
             #expect(outcome.errorText.isEmpty)
         }
 
-        @Test("A line of fstab mounts in place, and another one somewhere else")
-        func fstabLinesMountInPlaceAndElsewhere() throws {
+        @Test("A line of fstab makes a mount in place, and another line a mount at another place")
+        func fstabLinesMakeMounts() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("fstab")
             try FileContents.write(
@@ -70,7 +70,7 @@ extension MountTests {
             #expect(lines[3].contains("save=3000ms"))
         }
 
-        @Test("mount.fuse3(8), which has a shell call the command, mounts as well")
+        @Test("mount.fuse3(8) makes a mount by way of a shell")
         func mountFuse3CallsTheHelper() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("mount-fuse")
@@ -89,7 +89,7 @@ extension MountTests {
             #expect(try MountStatus(json: outcome.output).options.hold == 2000)
         }
 
-        @Test("mount.fuse3's drop_privileges is refused at once, with the reason")
+        @Test("mount.fuse3's option drop_privileges is refused at once, with the reason")
         func dropPrivilegesIsRefused() throws {
             guard Self.isRoot, try Lab.dataPath == .passthrough else {
                 return print("root has privileges to drop: shown by the run as root with passthrough")
@@ -108,7 +108,7 @@ extension MountTests {
             #expect(outcome.errorText.hasPrefix("truce: 'drop_privileges' takes away the rights"))
         }
 
-        @Test("What cannot be mounted is refused with one sentence and a code of mount(8)'s")
+        @Test("A failed mount by mount(8) prints one sentence and ends with an exit code of mount(8)")
         func mountFailuresGiveMount8ExitCodes() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("refused")
@@ -147,7 +147,7 @@ extension MountTests {
             }
         }
 
-        @Test("All of fstab may be mounted more than once, whether or not a line names its source")
+        @Test("`mount --all` succeeds again for lines of fstab that are already mounted")
         func mountAllMayBeRepeated() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("again")
@@ -170,7 +170,7 @@ extension MountTests {
             #expect(outcome.text == "0\n2\n0\n2\n0\n", "\(outcome.text)\(outcome.errorText)")
         }
 
-        @Test("-f mounts nothing, -s lets unknown options be, -v says what is in force")
+        @Test("mount -f mounts nothing, -s ignores unknown options, and -v prints the options")
         func helperFlagsTakeEffect() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("flags")
@@ -194,7 +194,7 @@ extension MountTests {
             #expect(lines[3].contains("hold=3000ms"))
         }
 
-        @Test("mount --namespace mounts where it is told to, and not here")
+        @Test("`mount --namespace` mounts in the given namespace and not in its own")
         func theNamespaceFlagMountsThere() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("namespace")
@@ -219,7 +219,7 @@ extension MountTests {
             #expect(outcome.text == "0\nfuse.truce\n", "\(outcome.errorText)")
         }
 
-        @Test("The automounter's own empty directory is refused as a source")
+        @Test("The empty directory of an automounter is refused as a source")
         func anAutomountDirectoryIsRefusedAsSource() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("automounter")

@@ -7,8 +7,8 @@ extension MountTests {
     /// Other mount namespaces, such as containers and services, have copies of a mount. The kernel ends a mount only when its
     /// last copy is gone.
     @Suite struct MountNamespaceTests {
-        @Test("An unused copy of a mount keeps neither its daemon nor its source busy")
-        func anUnusedMountCopyPinsNothing() throws {
+        @Test("An unused copy of a mount in another namespace keeps neither the daemon nor the source busy")
+        func anUnusedCopyOfAMountDoesNotKeepTheDaemon() throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -30,9 +30,9 @@ extension MountTests {
         }
 
         @Test(
-            "A program that uses a copy of a mount is served to its end, and named",
+            "After an unmount, a program that uses a copy of the mount is served to its end, and its pid is printed",
             arguments: ["file", "directory"])
-        func aUsedMountCopyIsServedAndNamed(what: String) throws {
+        func aProgramInACopyOfAMountIsServedAndNamed(what: String) throws {
             guard Self.isRoot else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -56,7 +56,7 @@ extension MountTests {
         }
 
         @Test("A program that waits for a file during a lazy unmount gets the file")
-        func aWaiterIsServedAfterLazyUnmount() throws {
+        func aProgramThatWaitsGetsTheFileAfterALazyUnmount() throws {
             let mount = try MountedDirectory(["wait=60s", "hold-aware=60s"])
             defer { mount.abandon() }
             try mount.mount()

@@ -30,7 +30,9 @@ extension MountTests {
             ("other elsewhere", "docs docs/inner", "is inside 'DIRECTORY/docs', which it is to show"),
         ]
 
-        @Test("What would show one file twice is refused with one sentence", arguments: refusals)
+        @Test(
+            "A mount that would show a mounted file a second time is refused with one sentence",
+            arguments: refusals)
         func overlappingMountsAreRefused(_ refusal: (first: String, second: String, says: String)) throws {
             let directory = try Self.directory()
             let first = try Self.mount(refusal.first, in: directory)
@@ -45,7 +47,7 @@ extension MountTests {
             #expect(try Self.whatIsThere.run(directory).text == before)
         }
 
-        @Test("A dead mount does not prevent a new mount")
+        @Test("A dead mount does not prevent a mount of another directory")
         func aDeadMountBlocksNoMount() throws {
             let directory = try Self.directory()
             _ = try Self.mount("docs place", in: directory)
@@ -61,9 +63,9 @@ extension MountTests {
         }
 
         @Test(
-            "Of mounts of one directory that begin at the same moment one comes about",
+            "If several mounts of one directory begin at once, exactly one succeeds",
             arguments: [false, true])
-        func concurrentMountsYieldOne(isElsewhere: Bool) throws {
+        func ofConcurrentMountsOneSucceeds(isElsewhere: Bool) throws {
             let directory = try Self.directory()
             let places = isElsewhere ? ["place", "elsewhere"] : ["docs", "docs"]
             for _ in 0..<5 {
@@ -83,8 +85,8 @@ extension MountTests {
             }
         }
 
-        @Test("A user that may read a directory may lock it, and does not prevent a mount of it")
-        func aForeignLockDoesNotPreventMounting() throws {
+        @Test("Another user's lock on a directory does not prevent a mount of the directory")
+        func anotherUsersLockDoesNotPreventAMount() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
             }
@@ -109,7 +111,7 @@ extension MountTests {
             }
         }
 
-        @Test("A mount with another file system in it says so, instead of being unmounted")
+        @Test("The unmount of a mount that contains another mount fails and names the inner mount")
         func aMountContainingAnotherStaysMounted() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             try MountedDirectory.with(prepare: { try Program("mkdir").run($0 + "/inside") }) { mount in

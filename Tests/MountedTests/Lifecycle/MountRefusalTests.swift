@@ -7,8 +7,10 @@ import Testing
 extension MountTests {
     /// The state that a refused mount leaves, and the paths that a mount accepts.
     @Suite struct MountRefusalTests {
-        @Test("A mount that is refused leaves a dead one", arguments: ["file", "place"])
-        func aRefusedMountLeavesADeadOne(mountpoint: String) throws {
+        @Test(
+            "A mount that is refused does not remove the dead mount of its source",
+            arguments: ["file", "place"])
+        func aRefusedMountDoesNotRemoveADeadMount(mountpoint: String) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             let other = try Lab.freshDirectory("other")
@@ -25,7 +27,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("Nothing but its own source takes the place of a dead mount of another directory")
+        @Test("A dead mount is replaced only by a new mount of its own source")
         func aDeadMountIsReplacedByItsSourceOnly() throws {
             let (source, place) = (try Lab.freshDirectory("source"), try Lab.freshDirectory("place"))
             try Script("echo text >\"$1/file\"").run(source)
@@ -45,7 +47,7 @@ extension MountTests {
             #expect(try FileContents.text(of: place + "/file") == "text\n")
         }
 
-        @Test("A directory with the sockets in it is refused, as they could not be reached")
+        @Test("A directory that contains the daemons' sockets cannot be mounted")
         func aSocketDirectoryIsRefused() throws {
             guard geteuid() == 0 else { return }
             for place in ["/run", "/"] {
@@ -54,7 +56,9 @@ extension MountTests {
             }
         }
 
-        @Test("A directory whose path has a control character is mounted, and shown without it")
+        @Test(
+            "A directory with a control character in its path can be mounted, and messages escape the character"
+        )
         func aControlCharacterInThePathIsEscaped() throws {
             let mount = try MountedDirectory(in: try Lab.freshDirectory("a\ttab"))
             defer { mount.abandon() }

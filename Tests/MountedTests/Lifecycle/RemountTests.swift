@@ -10,7 +10,7 @@ extension MountTests {
         private static let patience = Duration.seconds(2)
         private static let margin = Duration.seconds(10)
 
-        @Test("A mount waits for the daemon of the last one, which is ending", arguments: [false, true])
+        @Test("A mount waits until the daemon of the former mount has ended", arguments: [false, true])
         func aMountWaitsForTheEndingDaemon(isElsewhere: Bool) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -29,8 +29,10 @@ extension MountTests {
             try TruceCommand.run("unmount", place)
         }
 
-        @Test("A daemon that does not end is named within 2 s, and the mount after its end succeeds")
-        func aDaemonThatStaysIsNamed() throws {
+        @Test(
+            "If the former daemon does not end within 2 s, the mount fails and names it; a later mount succeeds"
+        )
+        func aDaemonThatDoesNotEndIsNamed() throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
             try mount.mount()
@@ -49,7 +51,8 @@ extension MountTests {
         }
 
         @Test(
-            "A mount waits for the lock of the store alone, and names its holder", arguments: [false, true])
+            "A mount waits for the lock of the store, or fails and names the lock's holder",
+            arguments: [false, true])
         func aMountWaitsForTheStoreLock(isReleased: Bool) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -73,7 +76,8 @@ extension MountTests {
         }
 
         @Test(
-            "A mounted source is refused under its new name, and its old name is another directory's")
+            "A mounted source cannot be mounted again under a new name; another directory under its old name can"
+        )
         func aRenamedMountedSourceIsRefused() throws {
             let directory = try Lab.freshDirectory("renamed")
             try Script("mkdir \"$1/docs\" \"$1/place\" \"$1/other\"").run(directory)
@@ -89,8 +93,8 @@ extension MountTests {
             for mounted in [other, place] { try TruceCommand.run("unmount", mounted) }
         }
 
-        @Test("umount and mount(8) in a row, twenty times")
-        func unmountAndMountTwentyTimes() throws {
+        @Test("mount(8) right after umount succeeds twenty times in a row")
+        func aMountSucceedsRightAfterEachUnmount() throws {
             guard geteuid() == 0 else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("row")
             try Script(

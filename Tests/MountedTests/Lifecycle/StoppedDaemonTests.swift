@@ -11,7 +11,9 @@ extension MountTests {
             Duration.seconds(5), Duration.seconds(10), Duration.seconds(10)
         )
 
-        @Test("Taken away lazily, the mount of a stopped daemon is gone after 5 s, and the daemon ends")
+        @Test(
+            "A lazy unmount removes a stopped daemon's mount after 5 s, and the daemon ends when it is continued"
+        )
         func lazyUnmountEndsAStoppedDaemon() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             try Self.withStopped { mount, pid in
@@ -30,7 +32,7 @@ extension MountTests {
             }
         }
 
-        @Test("Commands that a stopped daemon does not answer end with code 4 and name its mount")
+        @Test("Commands that get no answer from a stopped daemon end with code 4 and name the mount")
         func commandsNameAStoppedDaemonsMount() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             try Self.withStopped { mount, _ in
@@ -51,7 +53,7 @@ extension MountTests {
         }
 
         @Test(
-            "Commands that ask about a file that a stopped daemon has end with a code of their own, all in 10 s"
+            "Commands for a file in a stopped daemon's mount all end within 10 s with their documented codes"
         )
         func fileCommandsTimeOutOnAStoppedDaemon() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
@@ -79,8 +81,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program that waits when the daemon stops is told so")
-        func aWaiterHearsThatTheDaemonStopped() throws {
+        @Test("A waiting `truce read` ends and reports that the stopped daemon does not answer")
+        func aWaitingCommandReportsAStoppedDaemon() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             let mount = try MountedDirectory(["hold=60s", "wait=60s"])
             defer { mount.abandon() }
@@ -102,7 +104,7 @@ extension MountTests {
             #expect(outcome.errorText.contains("did not answer within 5 s"), "\(outcome.errorText)")
         }
 
-        @Test("Where one daemon is stopped, ps and doctor tell of the other mounts")
+        @Test("While one daemon is stopped, `ps` and `doctor` still show the other mounts")
         func psAndDoctorShowTheOtherMounts() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             try Self.withStopped { stopped, _ in

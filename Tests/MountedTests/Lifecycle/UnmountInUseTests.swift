@@ -7,7 +7,8 @@ import Testing
 extension MountTests {
     /// A mount is removed while programs have files open in it and wait for them.
     @Suite struct UnmountInUseTests {
-        @Test("SIGTERM: a waiting program is told at once, and an open file is served until it is closed")
+        @Test(
+            "After SIGTERM, waiting programs get an error at once, and an open file works until it is closed")
         func sigtermReleasesWaitersAndServesOpenFiles() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -44,7 +45,7 @@ extension MountTests {
             Set(try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task"))
         }
 
-        @Test("SIGTERM twice: the daemon ends at once, whatever is open")
+        @Test("A second SIGTERM ends the daemon at once, even if files are open")
         func aSecondSigtermEndsTheDaemon() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -62,7 +63,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("After a lazy unmount open files are served, and waiting programs get them")
+        @Test("After a lazy unmount, open files work, and waiting programs get their files")
         func lazyUnmountServesOpenFiles() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -89,7 +90,7 @@ extension MountTests {
         }
 
         @Test(
-            "After an unmount SIGTERM tells waiting programs, and does not unmount a new mount at the same path"
+            "After an unmount, SIGTERM releases waiting programs and leaves a tmpfs that was mounted at the same path"
         )
         func sigtermAfterUnmountReleasesWaiters() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
@@ -111,7 +112,7 @@ extension MountTests {
             try Program("umount").run(mount.path)
         }
 
-        @Test("SIGTERM finds the mount where it is by now, and not what its path leads to")
+        @Test("SIGTERM removes the mount at its present path, and not another mount at its former path")
         func sigtermFindsARenamedMount() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let directory = try Lab.freshDirectory("renamed")
@@ -135,7 +136,7 @@ extension MountTests {
             try Program("umount").run(directory + "/elsewhere/docs")
         }
 
-        @Test("SIGTERM to a daemon after its unmount leaves the new mount at its path alone")
+        @Test("SIGTERM after an unmount leaves a new mount of Truce at the same path")
         func sigtermLeavesAnotherMountAlone() throws {
             let mount = try Self.mounted()
             defer { mount.abandon() }
@@ -155,7 +156,7 @@ extension MountTests {
             #expect(try FileContents.text(of: source + "/file") == "here\n")
         }
 
-        @Test("SIGTERM takes a mount away whose directory above was renamed, even to what is not UTF-8")
+        @Test("SIGTERM removes a mount whose parent directory was renamed, even to a name that is not UTF-8")
         func sigtermUnmountsBelowARenamedDirectory() throws {
             let parent = try Lab.freshDirectory("parent")
             try Program("mkdir").run(parent + "/desk")
@@ -174,7 +175,7 @@ extension MountTests {
 
         enum Cover: CaseIterable { case root, above, both }
 
-        @Test("SIGTERM takes a mount away that another one covers", arguments: Cover.allCases)
+        @Test("SIGTERM removes a mount that another mount covers", arguments: Cover.allCases)
         func sigtermUnmountsACoveredMount(by cover: Cover) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let parent = try Lab.freshDirectory("parent")
@@ -199,7 +200,7 @@ extension MountTests {
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
         }
 
-        @Test("What goes with a mount at SIGTERM is named in the log")
+        @Test("When SIGTERM removes a mount, the log names the mounts inside that go with it")
         func sigtermLogsContainedMounts() throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let directory = try Lab.freshDirectory("named")
@@ -221,7 +222,8 @@ extension MountTests {
         }
 
         @Test(
-            "A mount that replaces a dead mount names what was mounted in it", arguments: [false, true])
+            "A mount that replaces a dead mount prints the mounts inside that were removed with it",
+            arguments: [false, true])
         func replacingADeadMountReportsContainedMounts(isInForeground: Bool) throws {
             guard geteuid() == 0 else { return print("only root can mount this: shown by the run as root") }
             let mount = try MountedDirectory([])

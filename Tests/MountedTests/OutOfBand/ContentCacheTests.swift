@@ -8,8 +8,8 @@ extension MountTests {
     @Suite struct ContentCacheTests {
         private static let rounds = 50
 
-        @Test("A file is read once until it changes, whichever way it does")
-        func aFileIsReadOnceUntilItChanges() throws {
+        @Test("Repeated reads of a file come from the kernel's cache until the file changes, in whatever way")
+        func aReadIsCachedUntilTheFileChanges() throws {
             try MountedDirectory.with(prepare: { try Script("seq 5000 >\"$1\"/file").run($0) }) { mount in
                 let read = try mount.status().counters.read
                 #expect(try Self.isRead(in: mount))
@@ -35,7 +35,7 @@ extension MountTests {
             }
         }
 
-        @Test("The next program that opens the file reads what was written around the mount")
+        @Test("The next open reads what was written around the mount")
         func outOfBandWritesShowAtTheNextOpen() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
                 for round in 100..<100 + Self.rounds {
@@ -46,7 +46,9 @@ extension MountTests {
             }
         }
 
-        @Test("What is longer or shorter around the mount is read to its end, whatever was looked at before")
+        @Test(
+            "A file whose size changed around the mount is read to its new end, even after a stat of the old size"
+        )
         func outOfBandSizesShowAtTheNextRead() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
                 let file = mount.path + "/file"
@@ -58,8 +60,8 @@ extension MountTests {
             }
         }
 
-        @Test("After a replacement around the mount only programs with the old file open write to it")
-        func anOutOfBandReplacementReceivesTheWrites() throws {
+        @Test("After a file is replaced around the mount, programs that open the name write to the new file")
+        func writesGoToTheFileThatReplacedAnotherOutOfBand() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("old", to: $0 + "/file") }) { mount in
                 let (file, holder) = (mount.path + "/file", try ScriptedProcess())
                 #expect(try Program("cat").run(file).text == "old")
@@ -86,9 +88,9 @@ extension MountTests {
         }
 
         @Test(
-            "A read during writes leaves nothing stale in the cache, around the mount or through it"
+            "Reads during writes leave no old contents in the kernel's cache"
         )
-        func concurrentReadsLeaveNothingStale() throws {
+        func readsDuringWritesLeaveNoOldContentsInTheCache() throws {
             try MountedDirectory.with(prepare: { try Program("touch").run($0 + "/file") }) { mount in
                 for place in [mount.path, mount.below] {
                     let reading = try Program("python3").run(
@@ -121,8 +123,8 @@ extension MountTests {
         }
 
         /// The times of a file change before its contents do.
-        @Test("A read in the middle of a long write leaves no earlier contents in the cache")
-        func aReadDuringALongWriteLeavesNothingStale() throws {
+        @Test("A read in the middle of a long write leaves no old contents in the kernel's cache")
+        func aReadDuringALongWriteLeavesNoOldContents() throws {
             try MountedDirectory.with(prepare: { try Program("truncate").run("--size=64M", $0 + "/file") }) {
                 mount in
                 for place in [mount.path, mount.below] {
@@ -155,8 +157,8 @@ extension MountTests {
             }
         }
 
-        @Test("A store around the mount is read where it changes no time, as on tmpfs")
-        func outOfBandStoresWithoutTimestampsAreRead() throws {
+        @Test("A store to a mapping around the mount is read, even on tmpfs, where it changes no timestamp")
+        func outOfBandStoresOnTmpfsAreRead() throws {
             guard geteuid() == 0 else {
                 return print("only root can mount a tmpfs: shown by the run as root")
             }

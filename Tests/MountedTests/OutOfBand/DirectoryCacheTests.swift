@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct DirectoryCacheTests {
         private static let rounds = 50
 
-        @Test("A directory is listed from memory until a name of it comes, goes or changes")
+        @Test("Repeated listings come from the kernel's cache until a name in the directory changes")
         func aListingIsCachedUntilANameChanges() throws {
             try MountedDirectory.with { mount in
                 let place = mount.path + "/place"
@@ -32,8 +32,10 @@ extension MountTests {
         }
 
         /// A read changes a file's times, so the kernel would ask for each file's attributes again.
-        @Test("A directory whose files were opened is listed anew once, for their attributes")
-        func anOpenRelistsAttributesOnce() throws {
+        @Test(
+            "After many files of a directory were opened, the directory is listed again once for their attributes"
+        )
+        func openingManyFilesRelistsTheirDirectoryOnce() throws {
             try MountedDirectory.with { mount in
                 let place = mount.path + "/place"
                 try Script("mkdir \"$1\"; cd \"$1\"; touch f{01..20}").run(place)
@@ -52,7 +54,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is made and removed around the mount is listed the next time, and no name is missed or made up"
+            "Names that were made or removed around the mount are right in the next listing"
         )
         func outOfBandNamesShowInTheNextListing() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
@@ -67,12 +69,12 @@ extension MountTests {
 
         /// The kernel caches the file of a name for an hour unless it is invalidated.
         @Test(
-            "What took a file's place around the mount is found when the directory has been listed",
+            "After a listing, look-ups find the files that replaced others around the mount",
             arguments: [
                 "echo longer >new; mv new f03", "mv f04 new; mv f05 f04; mv new f05", "mv f06 g06",
                 "echo longer >f07; touch new", "chmod 600 f08; rm f09",
             ])
-        func anOutOfBandReplacementIsFound(step: String) throws {
+        func aListingShowsFilesReplacedOutOfBand(step: String) throws {
             try MountedDirectory.with(prepare: {
                 try Script("mkdir \"$1\"/place; cd \"$1\"/place; for i in {01..20}; do echo $i >f$i; done")
                     .run($0)
@@ -87,8 +89,8 @@ extension MountTests {
         }
 
         /// opendir(3) reads the attributes of the directory, and by that alone the kernel notices a change.
-        @Test("A program that reads a directory without a look-up of it is told its present names, too")
-        func aDirectReaddirShowsCurrentNames() throws {
+        @Test("readdir without a look-up of the directory before it shows the present names")
+        func readdirWithoutALookupShowsPresentNames() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
                 let read = try Program("python3").run(
                     "-c",
@@ -112,8 +114,8 @@ extension MountTests {
             }
         }
 
-        @Test("Programs that list a directory while others change it never miss a name that stays")
-        func concurrentListingsMissNoStableName() throws {
+        @Test("Listings while other programs change the directory miss no name that stays")
+        func listingsDuringChangesMissNoLastingName() throws {
             try MountedDirectory.with { mount in
                 let place = mount.path + "/place"
                 try Script("mkdir \"$1\"; cd \"$1\"; touch stays-{1..300}").run(place)
@@ -137,7 +139,7 @@ extension MountTests {
         }
 
         @Test(
-            "A name that was moved away is not listed, though its mover lives, until it comes back"
+            "A name that was renamed away is not listed while the renaming program lives, until the name comes back"
         )
         func aMovedNameIsNotListed() throws {
             try MountedDirectory.with { mount in
@@ -154,9 +156,9 @@ extension MountTests {
         }
 
         @Test(
-            "A name that was looked for in vain is found when it is there, made through the mount or around it"
+            "A name that a look-up did not find is found after it was made, through the mount or around it"
         )
-        func aNegativeEntryExpiresWhenTheNameAppears() throws {
+        func aMissingNameIsFoundAfterItIsMade() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in
                 for step in [
                     "touch \"$2\"", "mkdir \"$2\"", "ln -s x \"$2\"", "touch \"$1\"; mv \"$1\" \"$2\"",
@@ -180,8 +182,8 @@ extension MountTests {
             }
         }
 
-        @Test("Of a directory that is there twice it is not even believed that a name is missing")
-        func negativeEntriesAreNotCachedForABindMountedDirectory() throws {
+        @Test("For a directory with two paths, the kernel does not cache that a name is missing")
+        func missingNamesInADirectoryWithTwoPathsAreNotCached() throws {
             guard geteuid() == 0 else { return }
             var second = ""
             defer { Self.detach(second) }

@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// Tests of `truce doctor`.
     @Suite struct MountBypassTests {
-        @Test("doctor names programs that bypass an in-place mount, and how, and is silent otherwise")
+        @Test("`doctor` names the programs that bypass a mount by an open descriptor, and no others")
         func doctorNamesOpenDescriptors() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -37,7 +37,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("A daemon that dies while doctor looks at its mount has died")
+        @Test("`doctor` reports a daemon as dead that dies during the examination")
         func aDaemonDyingDuringDoctorIsReportedDead() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -60,7 +60,7 @@ extension MountTests {
             #expect(outcome.text.contains("its daemon has died: "))
         }
 
-        @Test("doctor names a program that has mapped a file before the mount, and has no descriptor of it")
+        @Test("`doctor` names a program that mapped a file before the mount and has no descriptor of it")
         func doctorNamesOldMappings() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -108,8 +108,8 @@ extension MountTests {
         }
 
         @Test(
-            "A program that goes on in its other threads is named, by doctor as well as when a mount is busy")
-        func doctorNamesHeadlessPrograms() throws {
+            "`doctor` and a failed unmount name programs whose first thread has ended")
+        func programsWhoseFirstThreadEndedAreNamed() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/document")
@@ -134,7 +134,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("A program that maps a file through a mount does not bypass it")
+        @Test("`doctor` does not report a program that maps a file through the mount")
         func mappingsThroughTheMountAreNoBypass() throws {
             try MountedDirectory.with { mount in
                 try FileContents.write("text\n", to: mount.path + "/file")
@@ -149,7 +149,7 @@ extension MountTests {
             }
         }
 
-        @Test("doctor names a program that went to another mount namespace with files open")
+        @Test("`doctor` names a program that moved to another mount namespace with a file open")
         func doctorNamesProcessesInOtherMountNamespaces() throws {
             guard geteuid() == 0 else { return print("only root has namespaces: shown by the run as root") }
             let mount = try MountedDirectory([])
@@ -174,7 +174,7 @@ extension MountTests {
             try mount.unmount()
         }
 
-        @Test("doctor tells a user what is the user's own, and says what it could not look at")
+        @Test("`doctor` shows a user only the user's own programs, and says how many it could not examine")
         func doctorStatesWhatAUserMayNotInspect() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
@@ -241,9 +241,9 @@ extension MountTests {
 
         /// Runs where no other mount namespaces of the machine are visible: they may show the files without the mount, too.
         @Test(
-            "doctor finds nothing odd at a mount without bypasses, and finds bind mounts and dead daemons"
+            "`doctor` reports nothing for a mount without bypasses, and reports bind mounts and dead daemons"
         )
-        func doctorIsSilentWithoutBypasses() throws {
+        func doctorReportsBindMountsAndDeadDaemons() throws {
             guard geteuid() == 0 else { return print("only root mounts by itself: shown by the run as root") }
             let outcome = try Self.alone.attempt(
                 try Lab.variable("TRUCE_BINARY"), try Lab.freshDirectory("doctor"))

@@ -15,7 +15,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is changed below is seen at the mount in a moment, and told once",
+            "Changes below the mount are soon visible in the mount, and presenters get each change once",
             arguments: Watcher.ofMode)
         func outOfBandChangesAreSeenAndReportedOnce(by watcher: Watcher) throws {
             guard let lab = try run("changes", by: watcher) else { return }
@@ -34,7 +34,9 @@ extension MountTests {
             #expect(place.contains("subitemDidMove forMoving uncoordinated"))
         }
 
-        @Test("A document goes and comes with the directories it is in", arguments: Watcher.ofMode)
+        @Test(
+            "A presenter gets moves, deletions and returns of its document when directories are moved below the mount",
+            arguments: Watcher.ofMode)
         func documentsFollowTheirDirectoriesOutOfBand(by watcher: Watcher) throws {
             guard let lab = try run("directories", by: watcher) else { return }
             let document = try notices(in: lab + "/deep.told")
@@ -48,7 +50,7 @@ extension MountTests {
         }
 
         @Test(
-            "A document is followed into directories that were not looked up, but to none of its other links",
+            "A document is followed into directories that were never looked up, but not to its other hard links",
             arguments: Watcher.ofMode)
         func documentsFollowIntoUnvisitedDirectories(by watcher: Watcher) throws {
             guard let lab = try run("unseen", by: watcher) else { return }
@@ -63,27 +65,29 @@ extension MountTests {
         }
 
         @Test(
-            "A program that opens a name to write never writes to the backup that was just made of it",
+            "An open for writing never writes to a backup to which the file was just renamed",
             arguments: Watcher.ofMode)
         func anOpenNeverWritesToAFreshBackup(by watcher: Watcher) throws {
             guard try run("backups", by: watcher) != nil else { return }
         }
 
         @Test(
-            "Nothing is made or removed in the directory that another one has just replaced",
+            "After a directory is replaced below the mount, names are made and removed only in the new directory",
             arguments: Watcher.ofMode)
         func aReplacedDirectoryReceivesNoChanges(by watcher: Watcher) throws {
             guard try run("successors", by: watcher) != nil else { return }
         }
 
         @Test(
-            "What is written to a document is kept, also when what replaces it has just come",
+            "Writes to a replaced document are preserved, even if the new file was moved below the mount just before",
             arguments: Watcher.ofMode)
         func writesToAReplacedDocumentArePreserved(by watcher: Watcher) throws {
             guard try run("newcomers", by: watcher) != nil else { return }
         }
 
-        @Test("Documents whose files change places stay two, each under its name", arguments: Watcher.ofMode)
+        @Test(
+            "Two documents whose files are exchanged below the mount stay two documents, each under its name",
+            arguments: Watcher.ofMode)
         func exchangedDocumentsStayTwo(by watcher: Watcher) throws {
             guard let lab = try run("exchange", by: watcher) else { return }
             for name in ["document", "second"] {
@@ -95,7 +99,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is changed below just after the mount has changed it is told, and only that",
+            "A change below the mount right after a change through the mount is reported, each change once",
             arguments: Watcher.ofMode)
         func changesAfterAMountChangeAreReported(by watcher: Watcher) throws {
             guard let lab = try run("after", by: watcher) else { return }
@@ -110,7 +114,7 @@ extension MountTests {
 
         /// The kernel writes to the files below for programs, and its events name these programs.
         @Test(
-            "Of 1,000 writes, renames and removals through the mount none is taken for one around it",
+            "None of 1,000 writes, renames and removals through the mount is reported as out of band",
             arguments: Watcher.ofMode)
         func changesThroughTheMountAreNotTakenForOutOfBand(by watcher: Watcher) throws {
             guard let lab = try run("through", by: watcher) else { return }
@@ -122,7 +126,7 @@ extension MountTests {
         }
 
         @Test(
-            "10,000 files made and removed below while the daemon stands still: all is looked at again",
+            "After the kernel lost events of 10,000 changes, the daemon checks all files again",
             arguments: Watcher.ofMode)
         func anEventOverflowRechecksEverything(by watcher: Watcher) throws {
             guard let lab = try run("burst", by: watcher) else { return }
@@ -135,7 +139,7 @@ extension MountTests {
         }
 
         @Test(
-            "A hanging file system below does not delay events about changes beside it",
+            "A hung file system below does not delay events about other files",
             arguments: Watcher.ofMode)
         func aHungLowerFilesystemDelaysNoOtherEvents(by watcher: Watcher) throws {
             guard let lab = try run("slow", by: watcher) else { return }
@@ -145,7 +149,7 @@ extension MountTests {
         }
 
         @Test(
-            "A user without the right to watch all directories is told so, and sees changes there a second later"
+            "If not all directories can be watched, `status` says so, and changes there are visible a second later"
         )
         func aWatchLimitFallsBackToRevalidation() throws {
             guard try run("limit", by: .container) != nil else { return }

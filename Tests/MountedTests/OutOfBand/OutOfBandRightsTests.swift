@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// A program that entered the directory before the mount in place changes rights out of band.
     @Suite struct OutOfBandRightsTests {
-        @Test("A file and a directory that are closed around the mount are closed to others in a moment")
+        @Test("After a chmod around the mount, other users soon cannot open the file or enter the directory")
         func outOfBandModeChangesRevokeAccess() throws {
             guard geteuid() == 0 else {
                 return print("only root can act as others: shown by the run as root")
@@ -39,7 +39,7 @@ extension MountTests {
         }
 
         @Test(
-            "A file is closed to others by a name in a directory that the kernel does not know through the mount"
+            "After a chmod of another hard link around the mount, other users soon cannot open the file"
         )
         func modeChangesByAnotherNameRevokeAccess() throws {
             guard Lab.isPassthrough, geteuid() == 0 else {
@@ -59,7 +59,8 @@ extension MountTests {
         }
 
         @Test(
-            "A file that is closed and renamed at once is closed to others by the name that the kernel knows")
+            "After a chmod and a rename around the mount, other users soon cannot open the file by its former name"
+        )
         func aModeChangeWithARenameRevokesAccess() throws {
             guard Lab.isPassthrough, geteuid() == 0 else {
                 return print("shown by root's run with passthrough")

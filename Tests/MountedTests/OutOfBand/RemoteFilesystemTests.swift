@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// File systems that other machines or processes change, and that report the result of a write late.
     @Suite struct RemoteFilesystemTests {
-        @Test("What a file system says only when a file is closed, close(2) says")
+        @Test("An error that the file system below reports only at close reaches close(2)")
         func errorsReportedOnlyAtCloseReachClose() throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
             try Self.over("below") { directory in
@@ -27,7 +27,7 @@ extension MountTests {
         }
 
         @Test(
-            "What others change in it is seen after a second, and not an hour later",
+            "Changes that others make in a remote file system are visible after about a second",
             arguments: ["source", "below"])
         func remoteChangesShowWithinASecond(place: String) throws {
             let other = try Lab.freshDirectory("other")

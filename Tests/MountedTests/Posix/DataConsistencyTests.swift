@@ -7,7 +7,7 @@ extension MountTests {
     /// Readers see written data at once, by every path and in every data mode.
     @Suite struct DataConsistencyTests {
         @Test(
-            "Once a write has returned, other processes read what it has written",
+            "After a write has returned, other processes read the written data",
             arguments: [(writers: 1, readers: 6, offset: 56), (writers: 2, readers: 4, offset: 0)])
         func completedWritesAreVisibleToOtherProcesses(processes: (writers: Int, readers: Int, offset: Int))
             throws
@@ -24,7 +24,7 @@ extension MountTests {
         }
 
         @Test(
-            "Whatever several processes do to one file, each finds what was done to it last",
+            "Whatever operations several processes make on one file, each sees the result of the last",
             arguments: [2, 4])
         func mixedOperationsOfManyProcessesAreOrdered(processes: Int) throws {
             try MountedDirectory.with { mount in
@@ -37,7 +37,7 @@ extension MountTests {
             }
         }
 
-        @Test("SQLite shows each reader a whole state while others write, and the database stays in order")
+        @Test("With SQLite, each reader sees consistent data while other processes write")
         func sqliteReadersSeeConsistentSnapshots() throws {
             try MountedDirectory.with { mount in
                 let outcome = try Program("python3").start(
@@ -49,7 +49,7 @@ extension MountTests {
         }
 
         @Test(
-            "A page that is dropped and read again while it is written is the new one when the write has returned",
+            "A page that is dropped and read again during a write has the new contents after the write",
             arguments: ["slow-write", "slow-read"])
         func aPageRereadDuringAWriteIsCurrent(call: String) throws {
             guard geteuid() == 0, try Lab.dataPath == .daemon else {

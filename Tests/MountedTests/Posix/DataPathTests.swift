@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// With passthrough the contents never pass through the daemon.
     @Suite struct DataPathTests {
-        @Test("64 MiB written and read reach the daemon without passthrough, and not at all with it")
+        @Test("With passthrough, 64 MiB of reads and writes do not reach the daemon; without it they do")
         func passthroughDataBypassesTheDaemon() throws {
             try MountedDirectory.with(prepare: { directory in
                 try Script("head -c 67108864 /dev/urandom > \"$1/original\"").run(directory)
@@ -34,7 +34,7 @@ extension MountTests {
             }
         }
 
-        @Test("Room that a file system keeps for root is not for what others write")
+        @Test("Disk space that is reserved for root cannot be used by other users through the mount")
         func rootReservedSpaceStaysReserved() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
             try LoopFilesystem.with(
@@ -60,7 +60,7 @@ extension MountTests {
             }
         }
 
-        @Test("A file is opened whatever becomes of its owner meanwhile")
+        @Test("A file can be opened while its owner changes all the time")
         func aFileOpensWhileItsOwnerChanges() throws {
             guard geteuid() == 0 else { return print("only root gives files away: shown by the run as root") }
             try MountedDirectory.with(prepare: { try FileContents.write("text", to: $0 + "/file") }) {
@@ -90,7 +90,7 @@ extension MountTests {
             END
             """)
 
-        @Test("A change is seen though the file system below counts seconds")
+        @Test("A change is noticed on a file system with timestamps in whole seconds")
         func changesShowDespiteOneSecondTimestamps() throws {
             guard geteuid() == 0 else { return print("only root mounts: shown by the run as root") }
             try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
@@ -109,7 +109,7 @@ extension MountTests {
         }
 
         @Test(
-            "Reading moves the time of access if the source's mount says so",
+            "Reading updates a file's access time as in the source",
             arguments: [("noatime", false), ("strictatime", true)])
         func readingUpdatesAccessTimeAsTheSourceDoes(option: String, moves: Bool) throws {
             guard geteuid() == 0 else {

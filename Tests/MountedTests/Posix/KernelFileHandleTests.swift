@@ -9,7 +9,8 @@ extension MountTests {
     @Suite struct KernelFileHandleTests {
         private static let worker = Checkout.path("Tests/Workers/file-handles")
 
-        @Test("A handle leads to its file after everybody has forgotten it, the daemon and the kernel below")
+        @Test(
+            "A kernel file handle leads to its file after the daemon and the kernel have forgotten the file")
         func aHandleOutlivesEveryCache() throws {
             try Self.withTree { mount in
                 let handles = try ["a/b/file", "a/b", "a", ""].map { try Self.handle(mount, $0) }
@@ -31,7 +32,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is written by a handle is the file's, and nothing is kept of it as of a file that was replaced"
+            "Writes by a kernel file handle go to the file, and no version is preserved"
         )
         func writesByHandlePreserveNothing() throws {
             try Self.withTree { mount in
@@ -49,7 +50,7 @@ extension MountTests {
         }
 
         @Test(
-            "A handle of a file that is kept leads nowhere: what is kept stays as it was",
+            "The kernel file handle of a removed file that is preserved is stale",
             arguments: [false, true])
         func aHandleNeverReachesAVersion(forgettingNames: Bool) throws {
             try Self.withTree { mount in
@@ -70,7 +71,7 @@ extension MountTests {
             }
         }
 
-        @Test("A file of which one name is outside is found by the other")
+        @Test("A file with a second name outside the source is found by its kernel file handle")
         func aFileLinkedOutsideIsFoundByHandle() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
@@ -84,8 +85,8 @@ extension MountTests {
             }
         }
 
-        @Test("A file that is opened by its handle is still one that programs take turns at")
-        func anOpenByHandleTakesTurns() throws {
+        @Test("An open by a kernel file handle makes the presenter save first")
+        func anOpenByHandleAsksThePresenter() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
                 try Self.restart(mount, forgettingNames: true)
@@ -100,7 +101,7 @@ extension MountTests {
             }
         }
 
-        @Test("A handle of a file that is gone leads nowhere, though its inode number is another's")
+        @Test("A kernel file handle of a deleted file is stale, even if its inode number is used again")
         func aHandleOfAReusedInodeIsStale() throws {
             try Self.withTree { mount in
                 let handle = try Self.handle(mount, "a/b/file")
@@ -121,7 +122,7 @@ extension MountTests {
         }
 
         @Test(
-            "A handle leads neither out of the source nor to what the daemon keeps",
+            "A kernel file handle does not reach a file that was moved out of the source or into the store",
             arguments: ["..", ".truce"])
         func aHandleReachesNeitherOutsideNorTheStore(place: String) throws {
             try Self.withTree { mount in

@@ -11,7 +11,7 @@ extension MountTests {
         private static let leftOver = 16 << 10
         private static var isRoot: Bool { geteuid() == 0 }
 
-        @Test("Memory grows with the files that the kernel knows, and comes back when it forgets them")
+        @Test("The daemon frees its memory when the kernel forgets many files")
         func memoryReturnsWhenFilesAreForgotten() throws {
             guard try Lab.dataPath == .daemon else { return print("shown where the daemon moves the data") }
             let count = try Lab.number("TRUCE_FILES", default: 200_000)
@@ -33,7 +33,7 @@ extension MountTests {
             }
         }
 
-        @Test("The kernel's table of the daemon's descriptors does not grow while files are opened")
+        @Test("The kernel's table of the daemon's descriptors does not grow while 3,000 files are opened")
         func theDescriptorTableDoesNotGrow() throws {
             let files = { try Script("mkdir \"$1\"/some; cd \"$1\"/some; touch {1..3000}").run($0) }
             try MountedDirectory.with(prepare: { _ = try files($0) }) { mount in
@@ -84,7 +84,7 @@ extension MountTests {
         }
 
         @Test(
-            "A daemon of few descriptors serves programs that hold more files open than that",
+            "A daemon with few descriptors serves programs that have more files open than it has descriptors",
             arguments: [1024, 256])
         func aSmallDescriptorLimitServesManyOpenFiles(limit: Int) throws {
             let mount = try MountedDirectory(["wait=15s"])

@@ -7,7 +7,9 @@ extension MountTests {
     /// Truce. `Tests/Workers/name-race` lists the errnos of each operation; `Scripts/conformance --all` makes it do a million
     /// steps.
     @Suite struct NameRaceTests {
-        @Test("Programs that race for names get the errnos of a plain directory", arguments: [false, true])
+        @Test(
+            "Programs that race for names get the same errors as in a plain directory",
+            arguments: [false, true])
         func racingProgramsGetPlainErrnos(isMounted: Bool) throws {
             guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
             try MountedDirectory.with { mount in
@@ -23,8 +25,8 @@ extension MountTests {
 
         /// At each idle moment the listener must have the real names. `Scripts/test --all` runs 500 such moments.
         @Test(
-            "A listener that never lists the directory knows each name, whatever four programs did to names")
-        func aListenerLearnsEveryName() throws {
+            "A presenter of a folder that never lists it knows all names while four programs change them")
+        func aPresenterThatNeverListsKnowsEachName() throws {
             try MountedDirectory.with { mount in
                 let seed = UInt32.random(in: 0...UInt32.max)
                 let moments = try Lab.number("TRUCE_MOMENTS", default: 8)

@@ -8,7 +8,7 @@ extension MountTests {
     /// mounts.
     @Suite struct NestedFilesystemTests {
         @Test(
-            "Files of other file systems below have inode numbers of their own, which stay from mount to mount"
+            "Files of nested file systems have unique inode numbers that stay the same in the next mount"
         )
         func nestedFilesystemsHaveStableInodeNumbers() throws {
             try Self.withPieces { mount in
@@ -28,7 +28,7 @@ extension MountTests {
         }
 
         @Test(
-            "Inode numbers are below 2⁵³, where every program tells them apart, and lists of names agree with stat"
+            "Inode numbers are below 2⁵³ and equal in listings and in stat"
         )
         func inodeNumbersStayBelow2To53() throws {
             try Self.withPieces { mount in
@@ -74,7 +74,7 @@ extension MountTests {
             print(names, len(numbers), max(numbers))
             """
 
-        @Test("Nothing is renamed or linked from one file system below to another")
+        @Test("Renames and links from one nested file system to another fail")
         func renameAndLinkAcrossNestedFilesystemsFail() throws {
             try Self.withPieces { mount in
                 for (from, to) in [("plain/1", "one/new"), ("one/1", "two/new"), ("plain/1", "again/new")] {
@@ -90,9 +90,9 @@ extension MountTests {
         }
 
         @Test(
-            "One directory by two ways shows the same, and may be changed by the way that may be written only"
+            "A directory with a read-only bind mount shows the same contents there and refuses changes"
         )
-        func aDirectoryMountedTwiceIsWritableByOneMountOnly() throws {
+        func aReadOnlyBindMountShowsButRefusesChanges() throws {
             try Self.withPieces { mount in
                 for name in ["plain", "again", "unchanged"] {
                     #expect(try Program("cat").run("\(mount.path)/\(name)/2").text == "2\n")
@@ -119,7 +119,7 @@ extension MountTests {
             }
         }
 
-        @Test("What a file system below forbids is forbidden in the mount: devices, set-user-ID, programs")
+        @Test("The flags nosuid, nodev and noexec of a nested file system apply in the mount")
         func nestedMountRestrictionsApply() throws {
             try Self.withPieces { mount in
                 let program = try Script("command -v id").run().text.dropLast()
@@ -137,8 +137,10 @@ extension MountTests {
             }
         }
 
-        @Test("An unmounted file that is still written to is preserved, though no link leads there")
-        func contentsArePreservedWhereNoLinkCanReach() throws {
+        @Test(
+            "A removed file of a nested file system, where the store can make no link, is preserved with later writes"
+        )
+        func removedFilesOfANestedFileSystemArePreserved() throws {
             try Self.withPieces { mount in
                 let document = mount.path + "/two/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -171,7 +173,7 @@ extension MountTests {
         }
 
         @Test(
-            "A file that is cut to the size it has gets the time of that, where truncate(2) leaves it as it was"
+            "A truncation of a nested file to its present size updates its modification time"
         )
         func truncateToEqualSizeUpdatesTheTime() throws {
             try Self.withPieces { mount in
@@ -189,7 +191,7 @@ extension MountTests {
             }
         }
 
-        @Test("Nor is what was written to such a file lost with the connection, which no close outlives")
+        @Test("Writes to a removed nested file are preserved when the connection to the kernel is lost")
         func writesSurviveALostConnection() throws {
             guard geteuid() == 0 else { return print("only root ends connections: shown by the run as root") }
             let control = try Lab.freshDirectory("connections")

@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct PassthroughFallbackTests {
         /// The run in the daemon's data mode has tested the same code completely.
         @Test(
-            "On a stacked file system the daemon moves the data, and answers as the kernel does"
+            "On a stacked file system the daemon moves the data, and calls have the same results"
         )
         func aStackedSourceFallsBackToTheDaemon() throws {
             guard Self.isRoot else { return print("only root mounts an overlay: shown by the run as root") }
@@ -38,7 +38,7 @@ extension MountTests {
             }
         }
 
-        @Test("Another file system can be stacked on a mount")
+        @Test("An overlay file system can be stacked on a mount")
         func anOverlayCanStackOnAMount() throws {
             guard Self.isRoot else { return print("only root mounts an overlay: shown by the run as root") }
             try MountedDirectory.with { mount in
@@ -55,7 +55,7 @@ extension MountTests {
         }
 
         @Test(
-            "An ordinary user's mount moves the data itself without being told to, also of what it may not open again"
+            "In a user's mount the daemon moves the data, also of files that it may not open again"
         )
         func anUnprivilegedMountFallsBackToTheDaemon() throws {
             guard Self.isRoot else {

@@ -8,8 +8,8 @@ import Testing
 /// `Tests/Workers/posix/together.py` tests in every mode that nothing changes while a file is open, whatever happens to it.
 extension MountTests {
     @Suite struct PassthroughTests {
-        @Test("An inode is registered once, given back when it is forgotten, and a write asks nothing")
-        func anInodeRegistersOnce() throws {
+        @Test("A file is registered for passthrough once, and is unregistered when the kernel forgets it")
+        func aFileIsRegisteredForPassthroughOnce() throws {
             try MountedDirectory.with { mount in
                 let trace = try Trace(of: mount.daemonPID)
                 try Self.manyOpens.run(at: mount.path)
@@ -54,7 +54,7 @@ extension MountTests {
             """)
 
         @Test(
-            "The data of files with privileges goes through the daemon, and then by the kernel once they have none"
+            "The daemon moves the data of files with set-user-ID, set-group-ID or capabilities"
         )
         func privilegedFilesGoThroughTheDaemon() throws {
             guard Self.isRoot else { return print("only root gives capabilities: shown by the run as root") }
@@ -99,7 +99,8 @@ extension MountTests {
         ]
 
         @Test(
-            "A program with privileges that come and go while it is open runs, and is not written meanwhile")
+            "A program file whose set-user-ID bit changes while it is open still runs, and cannot be written meanwhile"
+        )
         func aFileExecutesWhilePrivilegesChange() throws {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.programs.run(plain).text
@@ -127,8 +128,8 @@ extension MountTests {
             ./program 0 && echo "runs at last"
             """)
 
-        @Test("Thousands of files are open at once, each by a way of its own")
-        func thousandsOfOpenFilesRouteIndependently() throws {
+        @Test("Thousands of files are open at once, and each has its own contents")
+        func thousandsOfOpenFilesKeepTheirContents() throws {
             try MountedDirectory.with { mount in
                 let count = try Script(
                     """
@@ -156,7 +157,7 @@ extension MountTests {
             }
         }
 
-        @Test("The blocks of a file that was deleted while it was open come back when it is closed")
+        @Test("The disk blocks of a deleted open file are freed when it is closed")
         func deletedFilesBlocksReturnOnClose() throws {
             guard Self.isRoot else { return print("only root mounts a tmpfs: shown by the run as root") }
             var place = ""

@@ -7,8 +7,8 @@ import Testing
 /// below.
 extension MountTests {
     @Suite struct PosixTests {
-        @Test("A mount answers every POSIX question as the plain directory does")
-        func answersMatchThePlainDirectory() throws {
+        @Test("All checked POSIX calls have the same results on a mount as in a plain directory")
+        func posixCallsMatchThePlainDirectory() throws {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.answers(in: plain, below: plain)
             #expect(expected.count > 1000)
@@ -47,7 +47,7 @@ extension MountTests {
             return Set(lines.filter { $0[1] == "any" || $0[1] == mode.rawValue }.map { String($0[0]) })
         }
 
-        @Test("Programs run from a mount, and a file is not written while it runs")
+        @Test("Programs run from a mount, and a running program's file cannot be written")
         func runningProgramsAreNotWritten() throws {
             let plain = try Lab.freshDirectory("plain")
             let expected = try Self.programs.run(plain).text
@@ -79,7 +79,7 @@ extension MountTests {
             kill $!
             """)
 
-        @Test("Removing many files costs no descriptors")
+        @Test("Removing many files leaves no descriptors open")
         func removalsLeakNoDescriptors() throws {
             try MountedDirectory.with { mount in
                 let daemon = try mount.daemonPID
@@ -93,7 +93,7 @@ extension MountTests {
             }
         }
 
-        @Test("The last removed file is released even without a later request")
+        @Test("The last removed file is closed even if no further request comes")
         func theLastRemovedFileIsReleased() throws {
             try MountedDirectory.with { mount in
                 let daemon = try mount.daemonPID
@@ -106,7 +106,7 @@ extension MountTests {
             }
         }
 
-        @Test("Thirty thousand files need no more descriptors than a few")
+        @Test("Thirty thousand known files need a limited number of descriptors")
         func thirtyThousandFilesNeedFewDescriptors() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir \"$1/many\"; cd \"$1/many\"; touch {1..30000}").run(mount.below)

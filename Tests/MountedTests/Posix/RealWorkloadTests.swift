@@ -12,7 +12,7 @@ extension MountTests {
                 --times-below synced --times-below copied --any-contents project/.git/index
             """)
 
-        @Test("git, tar, rsync, cp, sqlite3, vim and make leave the same tree as on the plain directory")
+        @Test("git, tar, rsync, cp, sqlite3, vim and make leave the same files as in a plain directory")
         func realProgramsLeaveTheSameTree() throws {
             let plain = try Lab.freshDirectory("plain")
             let work = Script("mkdir \"$2/work\"; exec \"$1\" \"$2/work\"")
@@ -36,7 +36,7 @@ extension MountTests {
         }
 
         @Test(
-            "Processes that share a database order their accesses themselves and do not wait for each other's files"
+            "Processes that share a database do not wait for each other's open files"
         )
         func databaseProcessesDoNotWait() throws {
             try MountedDirectory.with("hold=1s") { mount in
@@ -72,7 +72,7 @@ extension MountTests {
             }
         }
 
-        @Test("The comparison finds one planted difference of each kind")
+        @Test("The comparison of file trees finds a planted difference of each kind")
         func theTreeComparisonFindsPlantedDifferences() throws {
             let outcome = try Program("python3").attempt(
                 Checkout.path("Scripts/lib/compare-trees"), "--self-test")

@@ -48,7 +48,7 @@ extension MountTests {
                     """),
         ]
 
-        @Test("Names that a program took away are gone when it has ended", arguments: cases)
+        @Test("Names that a program removed are gone when the program has exited", arguments: cases)
         func removedNamesAreGoneWhenTheRemoverExits(_ example: Case) throws {
             try MountedDirectory.with { mount in
                 let result = try Script(

@@ -6,7 +6,7 @@ extension MountTests {
     /// A plain directory never answers ESTALE. The kernel hides the first ESTALE from a program by a second walk along the
     /// path, and not the next (D214).
     @Suite struct StaleNameTests {
-        @Test("No call fails because its name is taken away and given to new files all the time")
+        @Test("No call fails with ESTALE while its name is replaced all the time")
         func constantReplacementNeverReturnsEstale() throws {
             // The lookup of a name does not depend on the data mode: each mode runs one of the two cases.
             guard try Lab.dataPath == .passthrough else {

@@ -7,7 +7,8 @@ import Testing
 extension MountTests {
     @Suite struct AccessCommandTests {
         @Test(
-            "While a command holds a file others wait; why and ps say for whom, and it goes on when it ends")
+            "While `truce write` runs, other programs wait; `why` and `ps` name its command, and the wait ends with it"
+        )
         func othersWaitWhileTruceWriteRuns() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let document = mount.path + "/document"
@@ -48,7 +49,7 @@ extension MountTests {
         }
 
         @Test(
-            "The exit code is the command's, or tells why it did not run",
+            "`truce read` ends with the exit code of its command, or with a code that says why the command did not run",
             arguments: [
                 ("exit 3", 3, ""), ("kill -KILL $$", 128 + SIGKILL, ""),
                 ("exec /none/such", 127, "/none/such"),
@@ -67,7 +68,9 @@ extension MountTests {
             }
         }
 
-        @Test("A wait that runs out is code 124, and one that is interrupted leaves nothing behind")
+        @Test(
+            "`truce write` ends with 124 if its wait times out, and leaves no waiting claim if it is interrupted"
+        )
         func aTimedOutOrInterruptedWaitEndsCleanly() throws {
             try MountedDirectory.with("wait=1s", "policy=fail") { mount in
                 let document = mount.path + "/document"
@@ -93,7 +96,7 @@ extension MountTests {
             }
         }
 
-        @Test("Accesses of one purpose do not wait for each other")
+        @Test("Two `truce write` commands with one purpose do not wait for each other")
         func accessesOfOnePurposeDoNotWait() throws {
             try MountedDirectory.with("wait=60s") { mount in
                 let document = mount.path + "/document"
@@ -106,7 +109,7 @@ extension MountTests {
             }
         }
 
-        @Test("SIGTERM is passed on to the command, and SIGINT is left to it")
+        @Test("`truce write` forwards SIGTERM to its command, and not SIGINT")
         func sigtermIsForwardedToTheCommand() throws {
             try MountedDirectory.with { mount in
                 let document = mount.path + "/document"
@@ -119,7 +122,7 @@ extension MountTests {
             }
         }
 
-        @Test("When the daemon dies the command goes on, and is told about")
+        @Test("When the daemon dies, the command of `truce write` goes on, and a warning is printed")
         func theCommandSurvivesTheDaemonsDeath() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -150,7 +153,8 @@ extension MountTests {
 
     @Suite struct WhyCommandTests {
         @Test(
-            "A program in a queue is told of the holder at its end, and a program that waits in vain of both")
+            "`why` names the claim before a waiting program in the lock queue, and the holder at the queue's head"
+        )
         func whyNamesTheHolderAtTheEndOfAQueue() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let document = mount.path + "/document"
@@ -179,8 +183,8 @@ extension MountTests {
     }
 
     @Suite struct PresentedDirectoryTests {
-        @Test("A presenter of a directory hears of changes of the files in it, at any depth")
-        func directoryPresentersHearOfSubitems() throws {
+        @Test("A directory's presenter gets events about files at any depth below it")
+        func aDirectoryPresenterGetsEventsAtAnyDepth() throws {
             try MountedDirectory.with { mount in
                 let folder = mount.path + "/folder"
                 try Script("mkdir -p \"$1/a/b\"").run(folder)
@@ -218,7 +222,8 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter below a directory is asked before the directory is renamed, and told of it")
+        @Test(
+            "A presenter below a directory is asked before the directory is renamed, and then gets the move")
         func aPresenterBelowIsAskedBeforeADirectoryRename() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
@@ -239,7 +244,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter of a file is moved with the directory in which the file came back")
+        @Test("A presenter whose file was removed and made again gets the later move of the new directory")
         func aPresenterFollowsTheDirectoryOfAReturnedFile() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
@@ -255,8 +260,10 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter stays with its file when a file from elsewhere replaces it")
-        func aPresenterStaysWithAReplacedFile() throws {
+        @Test(
+            "When a file from elsewhere replaces a presented file, the presenter stays with the path of the document"
+        )
+        func aPresenterKeepsItsPathWhenItsFileIsReplaced() throws {
             try MountedDirectory.with { mount in
                 try Script("cd \"$1\" && mkdir d tmp && echo text >d/notes && echo new >tmp/new").run(
                     mount.path)
@@ -271,7 +278,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter of a directory hears of changes in the directory that replaced it")
+        @Test("A directory's presenter gets events about the directory that replaced its own")
         func aDirectoryPresenterFollowsTheReplacement() throws {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
@@ -294,7 +301,7 @@ extension MountTests {
             }
         }
 
-        @Test("A rename of a directory waits for an access over the socket below it")
+        @Test("The rename of a directory waits for an access over the control socket to a file below it")
         func aDirectoryRenameWaitsForAccessesBelow() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir -p \"$1/a/b\" && echo text >\"$1/a/b/notes\"").run(mount.path)
@@ -319,9 +326,9 @@ extension MountTests {
         }
 
         @Test(
-            "Of two programs that wait to rename a file, the second finds it gone and then blocks no other program"
+            "Of two programs that wait to rename a file, the second gets ENOENT, and its claim ends"
         )
-        func aLostRenameRaceBlocksNobody() throws {
+        func aRenameThatFindsItsFileGoneLeavesNoClaim() throws {
             let prepare = { (source: String) in try FileContents.write("text", to: source + "/document") }
             try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: prepare) { mount in
                 let document = mount.path + "/document"
@@ -344,7 +351,7 @@ extension MountTests {
             }
         }
 
-        @Test("All of a package is one document: a reader of one part waits for a writer of another part")
+        @Test("A reader of one file in a package waits for a writer of another file in the package")
         func aPackageIsLockedAsOneFile() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 try Script("mkdir \"$1/a.rtfd\" && echo text >\"$1/a.rtfd/one\" && echo >\"$1/a.rtfd/two\"")
@@ -374,7 +381,9 @@ extension MountTests {
     }
 
     @Suite struct PresentCommandTests {
-        @Test("A reader gets what the command for a save wrote, and the other commands are run in order")
+        @Test(
+            "A reader gets the contents that the presenter's save command wrote, and all hook commands run in order"
+        )
         func hookCommandsSaveAndRunInOrder() throws {
             try MountedDirectory.with { mount in
                 let document = mount.path + "/document"
@@ -408,7 +417,9 @@ extension MountTests {
             }
         }
 
-        @Test("A command that fails fails an access that knows of it, and no program that does not")
+        @Test(
+            "A failed save command of a presenter fails accesses over the socket, and no program without Truce"
+        )
         func aFailedHookFailsOnlyAwareAccesses() throws {
             try MountedDirectory.with("ask-again=0") { mount in
                 let document = mount.path + "/document"
@@ -424,7 +435,7 @@ extension MountTests {
             }
         }
 
-        @Test("--json prints what comes, and a file that appears later is presented")
+        @Test("`truce present --json` prints the messages about a file that is created later")
         func jsonModePrintsMessagesOfAFutureFile() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }
@@ -455,7 +466,7 @@ extension MountTests {
             )
         }
 
-        @Test("A program that knows the protocol finds the socket where the command says it is")
+        @Test("`truce socket` prints the same socket path as the attribute of the mount")
         func theSocketCommandFindsTheSocket() throws {
             try MountedDirectory.with { mount in
                 let path = try TruceCommand.run("socket", mount.path + "/none/such").text

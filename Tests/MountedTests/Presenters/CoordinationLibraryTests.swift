@@ -14,7 +14,7 @@ extension MountTests {
         }
 
         @Test(
-            "Programs that use the library take turns as they would on Apple's systems",
+            "Programs that use the library on a mount take turns as on Apple's systems",
             arguments: scenes)
         func libraryScenariosMatchApplesBehaviour(scene: ClientScenario) throws {
             let mount = try MountedDirectory([scene.options])

@@ -14,7 +14,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is unsaved in Neovim is what cat and grep print", arguments: ["auto", "yes", "no"])
+            "cat and grep print the text that is unsaved in Neovim", arguments: ["auto", "yes", "no"])
         func catAndGrepReadUnsavedText(backupcopy: String) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount, backupcopy: backupcopy)
@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is unsaved in Neovim is what git commits, which looks at the size first",
+            "git commits the text that is unsaved in Neovim, also after a stat of the file",
             arguments: ["yes", "no"])
         func gitCommitsUnsavedText(backupcopy: String) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
@@ -65,8 +65,8 @@ extension MountTests {
             ).text
         }
 
-        @Test("Neovim is told of a program that goes on writing, and does not stand still until it is done")
-        func neovimHearsOfAnOngoingWriter() throws {
+        @Test("Neovim gets the changes of a program that goes on writing, and answers its user meanwhile")
+        func neovimGetsAnOngoingWritersChanges() throws {
             try MountedDirectory.with("wait=120s,hold=60s,idle=60s", prepare: Self.writeNotes) { mount in
                 let (editor, writer) = (try Editor("notes.md", of: mount), try ScriptedProcess())
                 try writer.must("open", "w", mount.path + "/notes.md", "O_WRONLY")
@@ -85,7 +85,7 @@ extension MountTests {
             }
         }
 
-        @Test("rm of a file with unsaved text: Neovim is asked first, and keeps and marks the text")
+        @Test("Neovim is asked before rm deletes a file with unsaved text, and keeps and marks the text")
         func deletingUnsavedTextMarksTheBuffer() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -111,7 +111,7 @@ extension MountTests {
             }
         }
 
-        @Test("rm of a file without unsaved text closes its buffer")
+        @Test("Neovim closes the buffer of a file without unsaved text that rm deletes")
         func deletingSavedTextClosesTheBuffer() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -122,7 +122,7 @@ extension MountTests {
             }
         }
 
-        @Test("The buffer follows mv of its file, and of the directory above it")
+        @Test("Neovim renames its buffer when its file, or the directory above, is moved")
         func theBufferFollowsAMove() throws {
             try MountedDirectory.with(
                 prepare: { try Script("mkdir \"$1/plans\"; echo saved > \"$1/plans/notes.md\"").run($0) }
@@ -170,7 +170,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program saves over the file: Neovim shows the new text, and hears of one change and nothing else",
+            "When another program saves the file, Neovim shows the new text after a single change event",
             arguments: Saver.allCases)
         func anotherProgramsSaveReloadsOnce(saver: Saver) throws {
             let elsewhere = try Lab.freshDirectory("elsewhere")
@@ -193,7 +193,7 @@ extension MountTests {
             }
         }
 
-        @Test("echo >> over unsaved text: both are in the file")
+        @Test("After another program appends to a file with unsaved text, the file contains both texts")
         func anAppendMergesWithUnsavedText() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -208,7 +208,9 @@ extension MountTests {
             }
         }
 
-        @Test("A change around unsaved text that cannot be saved discards neither")
+        @Test(
+            "After another program overwrites a file with unsaved text, Neovim marks a conflict and both texts remain"
+        )
         func aConflictDiscardsNeitherSide() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)
@@ -228,7 +230,7 @@ extension MountTests {
 
         private func elsewhereName(_ mount: MountedDirectory) -> String { mount.path + "/other" }
 
-        @Test("less, holding the file open in its middle, does not keep Neovim read-only")
+        @Test("less with the file open in its middle does not keep Neovim's buffer read-only")
         func aPagerDoesNotKeepNeovimReadOnly() throws {
             let long = (1...5_000).map { "line \($0)\n" }.joined()
             try MountedDirectory.with(prepare: { try FileContents.write(long, to: $0 + "/notes.md") }) {
@@ -259,7 +261,7 @@ extension MountTests {
             }
         }
 
-        @Test("The plug-in finds a daemon that was started again, and Neovim's text is still asked for")
+        @Test("After the daemon is started again, the plug-in presents the file again and saves unsaved text")
         func thePluginReconnects() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 let editor = try Editor("notes.md", of: mount)

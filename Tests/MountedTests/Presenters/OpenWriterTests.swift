@@ -59,7 +59,7 @@ extension MountTests {
         }
 
         @Test(
-            "What a program has written is told within a second though it keeps the file open, each time and once",
+            "Writes to a file that stays open are reported to presenters within a second, each once",
             arguments: cases)
         func writesOfAnOpenFileAreReportedWithinASecond(_ one: (way: WriteMethod, isOpenBefore: Bool)) throws
         {
@@ -95,8 +95,10 @@ extension MountTests {
             case moved, withItsDirectory, linked, overDocument
         }
 
-        @Test("A presenter hears of a file that was open when it came there", arguments: ArrivalKind.allCases)
-        func aPresenterHearsOfAnOpenFileThatArrives(way: ArrivalKind) throws {
+        @Test(
+            "A presenter gets events about a file that is moved or linked to its folder while a writer has it open",
+            arguments: ArrivalKind.allCases)
+        func aPresenterGetsAnOpenFileThatIsMovedToIt(way: ArrivalKind) throws {
             let prepare = { (source: String) in
                 try PresenterTests.writeNotes(in: source)
                 try Script("mkdir \"$1/folder\" \"$1/d\"; echo old >\"$1/d/open\"").run(source)
@@ -124,7 +126,7 @@ extension MountTests {
             }
         }
 
-        @Test("Nothing is told of a program that keeps a file open and writes nothing")
+        @Test("A program that keeps a file open and writes nothing causes no event")
         func anIdleOpenFileReportsNothing() throws {
             try MountedDirectory.with(Self.patient, prepare: PresenterTests.writeNotes) { mount in
                 let (presenter, folder) = (
@@ -146,7 +148,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter that saves what another program has open, too, is not told of its own save")
+        @Test("A presenter gets no event of its own save, even if another program has the file open")
         func aPresentersOwnSaveIsNotReportedToIt() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
                 let (document, folder) = (mount.path + "/notes.md", try PresenterTests.present(mount, "."))

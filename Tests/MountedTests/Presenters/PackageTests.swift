@@ -12,7 +12,7 @@ extension MountTests {
         }
 
         @Test(
-            "A presenter of a package is asked before anything in it is made or removed",
+            "A package's presenter is asked before a name in the package is made or removed",
             arguments: Kind.allCases)
         func aPackagePresenterIsAskedBeforeChangesInside(kind: Kind) throws {
             try MountedDirectory.with { mount in
@@ -45,7 +45,9 @@ extension MountTests {
             }
         }
 
-        @Test("While a program holds a package nothing is made in it, and its directory can be used")
+        @Test(
+            "While a program holds a package, changes of names in it wait, and its directory can still be listed"
+        )
         func aHeldPackageBlocksCreationInside() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let package = mount.path + "/" + Kind.named.rawValue

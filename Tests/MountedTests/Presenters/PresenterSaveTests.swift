@@ -26,7 +26,7 @@ extension MountTests {
         enum Method: String, CaseIterable, Sendable { case inPlace, renameOver, unlinkCreate }
 
         @Test(
-            "A program that reads the file twice while it saves it makes its presenter save once",
+            "A program that reads the file twice during its save makes the presenter save once",
             arguments: Method.allCases, [true, false])
         func readingTwiceWhileSavingAsksOnce(method: Method, hasUnsaved: Bool) throws {
             // Long enough for any machine; the default is 2 s.

@@ -29,9 +29,9 @@ extension MountTests {
         }
 
         @Test(
-            "A presenter saves while it is asked and others wait: 100 times each, no deadlock, no forfeit",
+            "A presenter that is asked saves 100 times while other programs wait, without a deadlock or a forfeit",
             arguments: Method.allCases, Operation.allCases)
-        func presenterSavesWhileOthersWait(method: Method, operation: Operation) throws {
+        func presentersSaveWhileOthersWaitWithoutDeadlock(method: Method, operation: Operation) throws {
             try MountedDirectory.with("ask-again=0ms") { mount in
                 let outcome = try Program("python3").run(
                     Checkout.path("Tests/Workers/presented-saves"), try mount.socket(), mount.path,
@@ -51,7 +51,7 @@ extension MountTests {
             }
         }
 
-        @Test("A stopped presenter delays a reader by its deadline, and `truce why` names it meanwhile")
+        @Test("A stopped presenter delays a reader by its deadline, and `truce why` names the presenter")
         func aStoppedPresenterDelaysByItsDeadline() throws {
             try MountedDirectory.with("relinquish=1s", prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
@@ -77,7 +77,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter that is killed while a reader waits for it delays it no further")
+        @Test("A presenter that is killed while a reader waits for it delays the reader no further")
         func aKilledPresenterDelaysNoFurther() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
@@ -122,7 +122,7 @@ extension MountTests {
             }
         }
 
-        @Test("`truce present` that is to end lets a save come to its end; another signal cuts it off")
+        @Test("`truce present` finishes its save after SIGTERM, and a second SIGTERM cuts the save off")
         func presentFinishesItsSaveBeforeEnding() throws {
             try whileSaving { mount, presenter, reader, stage in
                 presenter.send(SIGTERM)
@@ -144,7 +144,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter keeps its file when another link of it is replaced")
+        @Test("A presenter keeps its file when another hard link to the file is replaced")
         func aPresenterStaysWhenAnotherLinkIsReplaced() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 try Program("ln").run(mount.path + "/notes.md", mount.path + "/copy.md")
@@ -161,7 +161,7 @@ extension MountTests {
         }
 
         @Test(
-            "A presenter hears nothing when another link of its file is removed, and those that follow the folder do"
+            "The removal of another hard link is reported to the folder's presenter, and not to the file's"
         )
         func removingAnotherLinkIsReportedToTheFolderOnly() throws {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
@@ -180,7 +180,7 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter keeps its file when another link of it takes the name of something else")
+        @Test("A presenter keeps its file when another hard link to the file replaces a different file")
         func aPresenterStaysWhenAnotherLinkReplacesAName() throws {
             try MountedDirectory.with("ask-again=0ms", prepare: Self.writeNotes) { mount in
                 try FileContents.write("other\n", to: mount.path + "/latest.md")
@@ -203,8 +203,8 @@ extension MountTests {
             }
         }
 
-        @Test("No presenter is asked about a directory that cannot replace another directory")
-        func renamingOverANonEmptyDirectoryAsksNobody() throws {
+        @Test("A rename over a directory that is not empty fails, and asks no presenter")
+        func aRenameOverANonEmptyDirectoryAsksNoPresenter() throws {
             let prepare = { (source: String) in
                 try Script("mkdir -p \"$1/photos\" \"$1/archive/photos\"").run(source)
                 try Self.writeNotes(in: source + "/archive/photos")
@@ -221,8 +221,10 @@ extension MountTests {
             }
         }
 
-        @Test("A document that git takes away has not become another link of its file that is seen meanwhile")
-        func aRemovedDocumentIsNotFoundByAnotherLink() throws {
+        @Test(
+            "A document that git removes counts as deleted, and not as moved to another hard link of its file"
+        )
+        func aDocumentThatGitRemovesIsDeletedNotMoved() throws {
             let place = try Lab.freshDirectory("programs")
             try Script("ln -s \"$(python3 -c 'import sys; print(sys.executable)')\" \"$1/git\"").run(place)
             let prepare = { (source: String) in
@@ -276,7 +278,7 @@ extension MountTests {
             }
         }
 
-        @Test("What `mv` brings from another file system over a document is a change of it, and no deletion")
+        @Test("`mv` from another file system over a document is a change of the document, not a deletion")
         func aCrossDeviceMoveOverADocumentIsAChange() throws {
             let place = try Lab.freshDirectory("elsewhere")
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in

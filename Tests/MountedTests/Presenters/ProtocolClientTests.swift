@@ -78,7 +78,7 @@ extension MountTests {
         }
 
         @Test(
-            "It saves for cat, hears of a shell that appends, takes its turn, and sees a file appear",
+            "A client of the protocol saves for cat, gets a shell's append, writes, and gets a new file's event",
             arguments: Language.allCases)
         func protocolClientsSaveWriteAndListen(language: Language) throws {
             try MountedDirectory.with(
@@ -118,7 +118,7 @@ extension MountTests {
             }
         }
 
-        @Test("The shortest clients of Protocol.md do what it says of them", arguments: ["python", "sh"])
+        @Test("The shortest clients in Protocol.md work as documented", arguments: ["python", "sh"])
         func shortestDocumentedClientsWork(language: String) throws {
             try MountedDirectory.with(prepare: { try FileContents.write("on disk\n", to: $0 + "/a.md") }) {
                 mount in

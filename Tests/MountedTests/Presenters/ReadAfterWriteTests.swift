@@ -35,7 +35,7 @@ extension MountTests {
         private static let rounds = 3
 
         @Test(
-            "What was written is read, and no presenter saves over it", arguments: Kind.allCases,
+            "A program reads back its own writes, and no presenter saves over them", arguments: Kind.allCases,
             RewriteMethod.allCases
         )
         func ownWritesAreReadBack(kind: Kind, way: RewriteMethod) throws {
@@ -56,7 +56,7 @@ extension MountTests {
         }
 
         @Test(
-            "What one program wrote is read by another, and no presenter saves over it",
+            "A program reads what another program wrote, and no presenter saves over it",
             arguments: Kind.allCases)
         func othersWritesAreReadBack(kind: Kind) throws {
             try MountedDirectory.with("ask-again=0ms", prepare: PresenterTests.writeNotes) { mount in
@@ -72,8 +72,10 @@ extension MountTests {
             }
         }
 
-        @Test("The shortest clients of Protocol.md survive it", arguments: ["python", "sh"])
-        func shortestClientsReadBack(language: String) throws {
+        @Test(
+            "With the shortest clients of Protocol.md as presenters, a shell reads back its own writes",
+            arguments: ["python", "sh"])
+        func withTheShortestClientsWritesAreReadBack(language: String) throws {
             try MountedDirectory.with(
                 "ask-again=0ms", prepare: { try FileContents.write("on disk\n", to: $0 + "/a.md") }
             ) {
@@ -126,7 +128,7 @@ extension MountTests {
 
     /// Partner processes of a client.
     @Suite struct PartnerProcessTests {
-        @Test("An access on behalf of another process lets both write, and keeps others out")
+        @Test("During an access on behalf of another process, both processes write, and other programs wait")
         func anAccessOnBehalfServesBothProcesses() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s", prepare: PresenterTests.writeNotes) {
                 mount in
@@ -150,7 +152,7 @@ extension MountTests {
             }
         }
 
-        @Test("What a presenter's server process saves is the presenter's own")
+        @Test("A save by a presenter's server process counts as the presenter's own save")
         func aServerProcessSavesForItsPresenter() throws {
             let stage = try Lab.freshDirectory("stage")
             try Script("mkfifo \"$1/asked\" \"$1/saved\"").run(stage)
@@ -182,7 +184,7 @@ extension MountTests {
             }
         }
 
-        @Test("A server process that is not there or has no number is refused, and nothing is presented")
+        @Test("A registration with a missing or invalid server process is refused, and nothing is presented")
         func anInvalidServerProcessIsRefused() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
                 let notes = mount.path + "/notes.md"
@@ -200,7 +202,7 @@ extension MountTests {
         }
 
         @Test(
-            "Two presenters that read the file when it has changed do not wait for each other",
+            "Two presenters that read the file after each change do not wait for each other",
             arguments: ["--on-relinquish", "--on-save"])
         func twoRereadingPresentersDoNotWait(option: String) throws {
             try MountedDirectory.with("relinquish=60s", "wait=60s", prepare: PresenterTests.writeNotes) {

@@ -6,7 +6,7 @@ extension MountTests {
     /// Programs for Apple's Foundation, with an additional import, print what they print there.
     @Suite struct SampleProgramTests {
         @Test(
-            "A program for Apple's file coordination does what it should, by the library",
+            "A sample program for Apple's file coordination prints the expected text with the library",
             arguments: ["NotesEditor", "FolderBrowser", "SyncAgent", "BatchCopier", "TwoPresenters"])
         func sampleProgramsPrintTheExpected(sample: String) throws {
             try MountedDirectory.with { mount in
@@ -19,7 +19,7 @@ extension MountTests {
             }
         }
 
-        @Test("Where nothing is mounted no accessor is called, and the error says what to do")
+        @Test("Outside a mount the library calls no accessor, and the error says how to mount")
         func withoutAMountNoAccessorIsCalled() throws {
             let directory = try Script("mktemp -d").run().text.split(separator: "\n").map(String.init)[0]
             let program = try BuiltProgram.start("SyncAgent", directory)

@@ -134,7 +134,7 @@ extension MountTests {
         }
 
         @Test(
-            "Programs that look before they read get all of the unsaved text",
+            "Programs that call stat before they read get all of the unsaved text",
             arguments: [
                 (Method.inPlace, Length.longer), (.inPlace, .shorter), (.renameOver, .longer),
                 (.renameAside, .shorter),
@@ -152,7 +152,7 @@ extension MountTests {
             }
         }
 
-        @Test("A folder of 50 unsaved documents of a hung editor: ls -l goes on after a second")
+        @Test("ls -l of 50 documents with unsaved text in a hung editor takes about a second")
         func statOfAHungEditorsFilesReturnsAfterASecond() throws {
             let files = (1...50).map { "doc-\($0)" }
             try MountedDirectory.with(
@@ -178,7 +178,7 @@ extension MountTests {
             }
         }
 
-        @Test("A signal ends the wait for a hung editor at once", arguments: [SIGKILL, SIGINT])
+        @Test("A signal ends a stat's wait for a hung editor at once", arguments: [SIGKILL, SIGINT])
         func aSignalEndsAStatsWait(signal: Int32) throws {
             try MountedDirectory.with("ask-again-stat=0ms", prepare: Self.writeDocument) { mount in
                 let presenter = try Self.present(["doc"], in: mount)
@@ -202,8 +202,8 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter that says nothing is not asked by a look, and asked by an open as before")
-        func aSilentPresenterIsNotAskedByStat() throws {
+        @Test("A presenter that reports no unsaved text is not asked by stat, but by an open")
+        func aPresenterThatReportsNothingIsNotAskedByStat() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
                 let presenter = try Self.present(["doc"], in: mount)
@@ -240,7 +240,7 @@ extension MountTests {
             """
 
         @Test(
-            "Other calls, own looks and background programs are answered at once, and no presenter is asked to save"
+            "Calls other than stat, the presenter's own stat, and background programs ask for no save"
         )
         func otherCallsAskForNoSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
@@ -268,7 +268,7 @@ extension MountTests {
             }
         }
 
-        @Test("A program that has the document open looks at it without having it saved")
+        @Test("The stat of a program that has the document open asks for no save")
         func statByAnOpenHandleAsksForNoSave() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
@@ -292,7 +292,9 @@ extension MountTests {
             }
         }
 
-        @Test("A command that a session repeats asks once as long as it only looks; old size, old contents")
+        @Test(
+            "A command that is repeated and only calls stat asks for one save, and then gets old size and contents"
+        )
         func aRepeatedStatAsksOnce() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=600s", prepare: Self.writeDocument) {
                 mount in
@@ -346,7 +348,7 @@ extension MountTests {
         }
 
         @Test(
-            "What was saved for a look is kept if the same program then takes it away",
+            "Contents that were saved for a stat are preserved if the same program then destroys them",
             arguments: Loss.allCases)
         func contentSavedForStatIsPreserved(loss: Loss) throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
@@ -362,7 +364,7 @@ extension MountTests {
             }
         }
 
-        @Test("What a program was told of a document is asked for anew while there is unsaved text")
+        @Test("While a document has unsaved text, the kernel does not cache its size")
         func unsavedAttributesAreNotCached() throws {
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {
                 mount in
@@ -379,7 +381,9 @@ extension MountTests {
             }
         }
 
-        @Test("`truce present --unsaved` has its file saved for programs that look at it, and `ps` says so")
+        @Test(
+            "`truce present --unsaved` saves its file for programs that call stat, and `ps` shows the unsaved text"
+        )
         func presentUnsavedSavesForStat() throws {
             let stage = try Lab.freshDirectory("stage")
             try MountedDirectory.with("ask-again=0ms", "ask-again-stat=0ms", prepare: Self.writeDocument) {

@@ -6,7 +6,7 @@ import Testing
 /// Guarantees, "Contents are preserved before they are lost", if two programs have a file open or use two names of it.
 extension MountTests {
     @Suite struct ConcurrentWriterTests {
-        @Test("What a writer leaves while a suspended one may still write over it")
+        @Test("The contents that a writer leaves beside a suspended writer are preserved")
         func workBesideASuspendedWriterIsPreserved() throws {
             let left = "left by another"
             try PreservationTests.keeps(
@@ -21,7 +21,7 @@ extension MountTests {
             }
         }
 
-        @Test("The contents that a writer leaves after it preempted a writer that was not suspended")
+        @Test("The contents that a writer leaves after it preempted another writer are preserved")
         func workOverAnUnsuspendedWriterIsPreserved() throws {
             let left = "left by another"
             try PreservationTests.keeps(
@@ -40,7 +40,7 @@ extension MountTests {
             }
         }
 
-        @Test("Of a file that one appends to again and again beside a suspended writer, the last copy (D125)")
+        @Test("Of repeated appends beside a suspended writer, the last copy is preserved (D125)")
         func repeatedAppendsPreserveTheLastCopy() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(PreservationTests.yielding, prepare: prepare) { mount in
@@ -75,8 +75,10 @@ extension MountTests {
             }
         }
 
-        @Test("What a writer has that a reader had suspended, too, when the first one cuts the file")
-        func aCutByASuspendedWriterPreserves() throws {
+        @Test(
+            "A suspended writer's truncation preserves another writer's contents, even if a reader suspended that writer"
+        )
+        func aTruncationByASuspendedWriterPreserves() throws {
             let other = "written by another"
             try PreservationTests.keeps(
                 [PreservationTests.old, other], as: "claim", PreservationTests.yielding, forced: [.suspended]
@@ -90,7 +92,7 @@ extension MountTests {
         }
 
         @Test(
-            "What a suspended writer writes in the end, when the one that was let in cuts the file",
+            "A suspended writer's last writes are preserved before the other writer truncates the file",
             arguments: [true, false])
         func aSuspendedWritersLastWritesArePreserved(closes: Bool) throws {
             let all = PreservationTests.old + ", all of it"
@@ -112,7 +114,8 @@ extension MountTests {
             }
         }
 
-        @Test("The contents of a writer that set the time back, though the file was renamed since")
+        @Test(
+            "The contents of a writer that resets the modification time are preserved, also after a new link")
         func resetTimestampsDoNotPreventPreservation() throws {
             let prepare = { (source: String) in try FileContents.write("former", to: source + "/document") }
             try MountedDirectory.with(PreservationTests.impatient, prepare: prepare) { mount in
@@ -131,7 +134,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is still written to a replaced or removed database or log",
+            "Later writes to a replaced or removed database or log are preserved",
             arguments: ["app.db", "app.log"], ["unlink", "rename", "rotate"])
         func lateWritesToDatabasesAndLogsArePreserved(name: String, call: String) throws {
             let prepare = { (source: String) in try FileContents.write("", to: source + "/new") }
@@ -160,7 +163,9 @@ extension MountTests {
             }
         }
 
-        @Test("A log that is removed is not kept if nothing was written to it any more, or by its other name")
+        @Test(
+            "A removed log without later writes is not preserved, and neither is a log that keeps another name"
+        )
         func anUnwrittenRemovedLogIsNotPreserved() throws {
             try MountedDirectory.with(PreservationTests.impatient) { mount in
                 let document = mount.path + "/app.log"
@@ -181,8 +186,8 @@ extension MountTests {
             }
         }
 
-        @Test("What a presenter did not let go is kept, and not what is written under the file's other name")
-        func anUnreleasedPresentersFileIsPreserved() throws {
+        @Test("A replaced file of a silent presenter is preserved, without later writes under its other name")
+        func aSilentPresentersReplacedFileIsPreserved() throws {
             let options = "relinquish=300ms,save=300ms,deletion=300ms"
             let prepare = { (source: String) in try FileContents.write("promised", to: source + "/notes.md") }
             try MountedDirectory.with(options, prepare: prepare) { mount in

@@ -37,7 +37,7 @@ extension MountTests {
         }
 
         @Test(
-            "A reader waits until nothing has been stored to a mapping for a while, and sees all that was",
+            "A reader waits until a mapping has had no stores for a while, and reads all of them",
             arguments: Place.all)
         func aReaderSeesAllEarlierMappedStores(place: Place) throws {
             try Self.withMapping(place) { mount, document in
@@ -50,9 +50,9 @@ extension MountTests {
         }
 
         @Test(
-            "However many mappings are gone over at once, the kernel is made to write all of them, and is answered"
+            "When twelve writers preempt twelve mappings at once, the stores to all mappings are preserved"
         )
-        func manyMappingsAreWrittenBackAtOnce() throws {
+        func twelveMappingsAreWrittenBackAtOnce() throws {
             try MountedDirectory.with(Self.bounds) { mount in
                 let place = try Lab.freshDirectory("order")
                 try Script("for n in {1..12}; do echo old >\"$1\"/document-$n; done").run(mount.path)
@@ -78,9 +78,9 @@ extension MountTests {
         }
 
         @Test(
-            "While the size of a mapped file is changed, before which the kernel writes nothing, others are served"
+            "During a truncation of a mapped file, requests for other files are answered"
         )
-        func resizingAMappedFileBlocksNobody() throws {
+        func aTruncationOfAMappedFileDelaysNoOtherFile() throws {
             let write = { (source: String) in
                 try FileContents.write("as it was before that", to: source + "/document")
                 try FileContents.write("other\n", to: source + "/other")
@@ -104,7 +104,7 @@ extension MountTests {
         }
 
         @Test(
-            "A mapping that outlives its descriptor keeps its turn, and what was stored to it is kept",
+            "A mapping whose descriptor is closed still has its claim, and its stores are preserved",
             arguments: Place.all)
         func aLingeringMappingHoldsItsClaim(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
@@ -123,7 +123,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program with the file open around the mount is not mistaken for a mapping of a program that closes it"
+            "A program that has the file open around the mount is not taken for a mapping"
         )
         func anOutOfBandWriterIsNotTakenForAMapping() throws {
             let write = { (source: String) in try FileContents.write("old\n", to: source + "/document") }

@@ -7,7 +7,7 @@ import Testing
 /// versions.
 extension MountTests {
     @Suite struct PreservationFailureTests {
-        @Test("Where the copy has no room, opens that truncate get EBUSY; removals and replacements go ahead")
+        @Test("Without room for a copy, truncating opens get EBUSY, but removals and replacements go ahead")
         func withoutRoomTruncationFailsAndRemovalProceeds() throws {
             guard Self.isRoot else {
                 return print("only root can fill a file system: shown by the run as root")
@@ -36,7 +36,7 @@ extension MountTests {
         }
 
         @Test(
-            "What is too large to be copied is not truncated; it is still removed and replaced, and kept then"
+            "A file too large to be copied cannot be truncated, but its removal or replacement is preserved"
         )
         func oversizedFilesAreNotTruncated() throws {
             guard Self.isRoot else {
@@ -58,7 +58,8 @@ extension MountTests {
         }
 
         // User 65534 has a name on every system, which fusermount3 needs.
-        @Test("Kept contents are shown under the stored and the present mode only")
+        @Test(
+            "A version is listed and readable only if its stored and the document's present rights allow it")
         func versionsNeedStoredAndCurrentRights() throws {
             guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
             let directory = try Lab.freshDirectory("rights")

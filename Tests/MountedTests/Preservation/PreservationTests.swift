@@ -29,7 +29,7 @@ extension MountTests {
             }
         }
 
-        @Test("An open that truncates what a suspended writer wrote")
+        @Test("An open that truncates preserves the contents that a suspended writer wrote")
         func truncationOverASuspendedWriterPreserves() throws {
             try Self.keeps([Self.old], as: "claim", Self.yielding, forced: [.suspended]) { stage in
                 #expect(try stage.other.must("read", stage.document) == Self.old)
@@ -39,7 +39,7 @@ extension MountTests {
         }
 
         @Test(
-            "An open that went ahead when its wait was over",
+            "An open that goes ahead after its wait timed out preserves the holder's contents",
             arguments: ["O_WRONLY|O_TRUNC", "O_WRONLY", "O_RDWR"])
         func anOpenAfterATimeoutPreserves(flags: String) throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient, forced: [.proceeded]) { stage in
@@ -50,7 +50,9 @@ extension MountTests {
             }
         }
 
-        @Test("A truncation by path that went ahead over a claim", arguments: ["0", "7"])
+        @Test(
+            "A truncation by path that goes ahead after its wait timed out preserves the holder's contents",
+            arguments: ["0", "7"])
         func aPathTruncationAfterATimeoutPreserves(length: String) throws {
             // The truncated contents are preserved as well, since the holder goes on to write.
             let left = String(Self.old.prefix(Int(length) ?? 0))
@@ -61,7 +63,7 @@ extension MountTests {
             }
         }
 
-        @Test("A removal of a file that another program is writing")
+        @Test("The removal of a file that another program is writing preserves its contents")
         func removalUnderAWriterPreserves() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("unlink", stage.document)
@@ -69,7 +71,7 @@ extension MountTests {
             }
         }
 
-        @Test("A replacement of a file that another program is writing")
+        @Test("The replacement of a file that another program is writing preserves its contents")
         func replacementUnderAWriterPreserves() throws {
             try Self.keeps([Self.old], as: "claim", Self.impatient) { stage in
                 try stage.other.must("put", stage.document + "-new", "new")
@@ -78,7 +80,7 @@ extension MountTests {
             }
         }
 
-        @Test("A removal of a backup that is still written to as the former document")
+        @Test("The removal of a backup that another program still writes preserves its contents")
         func removingABackupUnderAWriterPreserves() throws {
             try MountedDirectory.with(Self.impatient, prepare: PresenterTests.writeNotes) { mount in
                 let document = mount.path + "/document"
@@ -102,7 +104,7 @@ extension MountTests {
         }
 
         @Test(
-            "The writes of an open access, when another program goes ahead and deletes or replaces the file",
+            "The writes of an open `truce write` are preserved when another program deletes or replaces the file",
             arguments: [
                 "rm document", "mv other document", ": >document",
                 // Saves with a backup, step by step and by Vim.
@@ -135,7 +137,7 @@ extension MountTests {
             }
         }
 
-        @Test("Versions from a directory that a user may not enter are not shown to that user")
+        @Test("Versions of files in a directory that a user may not enter are not listed for that user")
         func versionsInAClosedDirectoryAreHidden() throws {
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in
@@ -184,7 +186,7 @@ extension MountTests {
             return try #require(try mount.kept().map(\.id).first { !former.contains($0) })
         }
 
-        @Test("What is kept by a link is closed to those to whom its file is closed by now")
+        @Test("A version that is a hard link may be read only by users that may read the file now")
         func linkedVersionsFollowTheirFilesMode() throws {
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in
@@ -215,7 +217,7 @@ extension MountTests {
         )
 
         @Test(
-            "What is written to a removed file is kept with it, and forgotten if nothing was",
+            "Writes to a removed file are preserved with it; without writes the version is dropped",
             arguments: ["write", "overwrite"])
         func writesToARemovedFileArePreserved(call: String) throws {
             let prepare = { (source: String) in try FileContents.write("", to: source + "/document") }
@@ -240,8 +242,8 @@ extension MountTests {
             }
         }
 
-        @Test("A removed file that is open has no link, though what its writer leaves is kept by one")
-        func aRemovedOpenFileGainsNoLink() throws {
+        @Test("fstat of a removed open file shows no links, even if the store has a link to the file")
+        func fstatOfARemovedOpenFileShowsNoLinks() throws {
             let program = """
                 import os, sys
                 document = os.open(sys.argv[1], os.O_WRONLY)

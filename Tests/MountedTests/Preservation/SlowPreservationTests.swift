@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// Contents that take long to preserve.
     @Suite struct SlowPreservationTests {
-        @Test("A writer that waits for preservation is not mistaken for an idle writer")
+        @Test("A writer that waits for a preservation does not count as idle")
         func waitingForPreservationIsNotIdleness() throws {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
@@ -24,7 +24,7 @@ extension MountTests {
             }
         }
 
-        @Test("A program that waits for preservation can be killed, and then blocks no other program")
+        @Test("A program that waits for a preservation can be killed, and then delays no other program")
         func aProgramWaitingForPreservationCanBeKilled() throws {
             try Self.stage("wait=60s,hold=1s,idle=1s") { stage in
                 kill(stage.writer.pid, SIGKILL)

@@ -8,7 +8,7 @@ extension MountTests {
     @Suite struct VersionLimitTests {
         private static let bounds = "wait=20s,hold=200ms,idle=100ms"
 
-        @Test("Of many rewrites beside a suspended writer the first and the last versions stay")
+        @Test("Of many rewrites beside a suspended writer, the first and the last three versions stay")
         func manyRewritesRetainFirstAndLastVersions() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
@@ -30,8 +30,8 @@ extension MountTests {
             }
         }
 
-        @Test("A user's versions count for the user's quota and leave root's room alone")
-        func versionsCountForTheirOwnersQuota() throws {
+        @Test("Versions are owned by the document's owner, and do not use disk space reserved for root")
+        func versionsUseOnlyTheirOwnersDiskSpace() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (mount: MountedDirectory) in
@@ -82,7 +82,9 @@ extension MountTests {
             }
         }
 
-        @Test("At the limit an open that truncates gets EBUSY, a removal goes ahead, and both are logged")
+        @Test(
+            "At the store's limit a truncating open gets EBUSY, a removal goes ahead, and the log names the reason"
+        )
         func atTheLimitTruncationFailsAndRemovalProceeds() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else {
@@ -102,7 +104,9 @@ extension MountTests {
             }
         }
 
-        @Test("Restoring over a document keeps what it is, waits for its writer, and keeps what it held")
+        @Test(
+            "Restoring over a document waits for its writer, preserves its contents, and keeps its inode and rights"
+        )
         func restoringWaitsAndPreservesTheCurrentContent() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             let prepare = { (source: String) in
@@ -166,7 +170,7 @@ extension MountTests {
             }
         }
 
-        @Test("git and tar of another user, and of the owner, are silent about a store that is not mounted")
+        @Test("git and tar of any user print no error about the store of a directory that is not mounted")
         func gitAndTarIgnoreAnUnmountedStore() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
@@ -207,8 +211,10 @@ extension MountTests {
                     """, "\(outcome.text)")
         }
 
-        @Test("What others do to a user's file takes half of the user's room; the user's saves go on (D212)")
-        func othersUseHalfOfAnOwnersRoom() throws {
+        @Test(
+            "Versions caused by another user take half of the owner's room, and the owner's saves go on (D212)"
+        )
+        func anotherUsersTruncationsUseHalfTheOwnersRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in
@@ -246,8 +252,10 @@ extension MountTests {
             }
         }
 
-        @Test("What others leave beside an unchanged writer takes their half of the room (D212)")
-        func othersLeavingsUseTheirHalfOfTheRoom() throws {
+        @Test(
+            "Contents that another user leaves beside an unchanged writer take that user's half of the room (D212)"
+        )
+        func anotherUsersContentsUseTheirHalfOfTheRoom() throws {
             guard Lab.isPassthrough else { return print("shown where the kernel moves the data") }
             guard geteuid() == 0 else { return print("only root has other users: shown by the run as root") }
             let prepare = { (source: String) in

@@ -93,7 +93,7 @@ extension MountTests {
         }
 
         @Test(
-            "A save that puts the document aside under any name is one change, and the name is never missing",
+            "A save that renames the document to any backup name is one change, and the document's name is never missing",
             arguments: zip(names, (0..<names.count).map { Replacement.allCases[$0 % 3] }))
         func aDocumentRenamedAsideIsSavedAsOneChange(name: String, filling: Replacement) throws {
             let told = try Self.save(aside: name, filling)
@@ -101,14 +101,14 @@ extension MountTests {
         }
 
         @Test(
-            "The name of a document that is removed first is never missing, however the new file comes",
+            "When a save removes the document first, other programs never find its name missing",
             arguments: Replacement.allCases)
         func aDocumentRemovedFirstNeverMissesItsName(filling: Replacement) throws {
             Self.checkSaves(try Self.save(aside: "", filling))
         }
 
         @Test(
-            "A move by a living program is told after a moment, and what the program writes to the file then is told as well"
+            "A rename by a program that goes on running is reported late, together with its later writes"
         )
         func aMoveByALivingProgramIsReportedLate() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
@@ -130,7 +130,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that fills the name after the move was told has saved: the document gets its name back, and what its presenter wrote meanwhile is kept",
+            "If a program makes a new file after its rename was reported, the document gets its old name back",
             arguments: Replacement.allCases, [false, true])
         func aLateSaveGivesTheDocumentItsNameBack(filling: Replacement, isWritten: Bool) throws {
             for _ in 1...10 { if try correctInTime(filling, isWritten: isWritten) { return } }
@@ -182,7 +182,7 @@ extension MountTests {
             }
         }
 
-        @Test("What another program has written when it closes the file that was moved is told")
+        @Test("Another program's writes to a renamed file are reported when it closes the file")
         func writesOfOthersToAMovedFileAreReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
@@ -202,7 +202,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that puts a document aside and removes it deletes it: that is put to the presenter once"
+            "A program that renames a document and then removes it asks the presenter once about the deletion"
         )
         func removingARenamedDocumentAsksForDeletionOnce() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
@@ -218,7 +218,9 @@ extension MountTests {
             }
         }
 
-        @Test("A link or a directory in the place of a document is no save", arguments: ["symlink", "mkdir"])
+        @Test(
+            "A symbolic link or directory under a renamed document's old name is not taken for a save",
+            arguments: ["symlink", "mkdir"])
         func aLinkOrDirectoryInPlaceIsNoSave(maker: String) throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
@@ -234,7 +236,7 @@ extension MountTests {
             }
         }
 
-        @Test("A shell that makes a new file after `mv` has ended has not saved what was moved")
+        @Test("A new file that a shell makes after `mv` has ended is not taken for a save")
         func aShellThatRecreatesAMovedFileDoesNotSave() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (presenter, folder) = (
@@ -254,7 +256,7 @@ extension MountTests {
         }
 
         @Test(
-            "Another program that fills the name makes a new file, and the presenter stays with what was moved"
+            "A file that another program makes under the old name is a new file, and the presenter stays with the moved file"
         )
         func aNameFilledByAnotherProgramIsANewFile() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
@@ -276,7 +278,7 @@ extension MountTests {
             }
         }
 
-        @Test("`mv` is told as a move as soon as it has ended, and `rm` as a deletion")
+        @Test("`mv` is reported as a move and `rm` as a deletion as soon as they exit")
         func mvAndRmAreReportedWhenTheyExit() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let presenter = try PresenterTests.present(mount)
@@ -293,9 +295,9 @@ extension MountTests {
         }
 
         @Test(
-            "Log rotation stays a move",
+            "A log rotation is reported as a move of the old log",
             arguments: [("app.log", "app.log.1"), ("notes", "notes-20260101.gz")])
-        func logRotationStaysAMove(name: String, rotated: String) throws {
+        func aLogRotationIsReportedAsAMove(name: String, rotated: String) throws {
             let prepare = { (source: String) in try FileContents.write("old\n", to: source + "/" + name) }
             try MountedDirectory.with(prepare: prepare) { mount in
                 let (log, former) = (mount.path + "/" + name, mount.path + "/" + rotated)

@@ -10,7 +10,7 @@ extension MountTests {
         static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
 
         @Test(
-            "What is still written to it is preserved when another program replaces the document",
+            "Writes to a renamed helper file after its rename are preserved when another program replaces the document",
             arguments: helpers)
         func laterWritesArePreservedOnReplacement(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
@@ -27,7 +27,9 @@ extension MountTests {
             }
         }
 
-        @Test("And so is what was written before that, if nothing is written after", arguments: helpers)
+        @Test(
+            "Earlier writes to a renamed helper file are preserved when another program replaces the document",
+            arguments: helpers)
         func earlierWritesArePreservedOnReplacement(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
@@ -42,7 +44,9 @@ extension MountTests {
             }
         }
 
-        @Test("Of a renamed log, too, by a program that could have no claim")
+        @Test(
+            "Earlier writes to a renamed log by a program without a claim are preserved when the log is removed"
+        )
         func earlierWritesToARenamedLogArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (
@@ -82,8 +86,10 @@ extension MountTests {
             try mount.mount()
         }
 
-        @Test("If nothing is, nothing is kept", arguments: helpers)
-        func anUnchangedDocumentIsNotPreserved(helper: String) throws {
+        @Test(
+            "A renamed helper file without later writes is not preserved when it is replaced",
+            arguments: helpers)
+        func aRenamedHelperFileWithoutWritesIsNotPreserved(helper: String) throws {
             try Self.with(PreservationTests.impatient, helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
                 try Program("touch").run("--date=1 hour ago", mount.path + "/" + helper)
@@ -98,7 +104,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that opens the document waits for its writer",
+            "A program that opens the document waits for the writer of the renamed helper file",
             arguments: helpers, ["rename", "exchange", "link"])
         func anOpenWaitsForTheRenamedFilesWriter(helper: String, call: String) throws {
             // A log with two names is still a log.
@@ -117,7 +123,7 @@ extension MountTests {
             }
         }
 
-        @Test("No program waits for a writer that has stopped writing", arguments: helpers)
+        @Test("An idle writer of a renamed helper file delays no other program", arguments: helpers)
         func anIdleWriterOfARenamedFileDelaysNoProgram(helper: String) throws {
             try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
                 let document = mount.path + "/document"
@@ -132,7 +138,7 @@ extension MountTests {
             }
         }
 
-        @Test("What each of several writers still writes to a log that was renamed and is removed")
+        @Test("Later writes of each writer to a renamed and then removed log are preserved")
         func severalWritersOfARenamedLogArePreserved() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let (second, other, old) = (
@@ -150,8 +156,8 @@ extension MountTests {
             }
         }
 
-        @Test("A presenter of the directory is told of earlier writes")
-        func aDirectoryPresenterHearsOfEarlierWrites() throws {
+        @Test("A directory's presenter gets the writes to a log that came before the log's rename")
+        func aDirectoryPresenterGetsWritesBeforeTheRename() throws {
             try Self.with(PreservationTests.impatient, "document.log") { mount, holder in
                 let presenter = try TruceCommand.start("present", mount.path, "--json")
                 try eventually(within: .seconds(10), "'truce present' to register") {
@@ -168,7 +174,7 @@ extension MountTests {
             }
         }
 
-        @Test("A log whose renaming was interrupted is a log still")
+        @Test("A log whose rename was interrupted is still a log: a later writer does not wait")
         func anInterruptedLogRenameLeavesALog() throws {
             try Self.with("wait=60s,hold=60s,idle=60s,hold-aware=60s", "document.log") { mount, holder in
                 let (log, document) = (mount.path + "/document.log", mount.path + "/document")
@@ -189,8 +195,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program whose first thread opened the helper file and ended is no stranger to itself")
-        func anExitedFirstThreadKeepsTheProgramsIdentity() throws {
+        @Test("A program that saves does not wait for its own helper file whose opening thread has ended")
+        func aSaverWhoseOpeningThreadEndedDoesNotWait() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (_, took) = try timed {
                     try Program("python3").run("-c", Self.handingOn, mount.path, within: .seconds(20))

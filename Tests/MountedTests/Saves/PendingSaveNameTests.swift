@@ -22,7 +22,7 @@ extension MountTests {
         }
 
         @Test(
-            "The name a backup was made of is taken by another program, which is told of no error",
+            "After `mv D D.bak`, another program can make a directory, pipe or link named D without an error",
             arguments: ["mkdir", "mkfifo", "ln -s text", "ln other"])
         func aBackedUpNameCanBeTakenByAnotherProgram(maker: String) throws {
             let prepare = { (source: String) in try FileContents.write("other", to: source + "/other") }
@@ -34,7 +34,7 @@ extension MountTests {
         }
 
         @Test(
-            "The same while the program that made the backup still runs",
+            "While the program that renamed D to D.bak runs, another can make a directory, pipe or link named D",
             arguments: ["mkdir", "mkfifo", "symlink", "link", "bind"])
         func aBackedUpNameCanBeTakenWhileItsOwnerLives(maker: String) throws {
             let prepare = { (source: String) in
@@ -58,7 +58,9 @@ extension MountTests {
             }
         }
 
-        @Test("A reader of the document waits for it, and a link from the document gets ENOENT at once")
+        @Test(
+            "During a pending save a reader waits for the document, and link(2) from its name gets ENOENT at once"
+        )
         func readersWaitForThePendingSave() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(prepare: prepare) { mount in
@@ -81,9 +83,9 @@ extension MountTests {
         }
 
         @Test(
-            "A name that a living program has left is gone at once where no other uses the document"
+            "A name from which a running program renamed its file is gone at once if no other program uses the file"
         )
-        func aNameNobodyElseUsesIsGoneAtOnce() throws {
+        func aRenamedNameWithoutOtherUsersIsGoneAtOnce() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
             try MountedDirectory.with(prepare: prepare) { mount in
                 let (document, one, two) = (
@@ -98,7 +100,7 @@ extension MountTests {
         }
 
         @Test(
-            "A bare name of a presented document that a living program has removed is missing, not stale",
+            "A presented document that a running program has removed gives ENOENT and not ESTALE",
             arguments: ["cat document", "stat document", "rm document", "ls -d document"])
         func aRemovedPresentedNameIsMissingNotStale(command: String) throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }
@@ -127,9 +129,9 @@ extension MountTests {
         }
 
         @Test(
-            "A program that takes several documents away saves none, and no look-up waits for it"
+            "A program that renames several documents begins no pending save for the last, and no look-up waits"
         )
-        func takingSeveralDocumentsAwayIsNoSave() throws {
+        func renamingSeveralDocumentsBeginsNoPendingSave() throws {
             let prepare = { (source: String) in
                 for name in ["a", "b", "c", "document"] {
                     try FileContents.write("old", to: source + "/" + name)
@@ -150,7 +152,7 @@ extension MountTests {
         }
 
         @Test(
-            "A listing waits once for a document in the middle of a save: 250 ms at most"
+            "A listing waits once for a document in the middle of a save, for at most 250 ms"
         )
         func aListingWaitsOnceForAPendingSave() throws {
             let prepare = { (source: String) in try FileContents.write("old", to: source + "/document") }

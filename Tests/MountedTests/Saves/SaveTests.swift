@@ -9,7 +9,7 @@ extension MountTests {
         static let lookups = 1_000_000
 
         @Test(
-            "A program saves a presented document in a loop under looping readers, stats and listings: no save fails and the name never goes missing",
+            "While a program saves a presented document in a loop, no save fails and other programs never miss its name",
             arguments: Saver.all)
         func loopingSavesNeverMissAName(saver: Saver) throws {
             let plain = try Lab.freshDirectory("plain")

@@ -168,7 +168,7 @@ extension MountTests {
         }
 
         @Test(
-            "A file that a program makes, or keeps the old contents in, and removes at once is not told of",
+            "A helper file that a save makes and soon removes causes no event",
             arguments: SaveMethod.allCases, [false, true])
         func shortLivedHelperFilesAreNotReported(save: SaveMethod, isPresented: Bool) throws {
             let told = try Self.hearInTime(Self.names, isPresented: isPresented) { save.steps($0, $1) }
@@ -176,7 +176,7 @@ extension MountTests {
         }
 
         @Test(
-            "A backup that is removed first, and made again, has changed: nothing is asked",
+            "A backup that a save removes and makes again is reported as changed, and no presenter is asked",
             arguments: Backup.allCases, [false, true])
         func aRecreatedBackupCountsAsChanged(backup: Backup, isPresented: Bool) throws {
             let told = try Self.hearInTime(Self.backups, isPresented: isPresented) { backup.steps($0, $1) }
@@ -184,7 +184,7 @@ extension MountTests {
             #expect(told.sorted() == expected.sorted(), "\(told)")
         }
 
-        @Test("A deletion by any other program is put to the presenter of the folder, and told")
+        @Test("A deletion by an ordinary program asks the folder's presenter and is reported")
         func anotherProgramsDeletionIsAskedAndReported() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program) = (try PresenterTests.present(mount, "."), try ScriptedProcess())
@@ -213,7 +213,7 @@ extension MountTests {
         }
 
         @Test(
-            "Presenters of the folder are asked about a deletion by any other program when the file is gone")
+            "A folder's presenter is asked about a deletion by an ordinary program after the file is gone")
         func folderPresentersAreAskedAfterADeletion() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let folder = try Self.presentLooking(mount)
@@ -228,7 +228,7 @@ extension MountTests {
         }
 
         @Test(
-            "Presenters of the folder are asked before a file is deleted by `rm`, and with policy=fail",
+            "A folder's presenter is asked before a deletion by `rm`, or with policy=fail",
             arguments: [("rm", "policy=proceed"), ("actor", "policy=fail")])
         func rmAsksFolderPresentersFirst(program: String, policy: String) throws {
             try MountedDirectory.with(policy, prepare: Self.prepare) { mount in
@@ -244,8 +244,8 @@ extension MountTests {
             }
         }
 
-        @Test("A name that another program takes after a removal has gone and appeared")
-        func aNameReusedByAnotherProgramReappears() throws {
+        @Test("A removed name that another program uses again is reported as gone and as new")
+        func aNameThatAnotherProgramUsesAgainIsReportedTwice() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program, other) = (
                     try PresenterTests.present(mount, "."), try ScriptedProcess(), try ScriptedProcess()
@@ -262,7 +262,7 @@ extension MountTests {
         }
 
         /// The event does not have the new path, which the presenter of the folder could not know.
-        @Test("What happened in a directory that leaves the folder is told with the path that it had")
+        @Test("Events in a directory that is moved out of the folder have the directory's old path")
         func eventsKeepTheOldPathOfALeavingDirectory() throws {
             let prepare = { (source: String) in
                 _ = try Script("mkdir -p \"$1/folder/d\" \"$1/away\"").run(source)
@@ -284,7 +284,7 @@ extension MountTests {
             }
         }
 
-        @Test("A directory that goes with its files is told after them")
+        @Test("The removal of a directory is reported after the removals of its files")
         func aRemovedDirectoryIsReportedAfterItsFiles() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (folder, program) = (try PresenterTests.present(mount, "."), Program("python3"))

@@ -8,8 +8,8 @@ import Testing
 
 extension MountTests {
     @Suite struct FirstMountTests {
-        @Test("A mount shows the directory below and leaves it as it was found")
-        func aMountShowsAndPreservesTheDirectory() throws {
+        @Test("A mount shows the files of its source, and writes go to these files")
+        func aMountShowsTheFilesBelow() throws {
             try MountedDirectory.with(prepare: { try FileContents.write("below\n", to: $0 + "/file") }) {
                 mount in
                 #expect(try Program("cat").run(mount.path + "/file").text == "below\n")

@@ -24,9 +24,9 @@ extension MountTests {
         }
 
         @Test(
-            "A script that locks a file of its own does not wait for another one",
+            "A second run of a script that locks a file does not wait to open the lock file",
             arguments: [">", ">>", "<>"])
-        func lockingScriptsDoNotWait(redirection: String) throws {
+        func anOpenOfALockedLockFileDoesNotWait(redirection: String) throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let holder = try Script(
                     "cd \"$1\"; eval \"exec 9$2\"job.lck; flock -n 9; echo locked; sleep 60; true"
@@ -47,7 +47,7 @@ extension MountTests {
             }
         }
 
-        @Test("A program of another name waits for `idle` at most, also if the file was made to be locked")
+        @Test("A program of another name waits at most `idle` to open a locked lock file")
         func anUnrelatedProgramWaitsForIdle() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s") { mount in
                 let lock = mount.path + "/job.lck"
@@ -65,7 +65,7 @@ extension MountTests {
         }
 
         @Test(
-            "Programs that read and write a file that one of them locks take no turns, and leave no versions",
+            "Programs that open a file which one of them locks take no turns and leave no versions",
             arguments: ["flock", "posix", "ofd"])
         func programsSharingALockTakeNoTurns(kind: String) throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("0123456789")) { mount in
@@ -99,7 +99,9 @@ extension MountTests {
             }
         }
 
-        @Test("A document that an editor has locked is kept from others for `idle`, and what is lost is kept")
+        @Test(
+            "Another program waits `idle` for a document that an editor has locked, and lost contents are preserved"
+        )
         func aLockedDocumentIsProtectedForIdle() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=1s", prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
@@ -117,8 +119,8 @@ extension MountTests {
             }
         }
 
-        @Test("A lock on a descriptor that may only read changes nothing")
-        func aReadOnlyDescriptorsLockCountsNot() throws {
+        @Test("A lock on a descriptor that may only read does not exempt other programs from waiting")
+        func aLockOnAReadOnlyDescriptorChangesNothing() throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
                 let (owner, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -170,7 +172,7 @@ extension MountTests {
             }
         }
 
-        @Test("Programs append to one file side by side, and each line is there once")
+        @Test("Programs append to one file at the same time, and each line is in the file once")
         func appendersRunSideBySide() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let results = mount.path + "/results.csv"
@@ -191,7 +193,7 @@ extension MountTests {
             }
         }
 
-        @Test("A reader does not wait for a program that only appends, and a writer does")
+        @Test("A reader does not wait for a program that only appends, but a writer does")
         func readersDoNotWaitForAppenders() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let output = mount.path + "/nohup.out"
@@ -210,7 +212,7 @@ extension MountTests {
             }
         }
 
-        @Test("What others have appended is kept before one that was opened to append cuts the file")
+        @Test("Other programs' appended data is preserved before an appending program truncates the file")
         func appendedDataIsPreservedBeforeATruncation() throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in
                 let data = mount.path + "/data"
@@ -226,7 +228,9 @@ extension MountTests {
             }
         }
 
-        @Test("And before it writes elsewhere, where the daemon moves the data")
+        @Test(
+            "Other programs' appended data is preserved before an appending program overwrites other parts of the file"
+        )
         func appendedDataIsPreservedBeforeAnOverwrite() throws {
             guard try Lab.dataPath == .daemon else { return }
             try MountedDirectory.with(Self.patient, prepare: Self.write("old")) { mount in

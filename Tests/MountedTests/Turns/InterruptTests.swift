@@ -10,8 +10,8 @@ extension MountTests {
 
         enum Request: String, CaseIterable, Sendable { case reading, rewriting, truncating }
 
-        @Test("A waiting program ends at once", arguments: signals, Request.allCases)
-        func aWaitingProgramEndsAtOnce(signal: Int32, request: Request) throws {
+        @Test("A signal ends a waiting program at once", arguments: signals, Request.allCases)
+        func aSignalEndsAWaitingProgramAtOnce(signal: Int32, request: Request) throws {
             try Self.withWaiter(request) { mount, _, waiter in
                 let seen = try Watch(of: waiter.program, beside: [try mount.daemonPID]).send(signal)
                 seen.report("signal \(signal), \(request.rawValue)")
@@ -23,7 +23,9 @@ extension MountTests {
             }
         }
 
-        @Test("A harmless signal first does not make a program immortal", arguments: Request.allCases)
+        @Test(
+            "A waiting program that handled a harmless signal can still be killed",
+            arguments: Request.allCases)
         func aHarmlessSignalDoesNotPreventAKill(request: Request) throws {
             try Self.withWaiter(request, catching: "SIGURG") { mount, _, waiter in
                 let watch = Watch(of: waiter.program, beside: [try mount.daemonPID])
@@ -37,7 +39,7 @@ extension MountTests {
         }
 
         @Test(
-            "A harmless signal does not make an open fail", arguments: ["SIGCHLD", "SIGURG"],
+            "A harmless signal does not make a waiting open fail", arguments: ["SIGCHLD", "SIGURG"],
             [Request.reading, .rewriting])
         func aHarmlessSignalDoesNotFailAnOpen(name: String, request: Request) throws {
             let signal = name == "SIGURG" ? SIGURG : SIGCHLD
@@ -48,7 +50,7 @@ extension MountTests {
             }
         }
 
-        @Test("Stopping and continuing a program does not make its open fail")
+        @Test("Stopping and continuing a program does not make its waiting open fail")
         func stopAndContinueDoNotFailAnOpen() throws {
             try Self.withWaiter(.reading) { mount, holder, waiter in
                 let watch = Watch(of: waiter.program, beside: [])

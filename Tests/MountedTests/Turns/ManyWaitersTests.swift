@@ -33,8 +33,10 @@ extension MountTests {
             return outcome
         }
 
-        @Test("When the time of 300 threads runs out at once, others write on, and each thread goes ahead")
-        func manyTimeoutsAtOnceDelayNobody() throws {
+        @Test(
+            "When the waits of 300 threads time out at once, each thread goes ahead and other programs are not delayed"
+        )
+        func manyTimeoutsAtOnceDelayNoOtherProgram() throws {
             guard try Lab.dataPath == .passthrough else {
                 return print("shown where the kernel moves the data")
             }
@@ -47,7 +49,7 @@ extension MountTests {
             }
         }
 
-        @Test("300 threads that wait are killed at once")
+        @Test("300 waiting threads that are killed end at once")
         func killedWaitersEndAtOnce() throws {
             guard try Lab.dataPath == .daemon else {
                 return print("shown where the daemon moves the data")
@@ -60,7 +62,7 @@ extension MountTests {
             }
         }
 
-        @Test("300 threads that wait are told at once when the daemon gets SIGTERM")
+        @Test("300 waiting threads get an error at once when the daemon gets SIGTERM")
         func waitersAreReleasedOnSigterm() throws {
             guard try Lab.dataPath == .daemon else {
                 return print("shown where the daemon moves the data")
@@ -78,7 +80,7 @@ extension MountTests {
             }
         }
 
-        @Test("Beyond 1024 opens of a user that wait, another one goes ahead, and the log says so")
+        @Test("An open beyond a user's 1,024 waiting opens goes ahead, with a line in the log")
         func opensBeyondAUsersShareProceed() throws {
             // The user that mounted has a larger share.
             guard geteuid() == 0, try Lab.dataPath == .passthrough else {

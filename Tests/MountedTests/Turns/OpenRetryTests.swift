@@ -46,8 +46,8 @@ extension MountTests {
         private static let onlyPath: CInt = 0o10_000_000
         private static let names = ["document", "new", "away"]
 
-        @Test("A waiting open opens the file that has the name when the wait is over", arguments: cases)
-        func aWaitingOpenGetsTheReplacement(_ example: Case) throws {
+        @Test("A waiting open gets the file that has the name when the wait is over", arguments: cases)
+        func aWaitingOpenGetsTheFileThatHasTheName(_ example: Case) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (holder, waiter, other) = (
                     try ScriptedProcess(), try ScriptedProcess(), try ScriptedProcess()
@@ -75,7 +75,7 @@ extension MountTests {
         /// program, which retried earlier, still writes to it. The open waits for that program, as it would have a moment
         /// earlier.
         @Test(
-            "A program whose file was replaced twice while it waited opens it when its writer is done, and what is kept does not change",
+            "An open whose file was replaced twice while it waited waits for the new file's writer, and versions stay",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
         func aTwiceReplacedOpenWaitsAgain(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
@@ -101,7 +101,7 @@ extension MountTests {
             }
         }
 
-        @Test("What is kept by a link does not change when its file is written to by another of its names")
+        @Test("Writes to a file by another of its names do not change a version that is a link to the file")
         func writesByAnotherNameLeaveVersionsUnchanged() throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (writer, other) = (try ScriptedProcess(), try ScriptedProcess())
@@ -133,8 +133,8 @@ extension MountTests {
             let failures: [String]
         }
 
-        @Test("Under programs that save in place and over each other no read is torn and no save is lost")
-        func mixedSavesLoseNothing() throws {
+        @Test("While programs save in place and by rename, no read is torn and no save is lost")
+        func savesInPlaceAndByRenameLoseNothing() throws {
             try MountedDirectory.with { mount in
                 let worker = try Program("python3").run(
                     Checkout.path("Tests/Workers/replaced-saves"), mount.path, "5", "1")
@@ -194,9 +194,9 @@ extension MountTests {
 
         /// Opens by a link of `/proc`, which leads to a file under any name. The open comes after the file was replaced.
         @Test(
-            "A late open is retried with the file that now has the name, in a mount with presenters"
+            "A late open of a replaced file is retried once in a mount with presenters"
         )
-        func aLateOpenIsRedirectedToTheCurrentFile() throws {
+        func aLateOpenIsRetriedOnceAndThenOpensItsFile() throws {
             try MountedDirectory.with(prepare: PresenterTests.writeNotes) { mount in
                 let (other, document) = (try ScriptedProcess(), mount.path + "/document")
                 try other.must("put", document, "old")

@@ -13,7 +13,7 @@ extension MountTests {
         static let idle = Duration.milliseconds(300)
         static let standing = Duration.milliseconds(250)
 
-        @Test("tail -f is at the end of its file: a writer waits for it 250 ms at most")
+        @Test("A writer waits at most 250 ms for tail -f at the end of its file")
         func tailDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 let tail = try Program("tail").start("-n", "+1", "-f", file)
@@ -33,7 +33,7 @@ extension MountTests {
             }
         }
 
-        @Test("less shows the first page of a long file: a writer waits for it 250 ms at most")
+        @Test("A writer waits at most 250 ms for less that shows the first page of a long file")
         func aPagerDelaysAWriterBriefly() throws {
             try Self.withFile { mount, file in
                 try Script("for ((i = 0; i < 100000; i++)); do echo \"line $i of a long file\"; done >\"$1\"")
@@ -57,7 +57,7 @@ extension MountTests {
             }
         }
 
-        @Test("A reader that keeps the lock of another descriptor delays a writer no longer for it")
+        @Test("A lock on a reader's other descriptor does not make a writer wait longer")
         func aLockedSecondDescriptorAddsNoDelay() throws {
             guard geteuid() == 0 else {
                 return print("only root keeps the kernel waiting: shown by root's run")
@@ -79,7 +79,7 @@ extension MountTests {
             }
         }
 
-        @Test("A holder that opened for writing and wrote nothing delays readers 100 ms, writers `idle`")
+        @Test("A holder that opened for writing and wrote nothing delays readers 100 ms and writers `idle`")
         func anIdleUnwrittenHolderIsSuspended() throws {
             try Self.withHolder("idle") { mount, file in
                 let read = try Self.read(file)
@@ -95,7 +95,7 @@ extension MountTests {
             }
         }
 
-        @Test("A holder that wrote and went idle delays readers for `idle` and writers for `hold`")
+        @Test("A holder that wrote and then became idle delays readers for `idle` and writers for `hold`")
         func anIdleWrittenHolderIsSuspended() throws {
             try Self.withHolder("noted") { mount, file in
                 let read = try Self.read(file)
@@ -110,7 +110,9 @@ extension MountTests {
             }
         }
 
-        @Test("A slow command delays others for `hold`, and what it destroys afterwards is kept")
+        @Test(
+            "A slow command delays other programs for `hold`, and the contents that it later overwrites are preserved"
+        )
         func aSlowCommandIsPreservedAfterHold() throws {
             try Self.withHolder("progress") { mount, file in
                 let written = try Self.write("final figures", to: file)
@@ -135,7 +137,9 @@ extension MountTests {
             }
         }
 
-        @Test("A slow `command > file` delays others for `hold`, and what a writer takes from it is kept")
+        @Test(
+            "A slow `command > file` delays other programs for `hold`, and its output is preserved before a writer overwrites it"
+        )
         func aSlowRedirectionIsPreservedAfterHold() throws {
             try Self.withFile { mount, file in
                 let slow = try Script(
@@ -161,7 +165,9 @@ extension MountTests {
             }
         }
 
-        @Test("What a writer writes all the time is kept up to the moment in which others empty the file")
+        @Test(
+            "Contents of a program that writes all the time are preserved up to the moment of each truncation"
+        )
         func continuousWritesArePreservedUpToTruncation() throws {
             try Self.withFile { mount, file in
                 let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
@@ -247,9 +253,9 @@ extension MountTests.SuspensionTests {
     }
 
     @Test(
-        "A program that was passed, then wrote without moving, goes over no other's save unseen",
+        "A suspended program that writes at its old position overwrites no other save without a version",
         arguments: [("new", saves: 3), ("kept", saves: 1)])
-    func aSuspendedWritersPositionedWritesOverwriteNoSaveSilently(_ descriptor: String, saves: Int) throws {
+    func savesBelowASuspendedWritersWritesArePreserved(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
             // The program that keeps the file open has changed nothing at first, so its claim yields after `idle`.

@@ -9,7 +9,7 @@ extension MountTests {
         @Test(
             "A file that a shell removes is gone at once, even if the shell has just made a directory named tmpdir"
         )
-        func aRemovedDirectoryIsGoneAtOnce() throws {
+        func aFileThatAShellRemovesIsGoneAtOnce() throws {
             try MountedDirectory.with("hold=60s") { mount in
                 let script = Script("cd \"$1\"; touch a.txt; mkdir tmpdir; rm a.txt; ls")
                 let listed = try script.run(mount.path).text
@@ -19,8 +19,8 @@ extension MountTests {
         }
 
         /// Rule Y6: a program that waits for another does not wait for each of its handles anew.
-        @Test("A program that opens a file again before it closes it keeps others out no longer than `hold`")
-        func overlappingOpensHoldNoLongerThanHold() throws {
+        @Test("A program that opens a file again before it closes it delays a writer no longer than `hold`")
+        func overlappingOpensDelayAWriterByHoldOnly() throws {
             try MountedDirectory.with("hold=1s,wait=60s") { mount in
                 let document = mount.path + "/document"
                 let other = try ScriptedProcess()
@@ -47,7 +47,7 @@ extension MountTests {
         }
 
         @Test(
-            "What a file is does not change because it has one more name",
+            "A document or log is still treated as such after it gets another name",
             arguments: ["link", "look", "list", "replace", "ask"])
         func anExtraLinkDoesNotChangeClassification(by way: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
@@ -97,7 +97,7 @@ extension MountTests {
         static let leastWins = 900
 
         @Test(
-            "Two writers rewrite one file 1,000 times each under a reader: no read is torn or empty",
+            "While two writers rewrite a file 1,000 times each, no read is torn or empty",
             arguments: Form.allCases)
         func concurrentRewritesAreNeverTorn(form: Form) throws {
             let plain = try WriterContention(form, in: Lab.freshDirectory("plain")).play(rounds: 200)

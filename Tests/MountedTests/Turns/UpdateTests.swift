@@ -10,8 +10,10 @@ extension MountTests {
         /// No holder yields by time except to readers, and never by `hold`.
         static let patient = "wait=120s,hold=60s,idle=60s"
 
-        @Test("A writer that has changed nothing lets readers in, and writers when it has closed the file")
-        func anUnchangedWriterLetsReadersIn() throws {
+        @Test(
+            "Readers do not wait for a writer that has changed nothing, and other writers wait until it closes the file"
+        )
+        func readersDoNotWaitForAnUnchangedWriter() throws {
             try Self.withDocument(Self.patient) { mount, document in
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
                 try holder.must("open", "h", document, "O_RDWR")
@@ -31,7 +33,8 @@ extension MountTests {
         }
 
         @Test(
-            "A program that has a file open and changes nothing costs other writers `idle` once, and no copy")
+            "A program that has a file open and changes nothing delays other writers by `idle` once, without a copy"
+        )
         func anIdleUpdaterDelaysWritersOnce() throws {
             try Self.withDocument("wait=120s,hold=60s,idle=1s") { mount, document in
                 let holder = try ScriptedProcess()
@@ -61,7 +64,7 @@ extension MountTests {
         }
 
         @Test(
-            "What a program wrote that was let in after `idle` is kept when the first one goes on",
+            "The writes of a program that was granted after `idle` are preserved when the first writer goes on",
             arguments: [true, false])
         func writesAfterIdleArePreserved(cuts: Bool) throws {
             try Self.withDocument("wait=120s,hold=60s,idle=300ms") { mount, document in
@@ -85,7 +88,9 @@ extension MountTests {
             }
         }
 
-        @Test("A truncation by a handle waits for a reader `lockwait` at most, and what it cuts is kept")
+        @Test(
+            "A truncation by a handle waits at most `lockwait` for a reader, and preserves the truncated contents"
+        )
         func aHandleTruncationWaitsForReadersBriefly() throws {
             try Self.withDocument(Self.patient) { mount, document in
                 let (holder, reader) = (try ScriptedProcess(), try ScriptedProcess())
@@ -101,7 +106,7 @@ extension MountTests {
             }
         }
 
-        @Test("A reader at the end of the data keeps writers out for a while, once and not with each line")
+        @Test("A reader at the end of the file delays writers once, and not at each line")
         func aTailReaderDelaysWritersOnce() throws {
             try Self.withDocument(Self.patient) { mount, document in
                 let tail = try Program("tail").start("-n", "+1", "-s", "0.1", "-f", document)
@@ -125,7 +130,7 @@ extension MountTests {
             }
         }
 
-        @Test("Programs that add to lists by one handle, thinking in between, lose nothing")
+        @Test("Programs that read, think and write by one handle lose no update")
         func readModifyWriteLosesNothing() throws {
             let (programs, files, rounds, seed) = (4, 3, 12, UInt32.random(in: 0..<1_000_000))
             print("seed \(seed)")
@@ -158,7 +163,7 @@ extension MountTests {
         }
 
         @Test(
-            "A program that opens, truncates up to 50 ms later and writes is never seen halfway",
+            "Readers never see a half-written file of a program that truncates up to 50 ms after its open",
             arguments: [0, 50])
         func openThenTruncateIsNeverSeenHalfway(milliseconds: Int) throws {
             let seed = UInt32.random(in: 0..<1_000_000)
@@ -180,8 +185,8 @@ extension MountTests {
             }
         }
 
-        @Test("A program that reads line by line holds its claim to the end")
-        func lineReadersHaveTheirTurnToTheEnd() throws {
+        @Test("A program that reads line by line holds its claim to the end of the file")
+        func aWriterWaitsForALineReaderToTheEnd() throws {
             try Self.withDocument("wait=120s", "first\nfirst\n") { mount, document in
                 let reader = try Self.started(
                     Program("python3").start(Self.worker, "lines", document, input: .keyboard))

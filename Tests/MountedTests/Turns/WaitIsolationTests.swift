@@ -19,7 +19,9 @@ extension MountTests {
             "symlink", "link",
         ]
 
-        @Test("While one request waits everything else goes on, however it names its file", arguments: forms)
+        @Test(
+            "While one request waits, all other requests go on, in whatever form it names its file",
+            arguments: forms)
         func otherRequestsProceedWhileOneWaits(form: String) throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
                 let worker = try ScriptedProcess(
@@ -40,7 +42,7 @@ extension MountTests {
 
         /// The kernel gives no pid for a process of another pid namespace, and without a pid a request is not retried.
         @Test(
-            "A request that cannot be retried waits 250 ms at most, goes ahead, and creates files with its own rights"
+            "A request that cannot be retried waits at most 250 ms, and creates files with its program's rights"
         )
         func aRequestThatCannotRetryWaitsBriefly() throws {
             guard geteuid() == 0 else {
