@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@Suite("Style")
+@Suite("Style of the code")
 struct StyleTests {
     private static let license = "// SPDX-License-Identifier: Apache-2.0\n"
 

@@ -264,7 +264,7 @@ struct QueryTests {
     }
 
     /// A claim over the socket counts as an active client.
-    @Test func awareClaimIsActiveClient() {
+    @Test func anAwareClaimCountsAsAnAwareClient() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1, as: .aware)
         #expect(harness.arbiter.hasAwareClients)

@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-@Suite("The Neovim plug-in")
+@Suite("The Neovim plug-in with a fake daemon")
 struct NeovimPluginTests {
     /// This file is in a folder of a target in `Tests`.
     private static let driver =
@@ -10,7 +10,7 @@ struct NeovimPluginTests {
         + "/Workers/nvim-plugin/run.lua"
 
     /// Each test of the plug-in prints a line, with the reason if it fails.
-    @Test("the plug-in's own tests with a fake daemon pass in Neovim", .timeLimit(.minutes(6)))
+    @Test("the plug-in's own tests pass in Neovim", .timeLimit(.minutes(6)))
     func thePluginsOwnTestsPass() throws {
         let tests = try Program("nvim").attempt(
             "--headless", "--clean", "-u", "NONE", "-S", Self.driver, within: .seconds(300))

@@ -130,7 +130,7 @@ extension MountTests.HostileClientTests {
     }
 
     @Test(
-        "A guest gets no information about files that it may not read, and a presenter no more questions than it can answer"
+        "A guest gets no information about files that it may not read, and presenters get few questions"
     )
     func aGuestGetsNoInformationAboutClosedFiles() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }

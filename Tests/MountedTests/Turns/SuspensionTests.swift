@@ -138,7 +138,7 @@ extension MountTests {
         }
 
         @Test(
-            "A slow `command > file` delays other programs for `hold`, and its output is preserved before a writer overwrites it"
+            "A slow `command > file` delays other programs for `hold`, and its output is preserved before an overwrite"
         )
         func aSlowRedirectionIsPreservedAfterHold() throws {
             try Self.withFile { mount, file in
