@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-/// Checks that code and tests cite each rule.
+/// Checks that the code and a test cite each rule of the arbiter.
 @Suite("Citations of the arbiter's rules")
 struct RuleCitationTests {
     private static let root = String(
@@ -25,7 +25,7 @@ struct RuleCitationTests {
         #expect(unknown.isEmpty)
     }
 
-    /// The numbers at the start of list items, as in `- **G1** …`.
+    /// The rule numbers at the start of list items, as in `- **G1** …`.
     private static func defined(in text: String) -> [String] {
         text.split(separator: "\n").compactMap { line in
             guard line.hasPrefix("- **"), let end = line.dropFirst(4).firstIndex(of: "*") else { return nil }
@@ -46,7 +46,7 @@ struct RuleCitationTests {
         return found
     }
 
-    /// The text without brackets: `[S2]` beside a scenario's number is a publication, not a rule.
+    /// The text without its parts in brackets: `[S2]` beside a scenario's number names a publication, not a rule.
     private static func withoutSources(_ text: String) -> String {
         text.split(separator: "\n").map { line in
             guard line.hasPrefix("#") else { return String(line) }

@@ -3,7 +3,8 @@ import ArbitrationSimulation
 import TestSupport
 import Testing
 
-/// Runs each file in `Scenarios`: a conversation with the arbiter. Its comments cite the rules that it shows.
+/// Runs each file in `Scenarios`. A scenario file lists events for the arbiter and the expected effects; its comments cite the
+/// rules that it shows.
 @Suite("Scenario files")
 struct ScenarioTests {
     static let directory = String(#filePath.dropLast("ScenarioTests.swift".count)) + "Scenarios"

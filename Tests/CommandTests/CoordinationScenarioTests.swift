@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import truce
 
-/// The same programs, library and protocol as in the mounted tests, with a plain directory in place of the mount.
+/// Plays the coordination scenarios of the mounted tests with the same programs, library and protocol, but in a plain directory
+/// without a mount.
 @Suite("Coordination scenarios", .serialized)
 struct CoordinationScenarioTests {
     @Test(
@@ -32,7 +33,7 @@ struct CoordinationScenarioTests {
     }
 }
 
-/// Checks which numbered situations of file coordination the catalogue plays.
+/// Checks which of the numbered situations of file coordination are played by the scenarios of the catalogue.
 @Suite("The catalogue of coordination scenarios")
 struct CoordinationCatalogueTests {
     @Test(

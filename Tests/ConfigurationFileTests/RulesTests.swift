@@ -97,7 +97,7 @@ import Testing
             #expect(problem(folder.path + "/user", of: 65534) == "")
             #expect(problem(folder.path + "/user", of: 1000).contains("belongs to user 65534"))
         }
-        // A FIFO under that name must not make a mount wait.
+        // A mount must not wait because the file of rules is a FIFO.
         unlink(folder.path + "/user")
         mkfifo(folder.path + "/user", 0o600)
         #expect(problem(folder.path + "/user").contains("not a regular file"))

@@ -3,8 +3,8 @@ import ControlProtocol
 import Testing
 
 struct ClientMessageTests {
-    /// JSON-RPC 2.0 section 5.1: -32700 for invalid JSON, -32600 for an invalid request, -32601 for an unknown method, -32602
-    /// for parameters of the wrong form.
+    /// JSON-RPC 2.0 section 5.1: code -32700 for invalid JSON, -32600 for an invalid request, -32601 for an unknown method, and
+    /// -32602 for parameters of the wrong form.
     static let refused: [(String, Int)] = [
         ("", -32700), ("{", -32700), ("nonsense", -32700),
         (String(repeating: "[", count: 100_000), -32700),

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// The first inputs of Scripts/fuzz, each whole and cut off anywhere.
+/// Decodes each of the first inputs of Scripts/fuzz, whole and cut off at any byte.
 struct CorpusTests {
     static let inputs: [String] = {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

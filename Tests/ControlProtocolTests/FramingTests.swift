@@ -79,7 +79,7 @@ struct FramingTests {
             reader.append(CollectionOfOne(byte))
             guard try reader.next() == nil else { return #expect(Bool(false), "it is not whole") }
         }
-        // It takes less than a second; the rest is for a busy machine.
+        // Decoding usually takes less than a second. The bound of 10 s allows for a busy machine.
         let took = clock.now - began
         #expect(took < .seconds(10), "after \(took) (bound 1 s)")
         reader.append(CollectionOfOne(UInt8(ascii: "x")))

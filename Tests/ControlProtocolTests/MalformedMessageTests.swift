@@ -2,7 +2,7 @@
 import ControlProtocol
 import Testing
 
-/// JSON-RPC 2.0 section 5.1, for registrations and accesses: whatever a program sends, it is told its error.
+/// JSON-RPC 2.0 section 5.1, for registrations and accesses: a malformed message gets a reply with the error.
 struct MalformedMessageTests {
     static let wrongParameters: [(String, String)] = [
         ("presenter/register", "null"), ("presenter/register", "{}"), ("presenter/register", "[]"),
@@ -128,7 +128,7 @@ struct MalformedMessageTests {
         }
     }
 
-    /// The text is too long to be printed, too.
+    /// A text above a limit. The test prints its description, because the text is too long.
     struct TooLong: CustomTestStringConvertible {
         let text: String
         var testDescription: String { "\(text.prefix(20))… of \(text.utf8.count) bytes" }
@@ -136,7 +136,7 @@ struct MalformedMessageTests {
 
     private static let longestPath = String(repeating: "a", count: ProtocolLimits.pathBytes)
 
-    /// An access with so many bytes of paths in all.
+    /// A request for an access whose paths have the given number of bytes together.
     private static func intents(bytes: Int) -> String {
         var (paths, left) = ([String](), bytes)
         while left > 0 {
@@ -237,7 +237,7 @@ struct MalformedMessageTests {
         ] {
             #expect(throws: ProtocolFailure.tooManyValues()) { try ClientMessage(decoding: Array(text.utf8)) }
         }
-        // In a text they are no nesting.
+        // Brackets and braces inside a JSON string are not counted as nesting.
         let commas = String(repeating: "[,{", count: 5000)
         let path = #"{"jsonrpc":"2.0","id":1,"method":"why","params":{"path":"\#(commas)"}}"#
         #expect(throws: Never.self) { try ClientMessage(decoding: Array(path.utf8)) }
@@ -285,10 +285,10 @@ struct MalformedMessageTests {
         #expect(throws: ProtocolFailure.self) { try ClientMessage(decoding: invalid) }
     }
 
-    /// The marks themselves, as escapes, and as escapes of two halves each.
+    /// Two combining marks: as characters, as JSON escapes, and as JSON escapes of surrogate pairs.
     private static let marks = ["\u{0316}\u{0301}", #"\u0316\u0301"#, #"\ud834\udd65\ud834\udd66"#]
 
-    /// U+1D165 and similar characters: both of one pair are marks.
+    /// Each argument has two marks. Characters such as U+1D165 need two JSON escapes, and their two halves are one mark.
     @Test(
         "many combining marks in a row are refused before any comparison, which would take minutes",
         arguments: marks)

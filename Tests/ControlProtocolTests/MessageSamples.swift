@@ -2,7 +2,7 @@
 import ControlProtocol
 import Coordination
 
-/// Messages of every kind, with every possible member, and their reading at the other end.
+/// Messages of every kind with every possible member, and the values that the receiver decodes from them.
 enum MessageSamples {
     static let requests = ClientMessageTests.requests + PresenterMessageTests.allRequests
 
@@ -58,7 +58,7 @@ enum MessageSamples {
         + EventKind.allCases.map { .event(event($0)) }
 }
 
-/// The result of a request, and its reading by the client.
+/// The result of a request, and the decoder that the client uses for it.
 struct ResultSample {
     let response: Response
     let isRead: ([UInt8]) -> Bool

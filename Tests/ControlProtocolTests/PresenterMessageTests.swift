@@ -41,7 +41,7 @@ struct PresenterMessageTests {
             ]
         }
 
-    /// With every option of a read, made within another access and to give an answer, for another process.
+    /// An access with every option of a read. It is made within another access, to answer a question, and for another process.
     private static func nested(
         _ path: [UInt8], _ access: Access = .read([.withoutChanges, .resolvesSymbolicLink])
     ) -> AccessBeginParameters {
@@ -91,7 +91,7 @@ struct PresenterMessageTests {
         #expect(refusal.unicodeScalars.count == ProtocolLimits.excerptScalars)
     }
 
-    /// An answer is never answered, so no error about it is possible.
+    /// Malformed answers of a client. JSON-RPC allows no reply to an answer, so the server reports no error.
     static let oddForms: [(String, ClientAnswer)] = [
         (#"{"jsonrpc":"2.0","id":1,"result":null}"#, ClientAnswer(to: .number(1))),
         (#"{"jsonrpc":"2.0","id":1,"result":null,"error":null}"#, ClientAnswer(to: .number(1))),

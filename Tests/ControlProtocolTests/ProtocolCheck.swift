@@ -3,21 +3,21 @@ import ControlProtocol
 import Foundation
 import TestSupport
 
-/// A message that the code writes, for the program that checks the schema.
+/// A message that the code encodes, and that `protocol-check` compares with the schema.
 struct SchemaSample {
     /// `clientMessage`, `serverMessage` or `reply`.
     let kind: String
     let message: [UInt8]
-    /// The request that it is the reply to.
+    /// If the message is a reply: the method of its request.
     var resultOf: String?
-    /// The member below which it is spoilt; everywhere if it is nil.
+    /// The member below which the check damages the message. If nil, the check damages the whole message.
     var below: String?
-    /// Whether the code may read what the schema does not allow because a member is missing.
+    /// True if the code may accept a message although the schema requires a missing member.
     var toleratesRemoval = false
     let isRead: ([UInt8]) -> Bool
 }
 
-/// The program `protocol-check`: what differs between code, schema and prose.
+/// Runs the program `protocol-check`, which compares code, schema and prose of the protocol.
 struct ProtocolCheck {
     private struct Report: Decodable {
         struct SpoiltForm: Decodable {
@@ -35,11 +35,12 @@ struct ProtocolCheck {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
 
-    /// A change of the schema: a place in its definitions, and the new value in JSON; nil removes what is there.
+    /// Changes that a test plants in the schema: a place in its definitions, and the new value in JSON. If the value is nil,
+    /// the check removes the old value.
     var plantedInSchema: [(place: [String], value: String?)] = []
     var plantedInProse: [(old: String, new: String)] = []
 
-    /// What differs between code, schema and prose; and of each spoilt sample, what the code and the schema disagree on.
+    /// The differences between code, schema and prose. For damaged samples, also the cases where code and schema disagree.
     func differences(on samples: [SchemaSample] = []) throws -> [String] {
         let report = try run(samples: samples)
         return report.differences
@@ -55,7 +56,7 @@ struct ProtocolCheck {
             }
     }
 
-    /// Whether the schema allows each text as the definition beside it.
+    /// For each text, true if the schema allows it as the given definition.
     func verdicts(on texts: [(definition: String, text: String)]) throws -> [Bool] {
         try run(texts: texts).verdicts
     }

@@ -3,9 +3,9 @@ import ControlProtocol
 import Coordination
 import Foundation
 
-/// What the code says of the protocol: the schema and the prose say the same.
+/// The names and numbers of the protocol in the code. The schema and the prose must have the same names and numbers.
 enum ProtocolNames {
-    /// The closed sets of names.
+    /// The sets of names for which the protocol allows no further name.
     static let names: [String: [String]] = [
         "requests": ControlProtocol.ClientRequest.Method.allCases.map(\.rawValue),
         "notifications": ClientNotification.Method.allCases.map(\.rawValue),
@@ -20,7 +20,7 @@ enum ProtocolNames {
         "errorCodes": ProtocolFailure.Code.allCases.map { "\($0.rawValue)" },
     ]
 
-    /// The numbers that the schema states, by definition and keyword.
+    /// The limits that the schema states, by definition and keyword.
     static let bounds: [String: Decimal] = [
         "path.maxLength": Decimal(ProtocolLimits.pathBytes),
         "purpose.minLength": 1,
@@ -47,7 +47,7 @@ enum ProtocolNames {
         "kept.mode.minimum": 0, "kept.mode.maximum": Decimal(UInt32.max),
     ]
 
-    /// Every number of the section on limits, in its words and in its order.
+    /// The numbers in the section on limits of the prose, with their units and in their order.
     static let limits = [
         "A message has at most \(shown(ProtocolLimits.messageBytes))",
         "nests at most \(ProtocolLimits.nesting) levels deep",

@@ -35,7 +35,7 @@ struct SchemaTests {
         }
     }
 
-    /// A client makes do without what a server always sends.
+    /// The server sends each member always, but a client accepts the message without some members.
     private static func serverMessages() throws -> [SchemaSample] {
         try MessageSamples.serverMessages.map { message in
             SchemaSample(
@@ -61,7 +61,7 @@ struct SchemaTests {
     }
 
     private static func attempt<Value>(_ body: () throws -> Value) -> Value? {
-        // Whatever else the code says of a message, it does not take it.
+        // If the decoder throws any error, the code does not accept the message.
         do { return try body() } catch { return nil }
     }
 
@@ -99,7 +99,7 @@ struct SchemaTests {
         #expect(try ProtocolCheck().verdicts(on: spoilt) == [false, false, false, false])
     }
 
-    /// A schema cannot see what base64 says.
+    /// Messages that the server refuses because of the bytes behind their base64. A schema cannot check these bytes.
     private static let hidden: Set<String> = [
         #"{"pathBytes":"Li4=","messages":[]}"#, #"{"pathBytes":"AA==","messages":[]}"#,
         #"{"pathBytes":"Li4="}"#,

@@ -2,21 +2,21 @@
 import ControlProtocol
 import Coordination
 
-// The codec's promises for any input. Scripts/fuzz makes up streams and compiles this file as well, so it contains no test; the
-// tests take the corpus.
+// Checks of rules that the decoder and encoder must fulfil for any input. Scripts/fuzz generates streams and also compiles this
+// file, so the file contains no test. CorpusTests checks the corpus.
 
-/// A broken promise.
+/// An input for which the decoder or encoder broke a rule.
 struct ProtocolViolation: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }
 
 enum StreamChecks {
-    /// Longer than any sentence of ours with its quotation.
+    /// The largest size of an error message: longer than any sentence of Truce with its quotation of the input.
     private static let longestRefusal = 8 << 10
 
     static func check(_ stream: [UInt8]) throws {
-        // The second limit is so small that most streams exceed it.
+        // Each stream is read with two size limits. Most streams exceed the second limit.
         for limit in [ProtocolLimits.messageBytes, 64] {
             let whole = CutStream(stream, limit: limit, pieces: [stream.count])
             let pieces = CutStream(stream, limit: limit, pieces: Pieces(of: stream))
@@ -32,14 +32,14 @@ enum StreamChecks {
 
     private static func checkFraming(of message: [UInt8], as framing: Framing?) throws {
         guard let framing else { throw ProtocolViolation("a message came before the first byte") }
-        // A first message that begins with a C would be taken for a header.
+        // A stream whose first byte is a C would be read with headers. So a line end precedes the first message.
         let first = framing == .lines ? [UInt8(ascii: "\n")] : []
         let twice = first + framing.frame(message) + framing.frame(message)
         let again = CutStream(twice, limit: ProtocolLimits.messageBytes, pieces: [twice.count])
         try expect(again.messages == [message, message], "a message is another when it is sent on")
     }
 
-    /// A server's reading of it, and whether its reply can be sent.
+    /// Decodes a message as the server does, and checks that its reply can be encoded.
     private static func checkFromClient(_ message: [UInt8]) throws {
         let envelope: ClientMessage
         do throws(ProtocolFailure) {
@@ -89,7 +89,7 @@ enum StreamChecks {
     }
 }
 
-// A client's reading of it: servers may be hostile, too.
+// Checks messages that a client decodes. The server may be hostile, too.
 extension StreamChecks {
     private static func checkFromServer(_ message: [UInt8]) throws {
         let incoming: IncomingMessage
@@ -142,7 +142,7 @@ extension StreamChecks {
     }
 }
 
-/// The result of a stream that arrives in pieces.
+/// The messages and the error that a reader gets from a stream that arrives in pieces.
 private struct CutStream: Equatable {
     var messages: [[UInt8]] = []
     var fault: FramingFault?
@@ -168,7 +168,7 @@ private struct CutStream: Equatable {
     }
 }
 
-/// Sizes that follow from the bytes of the input, so that an input always has the same result.
+/// The sizes of the pieces. They are computed from the bytes of the stream, so that the same stream always has the same result.
 struct Pieces: Sequence, IteratorProtocol {
     private var state: UInt64 = 0xCBF2_9CE4_8422_2325
 
@@ -176,7 +176,7 @@ struct Pieces: Sequence, IteratorProtocol {
         for byte in stream { state = (state ^ UInt64(byte)) &* 0x100_0000_01B3 }
     }
 
-    /// Small ones and large ones; it never ends.
+    /// The next size, from 1 to 5,000 bytes; never nil.
     mutating func next() -> Int? {
         state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         let (size, choice) = (Int(state >> 40), Int(state >> 33) % 4)

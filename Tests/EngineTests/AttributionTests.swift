@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The process that the journal names for a step")
 struct AttributionTests {
-    /// A step of this process's first thread, or of an earlier process with its number.
+    /// A subject that stands for a step by the first thread of this process, or by an earlier process with the same number.
     private final class Subject: JournalSubject {
         let attribution: Attribution
         init(at moment: Instant, noted: (process: Int32, program: [UInt8])? = nil) {
@@ -34,7 +34,7 @@ struct AttributionTests {
 
     @Test("the journal names no program if the thread's number was given to a later thread")
     func aLaterThreadWithTheNumberIsNotNamed() throws {
-        // This process did not exist when the machine started.
+        // At this time the machine started, and this process did not exist yet.
         let actor = try #require(try Self.actor(of: Subject(at: Instant(nanoseconds: 0))))
         #expect(actor.pid == getpid())
         #expect(actor.program.isEmpty)

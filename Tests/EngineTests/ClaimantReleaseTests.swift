@@ -6,11 +6,11 @@ import Testing
 
 import func TestSupport.eventually
 
-/// The engine releases claimants outside its lock only: their `deinit` may call the engine.
+/// The engine releases a claimant only after it has released its lock, because the claimant's `deinit` may call the engine.
 @Suite struct ClaimantReleaseTests {
     private static let write = Access.write(.updating)
 
-    /// A stand-in that calls the engine in its `deinit`. Under the engine's lock it would hang for ever.
+    /// Makes a stand-in that calls the engine in its `deinit`. If the engine held its lock, this call would hang for ever.
     private func curious(_ stage: EngineHarness, _ number: Int32, _ ends: CallCounter) -> StandInClaimant {
         StandInClaimant("curious", number, purpose: "\(number)") { [engine = stage.engine] in
             _ = engine.isPresented(ItemID(1))
@@ -26,16 +26,16 @@ import func TestSupport.eventually
         let ends = CallCounter()
         let holder = StandInClaimant("holder", 1, purpose: "holder")
         let held = stage.claim(.aware, (Self.write, 1), by: holder)
-        // Refused when its wait runs out.
+        // This claim is refused when its wait runs out.
         stage.claim(.aware, (Self.write, 1), by: curious(stage, 2, ends))
-        // Withdrawn.
+        // This claim is withdrawn.
         stage.engine.withdraw(stage.claim(.aware, (Self.write, 1), by: curious(stage, 3, ends)))
-        // Ended.
+        // This claim is ended.
         stage.engine.end(stage.claim(.aware, (Self.write, 2), by: curious(stage, 4, ends)))
-        // Transferred to another object.
+        // This claim is transferred to another claimant object.
         let replaced = stage.claim(.aware, (Self.write, 3), by: curious(stage, 5, ends))
         stage.engine.replaceClaimant(of: replaced, by: holder)
-        // Refused before a decision handler was set.
+        // This claim is refused before its decision handler is set.
         let quiet = stage.engine.makeClaimID()
         let request = ClaimRequest(quiet, .aware, ClaimRequest.Part(ItemID(1), Self.write))
         do {
@@ -49,7 +49,7 @@ import func TestSupport.eventually
         stage.engine.onDecision(quiet) { _ in }
         stage.engine.end(replaced)
         stage.engine.end(held)
-        // The journal holds them until it has been filled again.
+        // The journal still refers to the claimants until so many new entries have replaced the old entries.
         for _ in 0..<Journal.capacity {
             stage.engine.end(stage.claim(.handle, (.read(), 9), by: holder))
         }

@@ -9,12 +9,12 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// Limits, "How long a guest can delay another user": readers and presenters of a guest.
+/// Checks the section "How long a guest can delay another user" of Limits, for a guest's readers and presenters.
 @Suite struct EngineGuestDelayTests {
     private static let write = Access.write(.updating)
     private static let (owner, guest): (UInt32, UInt32) = (8, 7)
 
-    /// A program of some user that goes on reading, whatever happens.
+    /// A program of the given user that always continues to read.
     private final class UserProgram: Claimant {
         let program: StandInClaimant
         let user: UInt32
@@ -67,7 +67,7 @@ import func TestSupport.eventually
     )
     func aGuestsReaderIsSuspendedAfterTheAllowance() throws {
         let stage = try Self.stage(allowing: .milliseconds(400))
-        // Readers of two files use up the time together: the allowance covers all files.
+        // The guest reads two files. The allowance is the sum over all files.
         for item: UInt64 in [1, 2] {
             let cat = StandInClaimant("cat", Int32(100 + item))
             let reading = Self.claim(stage, .read(), item, by: UserProgram(cat, of: Self.guest), cat)
@@ -85,7 +85,8 @@ import func TestSupport.eventually
             (Self.guest, true, Self.owner), (Self.guest, false, Self.guest), (Self.guest, false, 9),
             (Self.owner, false, Self.guest), (0, false, Self.owner), (1, false, Self.owner),
         ]
-        // None of these pairs has used its allowance, and 400 ms pass soon. So all wait at the same time.
+        // None of these pairs of users has used up its allowance. All pairs wait at the same time, so that the test takes only
+        // 400 ms.
         let waits = spared.enumerated().map { number, who -> (ClaimID, ClaimID, StandInClaimant) in
             let (cat, vi) = (
                 StandInClaimant("cat", Int32(300 + number)), StandInClaimant("vi", Int32(400 + number))
@@ -114,14 +115,15 @@ import func TestSupport.eventually
         let reading = Self.claim(stage, .read(), 1, by: UserProgram(cat, of: Self.guest), cat)
         let leaving = Self.claim(stage, Self.write, 1, by: UserProgram(first, of: Self.owner), first)
         #expect(!first.isGranted)
-        // The same thread sees that the time is used up and writes the line.
+        // The thread that writes this line has just seen that the allowance is used up. The writer withdraws before this thread
+        // continues.
         let engine = stage.engine
         stage.log.atEach { line in if line.contains("within an hour") { engine.withdraw(leaving) } }
         try eventually(within: .seconds(10), "the first writer's end") {
             !stage.engine.snapshot(of: nil).claims.contains { $0.claim == leaving }
         }
         let writing = Self.claim(stage, Self.write, 1, by: UserProgram(second, of: Self.owner), second)
-        // Otherwise the reader could hold for half a minute.
+        // If the reader were not suspended, it could hold the file for half a minute.
         try eventually(within: .seconds(10), "the second writer") { second.isGranted }
         stage.engine.end(writing)
         stage.engine.end(reading)
@@ -139,7 +141,7 @@ import func TestSupport.eventually
             let vi = StandInClaimant("vi", Int32(200 + item))
             let writing = Self.claim(stage, Self.write, item, by: UserProgram(vi, of: Self.owner), vi)
             #expect(!vi.isGranted)
-            // Its full time would be half a minute.
+            // The presenter's full time to answer is half a minute.
             try eventually(
                 within: .seconds(10), "the writer of \(item)"
             ) { vi.isGranted }
@@ -155,7 +157,7 @@ import func TestSupport.eventually
         var bounds = Bounds()
         bounds.relinquish = .milliseconds(400)
         let stage = try EngineHarness(bounds, sharedBy: 1)
-        // A connection for each presenter, and another of the next user.
+        // Each presenter of the guest has a connection of its own.
         let mailboxes = (0..<6).map { _ in Mailbox {} }
         let nvim = StandInClaimant("nvim", 640, of: Self.guest)
         var presenters = mailboxes.enumerated().map { number, mailbox in
@@ -181,12 +183,12 @@ import func TestSupport.eventually
             let left = try deadline(of: mailboxes[item]).left
             #expect(item < 3 ? left > .milliseconds(250) : left <= .milliseconds(250), "\(item): \(left)")
             try eventually(within: .seconds(10), "the writer of \(item)") { vi.isGranted }
-            // The presenter did not agree: contents that it may have unsaved work on are preserved.
+            // The presenter did not answer, so contents that may belong to its unsaved work are preserved.
             guard case .granted(let grant) = vi.decision else { return }
             #expect(grant.unanswered == [presenters[item]])
             stage.engine.end(claim)
         }
-        // An answer of any presenter gives all of them their time back.
+        // When any presenter of the guest answers, all its presenters get the full time again.
         let (fourth, vi) = try write(4)
         let asked = try deadline(of: mailboxes[4])
         #expect(asked.left <= .milliseconds(250))
@@ -210,7 +212,7 @@ import func TestSupport.eventually
         var claims = (0..<1100).map { _ in
             Self.claim(stage, .read(), 1, by: UserProgram(own, of: Self.guest), own)
         }
-        // They are counted together, and not one after the other.
+        // The guest's claims that wait for one presenter are charged together, as a single wait.
         #expect(stage.engine.withState { $0.answersChargedAt.count } == 1)
         let waiting = stage.engine.withState { $0.arbiter.waiting(forGuest: Self.guest) }
         #expect(waiting.map(\.user) == [Self.guest])
@@ -262,7 +264,7 @@ import func TestSupport.eventually
     }
 }
 
-/// Counts from one.
+/// Counts the readings of a position, from one.
 private final class PositionCounter: Sendable {
     private let last = LogLines()
     func next() -> Int64 {

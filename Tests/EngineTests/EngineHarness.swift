@@ -4,13 +4,13 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// Threads that all engines of these tests share: they live as long as the process.
+/// Threads that the engines of all tests share. The threads run until the process ends.
 enum EngineTestThreads {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }
 }
 
-/// An engine with stand-ins only, and its log.
+/// An engine whose programs and documents are stand-ins, and the lines of its log.
 struct EngineHarness {
     let engine: Engine
     let log = LogLines()
@@ -23,7 +23,7 @@ struct EngineHarness {
             log: { [log] line in log.append(line) })
     }
 
-    /// Claims for a stand-in, which stores later decisions.
+    /// Makes a claim for a stand-in. The stand-in stores the decision on a claim that waits.
     @discardableResult
     func claim(
         _ nature: ClaimRequest.Nature, _ accesses: (Access, UInt64)..., by actor: StandInClaimant,
@@ -37,13 +37,13 @@ struct EngineHarness {
         actor.set(accesses)
         switch engine.claim(request, by: actor) {
         case .granted(let grant): actor.decide(.granted(grant))
-        // Held weakly, so that a test sees when the engine releases it.
+        // The reference is weak, so that a test notices when the engine releases the stand-in.
         case .waiting: engine.onDecision(id) { [weak actor] in actor?.decide($0) }
         }
         return id
     }
 
-    /// Presents an item for a stand-in.
+    /// Registers a presenter of an item for a stand-in.
     func present(
         _ item: UInt64, by actor: StandInClaimant, _ messages: PresenterMessages = .all, in mailbox: Mailbox
     ) -> (PresenterID, StandInDocument) {
@@ -63,16 +63,16 @@ final class LogLines: Sendable {
         state.withLock { $0.append(line) }
         hook.withLock { $0 }(line)
     }
-    /// Runs the closure on the thread that logs a line, before that thread goes on.
+    /// Sets a closure that runs for each line of the log, on the logging thread, before this thread continues.
     func atEach(_ body: @escaping @Sendable (String) -> Void) { hook.withLock { $0 = body } }
     var all: [String] { state.withLock { $0 } }
 }
 
-/// A program that does not exist: a name, a number, and files named after their items.
+/// A stand-in for a program: it has a name, a number, and files named after their items.
 final class StandInClaimant: Claimant {
     let party: Party
     private let state = Mutex<(accesses: [(Access, UInt64)], decision: Engine.Decision?)>(([], nil))
-    /// Called when the last reference is gone.
+    /// The closure that is called when the last reference to the stand-in is released.
     let atEnd: @Sendable () -> Void
 
     init(

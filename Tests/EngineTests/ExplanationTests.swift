@@ -7,7 +7,7 @@ import func TestSupport.eventually
 
 @testable import struct CoordinationEngine.Explanation
 
-/// The engine's explanations of waiting and refused claims, in words.
+/// Checks the sentences in which the engine explains why a claim waits or was refused.
 @Suite struct ExplanationTests {
     private static let write = Access.write(.updating)
 
@@ -82,7 +82,7 @@ import func TestSupport.eventually
                 IntentReport(.write(.forMoving), StandInClaimant.name(of: 1)),
                 IntentReport(.write(.forReplacing), StandInClaimant.name(of: 2)),
             ])
-        // Of the two items, the explanation names the item of both claims.
+        // One claim has two items. The explanation names the item that both claims want.
         #expect(stage.reasons(of: waits) == ["reader (32) waits for mover (31), which is replacing file2"])
         stage.engine.end(held)
         stage.engine.end(waits)

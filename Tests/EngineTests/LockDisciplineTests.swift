@@ -6,11 +6,11 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Effects of an event run after the lock is released, in an order in which no effect stops the clock.
+/// The engine runs the effects of an event after it has released its lock. No effect delays the update of the clock.
 @Suite struct LockDisciplineTests {
     private static let write = Access.write(.updating)
 
-    /// A claimant that calls the engine when its name is read. Under the engine's lock it would hang for ever.
+    /// A claimant that calls the engine when its name is read. If the engine held its lock, this call would hang for ever.
     private final class Curious: Claimant {
         let observed = CallCounter()
         private let engine: Engine
@@ -51,7 +51,7 @@ import func TestSupport.eventually
         let slow = Curious(stage.engine, 2)
         let held = claim(.aware, 1, by: Curious(stage.engine, 1), in: stage)
         let looked = CallCounter()
-        // The step that grants this claim also makes it contested, and so asks for a first observation.
+        // When this claim is granted, another claim already waits for it, so the engine also requests a first observation.
         let granted = claim(.handle, 1, by: slow, in: stage) { _ in
             let waited = try? eventually(within: .seconds(10), "a look") { slow.observed.count > 0 }
             if waited != nil { looked.add() }
@@ -67,7 +67,7 @@ import func TestSupport.eventually
         var bounds = Bounds()
         (bounds.hold, bounds.wait) = (.milliseconds(20), .milliseconds(50))
         let stage = try EngineHarness(bounds)
-        // One claim is suspended because others waited for it too long, one is refused because its wait timed out.
+        // A claim is suspended because another claim waited too long for it, and a claim is refused because its wait timed out.
         let natures: [(ClaimRequest.Nature, UInt64)] = [(.handle, 1), (.handle, 1), (.aware, 2), (.aware, 2)]
         let claims = natures.enumerated().map { index, made in
             claim(made.0, made.1, by: Curious(stage.engine, Int32(index + 1)), in: stage)

@@ -8,7 +8,7 @@ import func TestSupport.eventually
 
 @testable import CoordinationEngine
 
-/// The holders that are observed, and their order (D207).
+/// Checks which holders the engine observes, and in which order (D207).
 @Suite struct ObservationQueueTests {
     private static let (owner, guest, other): (UInt32, UInt32, UInt32) = (1, 7, 9)
     private static let write = Access.write(.updating)
@@ -78,7 +78,7 @@ import func TestSupport.eventually
         #expect(Self.numbers(observations.takeDue()) == [6, 7, 9])
     }
 
-    /// A program with a file that can be observed only after the test allows it.
+    /// A program whose file can be observed only after the test has allowed it.
     private final class HungReader: Claimant {
         let program: StandInClaimant
         let opener: UInt32?
@@ -114,7 +114,7 @@ import func TestSupport.eventually
         }
     }
 
-    /// Lets a user read an item, and another user wait to write it.
+    /// Makes a claim of one user that reads an item, and a claim of another user that waits to write it.
     private static func contest(
         _ stage: EngineHarness, _ item: UInt64, by reader: HungReader, _ writer: StandInClaimant
     ) -> [ClaimID] {
@@ -137,7 +137,7 @@ import func TestSupport.eventually
         let released = Released()
         defer { released.release() }
         var claims: [ClaimID] = []
-        // The guest's own programs wait for each other, which is not charged.
+        // The guest's programs wait for each other. Such waits are not charged to the guest.
         for number in 0..<40 as Range<UInt64> {
             let reader = HungReader(
                 StandInClaimant("cat", Int32(100 + number), of: Self.guest), of: Self.guest, on: pool,
@@ -153,7 +153,7 @@ import func TestSupport.eventually
         let writer = StandInClaimant("vi", 91, of: 8)
         claims += Self.contest(stage, 1, by: reader, writer)
         try eventually(within: .seconds(10), "the other user's writer") { writer.isGranted }
-        // Readers of another file system are observed all the same.
+        // Readers of another file system are observed although the first file system does not answer.
         let free = Released()
         free.release()
         let elsewhere = HungReader(

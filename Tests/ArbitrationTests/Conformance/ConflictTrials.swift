@@ -3,7 +3,7 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Two items in a small tree, and their relation.
+/// Two items in a small tree, and how the items are related, such as the same item or a directory and a file in it.
 struct Pairing: CustomTestStringConvertible, Sendable {
     struct ItemSpot: Sendable {
         let item: UInt64
@@ -80,9 +80,9 @@ struct Pairing: CustomTestStringConvertible, Sendable {
 /// Two accesses by unrelated programs, one after the other, in a separate world.
 struct ConflictTrial {
     enum Outcome: Equatable {
-        /// The second was granted while the first was held.
+        /// The second access was granted while the first access was held.
         case besideEachOther
-        /// The second was granted only after the first had ended.
+        /// The second access was granted only after the first access had ended.
         case afterEachOther
         case something(String)
     }
@@ -94,7 +94,7 @@ struct ConflictTrial {
     private let isQueued: Bool
     private var granted: Set<ClaimID> = []
 
-    /// An arbiter that knows the directories and nothing else yet.
+    /// An arbiter that has received the places of the directories and no other event.
     private static let arbiter: Arbiter = {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -120,7 +120,7 @@ struct ConflictTrial {
     }
 
     private mutating func play() -> Outcome {
-        // A claim holds both items, so that the two accesses queue behind it.
+        // Another claim holds both items first, so that the two accesses of the trial wait in the queue.
         if isQueued {
             tell(.claimed(ClaimRequest(Self.blocker, .aware, writing(first), [writing(second)])))
         }
@@ -140,7 +140,7 @@ struct ConflictTrial {
         ClaimRequest.Part(part.item, .write(.updating), at: part.place)
     }
 
-    /// Sends an event to the arbiter and identifies each party as soon as the arbiter asks.
+    /// Sends an event to the arbiter. When the arbiter asks for the party of a claim, identifies the party at once.
     private mutating func tell(_ event: ArbiterEvent) {
         var effects: [Effect] = []
         arbiter.handle(event, at: Instant(nanoseconds: 0), into: &effects)

@@ -2,9 +2,9 @@
 import TestSupport
 import Testing
 
-/// Checks which numbered situations and pitfalls of file coordination (<doc:Situations>) the scenario files show.
+/// Checks which of the numbered situations and pitfalls of file coordination (<doc:Situations>) are shown in scenario files.
 ///
-/// The files cite them in their comments, a situation with its source: `Situations H8 [H-FC11], F19`.
+/// The comments of a scenario file cite the situations that the file shows, with their sources: `Situations H8 [H-FC11], F19`.
 @Suite("Situations and pitfalls of file coordination")
 struct ConformanceTests {
     /// Situations outside the scope of the arbiter, with the reason.
@@ -61,7 +61,7 @@ struct ConformanceTests {
         }
     }
 
-    /// The comment lines of all files, each with the name of its file.
+    /// The comment lines of all scenario files, each with the name of its file.
     private static let comments: [(name: String, text: String)] = ScenarioTests.names.flatMap { name in
         let text = readFile("\(ScenarioTests.directory)/\(name).scenario") ?? ""
         return text.split(separator: "\n").filter { $0.hasPrefix("#") }.map { (name, String($0)) }

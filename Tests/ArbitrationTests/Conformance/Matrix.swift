@@ -3,14 +3,15 @@ import Coordination
 
 /// A table of accesses that wait for each other, parsed from its published text.
 struct Matrix {
-    /// The table's verdict on an access that arrives while another is held.
+    /// The table's letter for an access that arrives while another access is held.
     enum MatrixVerdict: String {
         case runs = "."
-        /// It waits until the other access has ended.
+        /// The arriving access waits until the held access has ended.
         case waits = "W"
-        /// It waits until the other access has made its copy, which ends its claim.
+        /// The arriving access waits until the held access has made its copy of the file. After the copy, the held access has
+        /// ended.
         case waitsForSnapshot = "s"
-        /// The later of the two waits, in either order.
+        /// Of the two accesses, the later waits for the earlier, in either order.
         case exclusive = "X"
     }
 

@@ -6,7 +6,7 @@ import Testing
 /// Checks every pair of accesses against the two published tables (rules S1 to S3, G2, G3, Q1).
 @Suite("Tables of the accesses that wait for each other")
 struct MatrixTests {
-    /// Situation M1: the access of the row came first.
+    /// The table of situation M1: both accesses are to one item, and the access of the row came first.
     static let sameUnit = #"""
         | first \\ second | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
         |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -23,7 +23,7 @@ struct MatrixTests {
         | **w-dl** | W | W | W | W | W | W | W | W | W | W | W |
         """#
 
-    /// Situation M2: the access of the row is to a plain directory, that of the column to something below it.
+    /// The table of situation M2: the row's access is to a plain directory, and the column's access is to an item below it.
     static let directoryAbove = #"""
         | on directory X \\ on contained Y | r | r-nc | r-ln | r-md | r-up | w | w-mg | w-md | w-mv | w-rp | w-dl |
         |---|---|---|---|---|---|---|---|---|---|---|---|
@@ -61,10 +61,10 @@ struct MatrixTests {
         try play(Self.directoryAbove, pairing, .aware)
     }
 
-    /// Plays each cell in four cases: the first access holds or waits, and in both orders.
+    /// Plays each cell of a table in four cases: in both orders of arrival, and while the first access holds or waits.
     ///
-    /// In M1 the row always comes first; the reverse exchanges the two items. In M2 the row is always the directory's
-    /// access; in the reverse, the access below comes first.
+    /// In M1 the row's access always comes first; the reverse exchanges the two items. In M2 the row's access is always to the
+    /// directory; in the reverse case, the access below the directory comes first.
     private func play(
         _ table: String, _ pairing: Pairing, _ nature: ClaimRequest.Nature,
         where isWanted: (Matrix.Cell) -> Bool = { _ in true }

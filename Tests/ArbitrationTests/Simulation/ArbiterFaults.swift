@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// An injected fault of the arbiter, with the checker that must report it and the text of the report.
+/// A fault that a test plants in the arbiter, with the checker that must report the fault and the text of the report.
 struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConvertible {
     let name: String
     let checker: String

@@ -5,9 +5,9 @@ import Coordination
 import TestSupport
 import Testing
 
-/// Checks that no claim waits forever in an unresponsive world (T1, T3).
+/// Checks that no claim waits forever in worlds where programs do not respond (rules T1, T3).
 ///
-/// No party is identified, no observed holder changes, and no handle is ever closed.
+/// In such a world no party is identified, no observed holder changes its state, and no handle is ever closed.
 @Suite("Claims where no program ever answers")
 struct LivenessTests {
     private struct Outcomes {
@@ -50,12 +50,13 @@ struct LivenessTests {
         #expect(runs == 1_296)
     }
 
-    /// Rule Q3: each waiter is explored once.
+    /// Rule Q3: a search through the claims that wait for each other visits each waiting claim once.
     ///
-    /// Each of a level's two claims waits for both claims of the level before. The number of paths is exponential.
+    /// Each level has two claims, and each of the two waits for both claims of the level before. So the number of paths doubles
+    /// with each level.
     @Test func theSearchVisitsEachWaitingClaimOnce() {
         let levels: UInt64 = 60
-        // The item shared by the upper and the lower of two claims on adjacent levels.
+        // The item that is wanted by the claim `upper` on one level and by the claim `lower` on the next level.
         let item = { (upper: UInt64, lower: UInt64) in
             ClaimRequest.Part(ItemID(upper * 1_000 + lower), .write(.updating))
         }
@@ -78,7 +79,8 @@ struct LivenessTests {
         #expect(harness.arbiter.blocker(of: last.claim) == ClaimID(2 * levels - 1))
     }
 
-    /// Makes four claims of any kind, 100 ms apart; then ticks only when the arbiter asks.
+    /// Makes four claims of any kind, one every 100 ms. After the last claim, the time advances only when the arbiter asks for
+    /// a wake.
     private func play(_ choices: inout ExhaustiveChoices, _ bounds: Bounds) -> Outcomes {
         var arbiter = Arbiter(bounds: bounds)
         var outcomes = Outcomes()

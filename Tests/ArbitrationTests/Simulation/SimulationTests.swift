@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Whole worlds in virtual time, with checkers; Scripts/simulate plays many more.
+/// Plays simulated worlds in virtual time, with checkers of the rules. Scripts/simulate plays many more worlds.
 @Suite("Simulated worlds with checkers")
 struct SimulationTests {
     static let seeds = 1...200 as ClosedRange<UInt64>
@@ -24,11 +24,11 @@ struct SimulationTests {
             return
         }
         print("simulated worlds, seeds \(Self.seeds):\n\(totals)")
-        // Worlds with too few events would prove nothing.
+        // If an event never happens in these worlds, the checkers prove nothing about this event.
         for kind in Self.kinds { #expect(totals[kind] > 0, "\(kind) never happened") }
     }
 
-    /// The events that these worlds must contain at least once.
+    /// The kinds of events that must happen at least once in all worlds together.
     static let kinds = [
         "deadlock: passes", "deadlock: suspends", "deadlock: refuses", "demotion", "forfeit",
         "claim: batch", "claim: episode", "claim: nameChange", "claim: aware", "claim of many parts",
@@ -61,7 +61,7 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
-    /// A presenter that has relinquished to a program that holds its item.
+    /// The run of a world with a presenter that has relinquished to a program. The program holds the presented item.
     private func relinquished(injectFault: @escaping FaultInjection) -> SimulationRun {
         let (item, presenter) = (ItemID(7), PresenterID(1))
         let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
@@ -131,7 +131,7 @@ struct SimulationTests {
         var simulationRun = SimulationRun(bounds: player.bounds, injectFault: fault.injectFault)
         for step in steps { simulationRun.perform(step) }
         #expect(simulationRun.findings.first?.checker == finding.checker)
-        // The scenario language can express every step.
+        // Each step of the run can be written in the scenario language.
         var world = ScenarioInterpreter()
         for step in steps { #expect(world.run(CommandWriter.text(step)) != "cannot read this command") }
     }

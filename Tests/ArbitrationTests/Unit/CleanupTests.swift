@@ -4,10 +4,10 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Checks that the arbiter stores only what it needs, and no records at the end.
+/// Checks that the arbiter stores only records that it needs, and no records after all claims and presenters have ended.
 @Suite("Records that the arbiter stores")
 struct CleanupTests {
-    /// Rule I4: the indexes of parties drop each claim, however it arrived and ended.
+    /// Rule I4: the arbiter drops a claim from its indexes of parties, no matter how the claim arrived and ended.
     @Test func theArbiterStoresNoRecordsOfEndedClaims() {
         var harness = ArbiterHarness()
         let parties = [
@@ -25,7 +25,7 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I5: no records of presenters remain either.
+    /// Rule I5: after a presenter is removed, the arbiter stores no record of the presenter.
     @Test func theArbiterStoresNoRecordsOfRemovedPresenters() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -44,8 +44,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule P12: the number of marked files of a silent presenter is bounded; above it, each file is preserved once
-    /// more.
+    /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. A write of any further file
+    /// preserves its contents again.
     @Test func theMarkedFilesOfASilentPresenterAreLimited() {
         let most = 4096 as UInt64
         var bounds = Bounds()
@@ -57,7 +57,7 @@ struct CleanupTests {
         func writes(_ file: UInt64) -> Bool {
             claims += 1
             harness.claim(claims, .write(.updating), file, in: 1, by: .process(100))
-            // The first is asked about, and forfeited.
+            // Only for the first file the presenter is asked. The presenter forfeits its answer after 1 ms.
             if harness.granted.isEmpty { harness.tick(at: harness.now + .milliseconds(1)) }
             let isListed = harness.effects.contains {
                 if case .grant(_, let grant) = $0 { !grant.unanswered.isEmpty } else { false }
@@ -76,7 +76,7 @@ struct CleanupTests {
         #expect(writes(10))
     }
 
-    /// Rule I4: no records remain of claims that end before their identification, or that waited within an access.
+    /// Rule I4: no record remains of a claim that ended before its identification, or of a claim that waited within an access.
     @Test func theArbiterStoresNoRecordsOfWithdrawnClaims() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
@@ -94,7 +94,7 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I4: no records remain of a claim that might have been on a cycle because its program held another.
+    /// Rule I4: no record remains of a claim that might have been part of a deadlock because its program held another claim.
     @Test func theArbiterStoresNoRecordsOfPossibleCycles() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
@@ -107,7 +107,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rules I4, B1: no records remain of batches and of claims made to answer, even if a question has several.
+    /// Rules I4, B1: no record remains of a batch, or of claims made to answer a question, even if a question has several such
+    /// claims.
     @Test func theArbiterStoresNoRecordsOfEndedBatchesAndAnswers() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
@@ -126,11 +127,11 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule T3: timers of ended claims do not accumulate, and the other timers fire on time.
+    /// Rule T3: timers of ended claims do not accumulate, and the timers of other claims fire on time.
     @Test func theArbiterDropsTimersOfEndedClaims() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
-        // One claim keeps waiting; otherwise all stale timers would come due and be dropped.
+        // Claim 2 waits throughout the test. Without a waiting claim, all stale timers would come due and be dropped.
         harness.claim(2, .write(.updating), 1)
         var most = 0
         for number in 3...2_000 as ClosedRange<UInt64> {
@@ -142,16 +143,16 @@ struct CleanupTests {
         #expect(most < 100, "\(most) records of one claim at a time")
     }
 
-    /// Rule T3: a requested wake is never cancelled, so it must not be requested repeatedly.
+    /// Rule T3: a requested wake cannot be cancelled, so the arbiter must not request a wake for one time twice.
     @Test func theArbiterRequestsNoWakeTwice() {
         var harness = ArbiterHarness()
-        // A claim that waits for an aware access needs no wake before its deadline.
+        // Claim 2 waits for an aware access, so it needs no wake before its deadline.
         harness.claim(1, .write(.updating), 1, as: .aware)
         harness.claim(2, .read(), 1)
         var most = 0
         for round in 1...200 as ClosedRange<UInt64> {
             let (holder, blockedClaim) = (2 * round + 1, 2 * round + 2)
-            // A first observation is needed earlier; both claims have ended by then.
+            // The blocked claim needs a wake for the first observation of the holder. Both claims end before this wake.
             harness.claim(holder, .write(.updating), 2)
             harness.claim(blockedClaim, .read(), 2)
             for number in [holder, blockedClaim] { harness.tell(.ended(ClaimID(number))) }
@@ -164,12 +165,12 @@ struct CleanupTests {
         #expect(harness.now == Instant(nanoseconds: 0) + Bounds().wait)
     }
 
-    /// Rules T3, P4: each question's time runs out when it should, whatever timers were dropped.
+    /// Rules T3, P4: each question is forfeited exactly at its deadline, even after timers of other questions were dropped.
     @Test func deadlinesAreMetAfterOtherTimersAreDropped() {
         var bounds = Bounds()
         (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
         (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
-        // The kinds alternate, so that the timers are not in order.
+        // The kinds of questions alternate, so that the timers are not in the order of their deadlines.
         let kinds: [(PresenterMessages, Access)] = [
             (.save, .read()), (.accommodateDeletion, .write(.forDeleting)), (.relinquishToReader, .read()),
             (.accommodateDeletion, .write(.forDeleting)),
@@ -189,7 +190,7 @@ struct CleanupTests {
             harness.tell(.answered(question.id, by: question.presenter, .done))
             harness.tell(.ended(ClaimID(question.presenter.rawValue)))
         }
-        // When the sessions of ended claims are over, most timers are stale.
+        // After 200 ms the access sessions of ended claims are over, and most timers are stale.
         harness.tick(at: harness.now + .milliseconds(200))
         var forfeited: [QuestionID] = []
         while let wake = harness.wakes.next {
@@ -202,7 +203,7 @@ struct CleanupTests {
         #expect(left.count > 20 && Set(forfeited) == Set(left.map(\.id)))
     }
 
-    /// Rule T4: an earlier time than the last counts as the last.
+    /// Rule T4: if an event has an earlier time than the last event, the arbiter uses the last event's time.
     @Test func anEarlierTimeCountsAsTheLastTime() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)

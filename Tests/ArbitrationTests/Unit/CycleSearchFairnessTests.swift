@@ -7,7 +7,7 @@ import Testing
 /// Rule D5: the claims of one user do not prevent the detection of another user's deadlocks.
 @Suite("Search for deadlocks among the claims of many users")
 struct CycleSearchFairnessTests {
-    /// Limits with few steps, under which two programs count as many.
+    /// Work limits with few search steps, under which already two programs count as many programs.
     private static var limits: WorkLimits {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 4_000, 100)
@@ -28,9 +28,9 @@ struct CycleSearchFairnessTests {
         return party
     }
 
-    /// Makes programs of a user, each of which holds a file and waits for the next one's file.
+    /// Makes several programs of a user. Each program holds a file and waits for the file of the next program.
     ///
-    /// In a ring the last program waits for the first one's file.
+    /// If `isRing` is true, the last program waits for the first program's file, which makes a deadlock.
     private static func chain(
         _ harness: inout ArbiterHarness, _ programs: UInt64, from number: UInt64, of user: UInt32,
         isRing: Bool
@@ -46,7 +46,7 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// The number of deadlocks found at each whole second.
+    /// For each whole second in the range, the number of deadlocks that the arbiter finds at this second.
     private static func found(_ harness: inout ArbiterHarness, seconds: ClosedRange<UInt64>) -> [Int] {
         seconds.map { second in
             harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
@@ -54,9 +54,10 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// A ring that needs more steps than a claim has at first.
+    /// A ring of programs is a deadlock whose search needs more steps than a claim may use at first.
     ///
-    /// It is found beside many chains that use up these steps, and beside few that need more steps than available.
+    /// The deadlock is found beside many short chains, which use up their steps, and beside a few chains that need more steps
+    /// than exist.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
     func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
@@ -68,7 +69,7 @@ struct CycleSearchFairnessTests {
         #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
     }
 
-    /// Claims of one user that use all their steps do not come before the first claim of another user.
+    /// Claims of one user that use all their steps do not delay the search for the first claim of another user.
     @Test func aSmallDeadlockIsFoundFirstBesideManyWaitingClaims() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
@@ -78,7 +79,7 @@ struct CycleSearchFairnessTests {
         #expect(Self.found(&harness, seconds: 1...1) == [1])
     }
 
-    /// When not all claims can be examined, each deadlock that was found is resolved, not only the first.
+    /// When there are too many claims to examine, the arbiter resolves every deadlock that it found, not only the first.
     @Test func allDeadlocksFoundInOneSearchAreResolved() {
         var harness = Self.conversation
         for pair in 0..<10 as Range<UInt64> {

@@ -3,10 +3,11 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Checks that are too long for a scenario file.
+/// Checks of limits that need too many events for a scenario file.
 @Suite("Limits of names that are not yet sent to presenters")
 struct NameLimitTests {
-    /// Rule N8: the sessions of very many presenters together hold as many names as those of a few.
+    /// Rule N8: the number of unsent names has one limit for the access sessions of all presenters together, however many
+    /// presenters exist.
     @Test func thousandsOfPresentersShareTheLimitOfUnsentNames() {
         var (most, told) = (0, 0)
         var arbiter = Arbiter(bounds: Bounds())
@@ -28,12 +29,12 @@ struct NameLimitTests {
             told += effects.count { if case .tell = $0 { true } else { false } }
             most = max(most, Int(number - 99) * count - told)
         }
-        // Eight names for each session.
+        // At most eight unsent names for each session.
         #expect(most == 32_768 - count)
         #expect(told == 16 * count)
     }
 
-    /// Rule N8: the untold names of a session are bounded.
+    /// Rule N8: the number of names that an access session has not yet sent to presenters is limited.
     @Test func aSessionSendsItsNamesWhenTheLimitIsReached() {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -62,7 +63,7 @@ struct NameLimitTests {
         }
         #expect(create(100..<355).isEmpty)
         #expect(create(355..<356) == (100..<356).map { ItemID($0) })
-        // The same session continues, and tells the rest when it ends.
+        // The same access session continues, and the presenters get the remaining names when the session ends.
         #expect(create(356..<359).isEmpty)
         effects = []
         arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)

@@ -3,14 +3,14 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Checks the queries of the engine and of users, which change nothing.
+/// Checks the queries by which the engine and users read the arbiter's state. A query changes nothing.
 @Suite("Queries of the arbiter")
 struct QueryTests {
     private let editor = Party.process(50)
     private let child = Party.process(51, below: 50)
     private let stranger = Party.process(100)
 
-    /// Rule Q1: the blocking claim is named; in a queue it is the last one.
+    /// Rule Q1: the query returns the claim that blocks a waiting claim. In a queue, this is the claim directly before it.
     @Test func aWaitingClaimIsBlockedByTheClaimBeforeIt() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
@@ -23,7 +23,8 @@ struct QueryTests {
         #expect(harness.arbiter.claims(on: ItemID(2)).isEmpty)
     }
 
-    /// Rule P5: for other presenters, a program's changes within its own access count as changes of that access.
+    /// Rule P5: if a program has an access to an item, its other changes of this item are reported as changes within the
+    /// access.
     @Test func changesWithinAnAccessCountAsTheAccess() {
         var harness = ArbiterHarness()
         let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
@@ -43,7 +44,8 @@ struct QueryTests {
         begin(1, file, .read(), purpose: "a", in: folder)
         #expect(around(editor, file, in: folder) == nil)
         begin(2, other, .write(.updating), purpose: "a", in: root)
-        // An item outside the access counts too, as long as there is only one purpose.
+        // A change of an item outside the access is also reported as a change within the access, as long as the program has a
+        // single purpose.
         #expect(around(editor, file, in: folder) == ClaimID(2))
         #expect(around(child, file, in: folder) == ClaimID(2))
         #expect(around(stranger, file, in: folder) == nil)
@@ -59,16 +61,16 @@ struct QueryTests {
         #expect(around(editor, ItemID(5), in: root) == ClaimID(4))
         #expect(around(editor, other, in: root) == ClaimID(2))
         #expect(around(editor, ItemID(9), in: root) == nil)
-        // An update of a directory writes nothing in it.
+        // An updating write of a directory covers no changes of the files in it.
         begin(6, folder, .write(.updating), purpose: "e", in: root)
         #expect(around(editor, folder, in: root) == ClaimID(6))
         #expect(around(editor, file, in: folder) == nil)
-        // A waiting claim has changed nothing.
+        // A waiting claim covers no changes, because its program cannot have changed anything yet.
         begin(5, other, .write(.updating), purpose: "d", in: root)
         #expect(around(editor, other, in: root) == ClaimID(2))
     }
 
-    /// Rule P5: of several accesses the latest counts, in any order of iteration.
+    /// Rule P5: if several accesses fit a change, the change is reported within the latest access, in any order of iteration.
     @Test func changesCountAsTheLatestOfSeveralAccesses() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -79,7 +81,7 @@ struct QueryTests {
         }
     }
 
-    /// Rule P5: a package is written as one file.
+    /// Rule P5: an access to a package covers changes of every file in it, as if the package were one file.
     @Test func changesInAPackageCountAsTheAccessToIt() {
         var harness = ArbiterHarness()
         let (root, package) = (ItemID(1), ItemID(2))
@@ -99,7 +101,7 @@ struct QueryTests {
         #expect(harness.arbiter.enclosingWrite(of: editor, on: ItemID(9), at: Place(in: root)) == nil)
     }
 
-    /// Rule Y8: a suspended writer is superseded once an unrelated program writes the same item, and not before.
+    /// Rule Y8: a suspended writer is superseded as soon as an unrelated program writes the same item, and not before.
     @Test func aGrantedWriterSupersedesASuspendedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -117,7 +119,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: a writer granted later keeps superseding after its own suspension for a reader.
+    /// Rule Y8: a later writer still supersedes the first writer when the later writer is itself suspended for a reader.
     @Test func aSuspendedLaterWriterStillSupersedesTheFirst() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -160,7 +162,8 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: of the suspended writers beside several parts the oldest is named, in any order of parts.
+    /// Rule Y8: if a claim has several parts with suspended writers, the query returns the oldest writer, in any order of
+    /// parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
     func theOldestSuspendedWriterOfAllPartsIsNamed(items: [UInt64]) {
         var harness = ArbiterHarness()
@@ -177,7 +180,7 @@ struct QueryTests {
         #expect(harness.arbiter.suspendedWriters(beside: ClaimID(3), atMost: 1).count == 1)
     }
 
-    /// Rule P6: which parties work for a presenter that owes an answer about an item.
+    /// Rule P6: while a presenter has an open question about an item, its program and child processes work on the answer.
     @Test func aPresenterAndItsChildrenOweTheAnswer() {
         var harness = ArbiterHarness()
         #expect(!harness.arbiter.hasAwareClients)
@@ -201,7 +204,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isDemoted(PresenterID(1)))
     }
 
-    /// Rule P6: an answer owed for one item does not count for another item of the same presenter.
+    /// Rule P6: an open question about one item is no open question about another item of the same program.
     @Test func anAnswerIsOwedForTheAskedItemOnly() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -216,7 +219,8 @@ struct QueryTests {
         #expect(harness.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == harness.asked)
     }
 
-    /// Rules N1, N3: the handles that must be closed before an aware access can end as its presenters expect.
+    /// Rules N1, N3: presenters get the changes of an aware access only after its program has closed the handles that it made
+    /// within the access.
     @Test func handlesMadeWithinAnAccessAreListed() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -224,7 +228,7 @@ struct QueryTests {
         harness.claim(2, .write(.updating), 1, by: aware, as: .aware)
         harness.claim(3, .write(.updating), 1, by: editor)
         #expect(harness.granted == [ClaimID(3)])
-        // No presenter would be told.
+        // The item has no presenter yet, so no handle needs to be closed.
         #expect(harness.arbiter.handles(within: ClaimID(2)).isEmpty)
         harness.present(1, 9, by: stranger)
         harness.claim(4, .write(.updating), 1, by: child)
@@ -237,7 +241,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
     }
 
-    /// Rule N3: a handle on another part of a package keeps the session open as well.
+    /// Rule N3: a handle on another file of the package also keeps the access session open.
     @Test func aHandleInThePackageBelongsToTheAccess() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -250,7 +254,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
     }
 
-    /// Rule S6: the names that need a placeholder when an item is moved.
+    /// Rule S6: when an item is moved away, its name needs a placeholder if an aware access for replacing holds the item.
     @Test func anAwareReplacementNeedsAPlaceholder() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
@@ -263,7 +267,7 @@ struct QueryTests {
         #expect(!harness.arbiter.awaitsReplacement(ItemID(3)))
     }
 
-    /// A claim over the socket counts as an active client.
+    /// A claim that a client makes over the socket makes this client an aware client until the claim ends.
     @Test func anAwareClaimCountsAsAnAwareClient() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1, as: .aware)
@@ -272,7 +276,7 @@ struct QueryTests {
         #expect(!harness.arbiter.hasAwareClients && harness.arbiter.isAtRest)
     }
 
-    /// Rules S2, S3: the resource on which two claims conflict, and their own items.
+    /// Rules S2, S3: the query returns where two claims conflict: at the package of their items, or at a directory above them.
     @Test func claimsConflictOnThePackageOrTheDirectory() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -294,7 +298,7 @@ struct QueryTests {
         #expect(arbiter.claims(on: ItemID(1)) == (1...5).map { ClaimID($0) })
     }
 
-    /// Rule S1: claims on one item conflict there.
+    /// Rule S1: two claims on one item conflict on this item.
     @Test func claimsOnOneItemConflictOnThatItem() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1)
@@ -343,7 +347,7 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(2)) == nil)
     }
 
-    /// Rule N6: presenters of an item, and of items above and below it, would be told of its changes.
+    /// Rule N6: changes of an item are sent to presenters of the item, of its parts and of the directories above it.
     @Test func presentersAboveAndBelowAnItemGetItsChanges() {
         var harness = ArbiterHarness()
         let nowhere = Place()
@@ -358,7 +362,8 @@ struct QueryTests {
         #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(10), at: Place(in: ItemID(1))))
     }
 
-    /// Rules P18, P26: the presenters above an item that would be asked about its deletion.
+    /// Rules P18, P26: before a file is deleted, a presenter of a directory above it is asked, if it takes this question and
+    /// knows the file's name.
     @Test func presentersAboveAnItemAreAskedAboutItsDeletion() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -372,7 +377,7 @@ struct QueryTests {
         #expect(!isAsked(harness, old, stranger))
         harness.present(2, 1, by: editor, [.subitemDidAppear, .accommodateSubitemDeletion])
         #expect(isAsked(harness, old, stranger))
-        // P5.
+        // Rule P5: the presenter is not asked about deletions by its own program or by child processes of this program.
         #expect(!isAsked(harness, old, editor) && !isAsked(harness, old, child))
         harness.tell(.created(ItemID(30), at: new, by: stranger, under: nil))
         #expect(!isAsked(harness, new, stranger) && isAsked(harness, old, stranger))

@@ -3,12 +3,12 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Rule N14: presenters that are temporarily told of no names.
+/// Rules N14 and N15: a paused presenter gets no names of files in its folder, and a muted presenter gets no messages.
 @Suite("Paused and muted presenters")
 struct SuppressionTests {
     private static let writer = Party.process(100)
 
-    /// A folder 10 with a package 11 in it, and presenters of each, by two programs.
+    /// A folder 10 with a package 11 in it. Two programs present the folder, and a third program presents the package.
     private static func world() -> ArbiterHarness {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(10), DirectoryInfo(in: nil)))
@@ -19,7 +19,7 @@ struct SuppressionTests {
         return harness
     }
 
-    /// Makes a file, and lets the session end.
+    /// Makes a file, waits until its access session has ended, and returns the notices.
     private static func make(
         _ item: UInt64, in directory: UInt64, _ harness: inout ArbiterHarness
     ) -> [Notice] {
@@ -80,7 +80,7 @@ struct SuppressionTests {
         #expect(Set(moved) == [PresenterID(1), PresenterID(2), PresenterID(3)])
     }
 
-    /// Rule N15.
+    /// Rule N15: a muted presenter gets no question and no notice until it is unmuted.
     @Test(
         "a muted presenter is not asked, and gets one notice of missed changes at the end")
     func aMutedPresenterIsNotAskedAndGetsOneNotice() {
@@ -92,7 +92,8 @@ struct SuppressionTests {
         harness.claim(1, .write(.updating), 1, by: Self.writer)
         #expect(harness.asked.count == 1)
         harness.tell(.answered(QuestionID(1), by: PresenterID(3), .done))
-        // The first muted presenter stands for all: contents with its possible unsaved work are preserved.
+        // The grant names only the first muted presenter. For both, the contents are preserved, because either may have unsaved
+        // work.
         #expect(
             harness.effects.contains {
                 if case .grant(ClaimID(1), let grant) = $0 {
@@ -109,7 +110,7 @@ struct SuppressionTests {
         harness.tell(.unmuted([PresenterID(1), PresenterID(2)]))
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
         #expect(Self.told(harness).map(\.kind) == [.didChange, .didChange])
-        // A presenter that missed no change is told nothing, and is asked again.
+        // A presenter that missed no change gets no notice when it is unmuted. From then on it is asked again.
         harness.tell(.muted([PresenterID(1)]))
         harness.tell(.unmuted([PresenterID(1)]))
         #expect(Self.told(harness).isEmpty)
@@ -123,7 +124,8 @@ struct SuppressionTests {
         }.first
     }
 
-    /// Rules N15, P12: not for a presenter that is only told, nor for one of the writing program.
+    /// Rules N15, P12: contents are preserved neither for a muted presenter that takes notices only nor for a muted presenter
+    /// of the writing program.
     @Test(
         "a write preserves the contents for a muted presenter that may have unsaved work"
     )
@@ -137,13 +139,13 @@ struct SuppressionTests {
         harness.claim(1, .write(.updating), 1, by: Self.writer)
         #expect(Self.unanswered(1, harness) == [PresenterID(2)])
         harness.tell(.ended(ClaimID(1)))
-        // A program that works for the presenter.
+        // Process 90 is a child of process 52 and so works for presenter 2.
         harness.claim(2, .write(.updating), 1, by: .process(90, below: 52))
         #expect(Self.unanswered(2, harness) == [PresenterID(3)])
         let cause = Cause(Self.writer, .write(.updating))
         harness.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(2), stamp: 1))
         harness.tell(.ended(ClaimID(2)))
-        // The contents were already preserved for this presenter.
+        // The contents were already preserved for presenter 3.
         harness.claim(3, .write(.updating), 1, by: .process(52))
         #expect(Self.unanswered(3, harness) == [])
         harness.tell(.ended(ClaimID(3)))
@@ -154,7 +156,8 @@ struct SuppressionTests {
         #expect(Self.unanswered(4, harness) == [PresenterID(4)])
     }
 
-    /// Rules N15, P12, P19.
+    /// Rules N15, P12, P19: contents are preserved for a muted presenter, and a presenter of a hard link presents this name
+    /// only.
     @Test("the deletion of a hard link preserves the contents for the muted presenter of this link")
     func aDeletionPreservesForThePresenterOfTheName() {
         var harness = ArbiterHarness()
@@ -173,7 +176,7 @@ struct SuppressionTests {
         #expect(Self.unanswered(1, harness) == [PresenterID(2)])
     }
 
-    /// Rules N15, P5.
+    /// Rules N15, P5: no program gets a notice of its own changes, not even when its presenter is unmuted.
     @Test("at the end, a muted presenter gets a notice of other programs' changes, not of its own")
     func aMutedPresenterGetsNoNoticeOfItsOwnChanges() {
         var harness = Self.world()
@@ -208,7 +211,8 @@ struct SuppressionTests {
         let move = Move(from: Place(in: ItemID(10)), to: Place())
         harness.tell(.moved(ItemID(20), move, by: Self.writer, under: nil))
         harness.tell(.moved(ItemID(11), move, by: Self.writer, under: nil))
-        // A change in a package is a change of the package.
+        // A change of a file in a package is a change of the package, so the muted presenter of the package gets no notice of
+        // it.
         #expect(!Self.make(22, in: 11, &harness).map(\.presenter).contains(PresenterID(3)))
         harness.tell(.unmuted([PresenterID(3), PresenterID(4), PresenterID(5)]))
         let told = Self.told(harness)

@@ -4,12 +4,12 @@ import ArbitrationSimulation
 import Coordination
 import Testing
 
-/// Rules that apply only when very many claims wait.
+/// Checks of rules that apply only when very many claims wait.
 @Suite("Limits of the arbiter's work for one event")
 struct WorkLimitTests {
     private static let wanted: UInt64 = 1
 
-    /// A claim holds the item, and the given number of threads of some processes wait for it.
+    /// An arbiter in which a claim holds the item, and `waiters` threads of `processes` processes wait for the item.
     private static func manyWaiters(_ waiters: UInt64, of processes: UInt64, _ bounds: Bounds = Bounds())
         -> ArbiterHarness
     {
@@ -33,8 +33,7 @@ struct WorkLimitTests {
         return bounds
     }
 
-    /// Rule T5: if the time of many claims runs out at once, each tick lets a part proceed and requests the next tick
-    /// at once.
+    /// Rule T5: if very many waits run out at once, a tick grants at most 512 claims and requests another tick at once.
     @Test func aTickLetsAtMost512ClaimsProceed() {
         var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
@@ -53,16 +52,16 @@ struct WorkLimitTests {
         harness.tick(at: harness.now + .seconds(20))
         let grants = harness.effects.compactMap { if case .grant(_, let grant) = $0 { grant } else { nil } }
         #expect(grants.count == most + 2)
-        // The first preempts the holder alone, each later claim one more.
+        // The first grant preempts the holder alone. Each later grant preempts one claim more than the grant before.
         #expect(grants[most - 1].preempted.map(\.claim) == (1...most).map { ClaimID(UInt64($0)) })
         #expect(!grants[most - 1].preemptsMore)
         #expect(grants[most].preempted == grants[most - 1].preempted)
         #expect(grants[most].preemptsMore)
     }
 
-    /// Rules D1, D5: threads of one program that hold nothing have no dependents.
+    /// Rules D1, D5: no program waits for a program that holds no item, so its threads need no search for deadlocks.
     ///
-    /// No claim is examined for cycles, however many wait, even when their time runs out.
+    /// However many threads wait, the search takes no step, even when their waits run out.
     @Test func threadsThatHoldNothingAreNotSearchedForDeadlocks() {
         var harness = Self.manyWaiters(900, of: 3, Self.patient)
         harness.now = harness.now + .seconds(20)
@@ -71,9 +70,9 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps == 0)
     }
 
-    /// Rules D2, D5: a deadlock is found at once while up to 64 programs wait, even with a thousand threads.
+    /// Rules D2, D5: a deadlock is found at once while at most 64 programs wait, even if they have a thousand threads.
     ///
-    /// With more programs it is found at the next whole second.
+    /// While more programs wait, a deadlock is found at the next whole second.
     @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
     func aDeadlockIsFoundAtOnceAmong64WaitingPrograms(others: UInt64, isAtOnce: Bool) {
         var harness = Self.manyWaiters(1_000, of: others, Self.patient)
@@ -93,7 +92,7 @@ struct WorkLimitTests {
         #expect(isFound())
     }
 
-    /// Two programs, each of which holds a file and waits for the other's.
+    /// Makes a deadlock: each of two programs holds a file and waits for the other program's file.
     private static func entangle(_ harness: inout ArbiterHarness, from number: UInt64) {
         harness.claim(number, .write(.updating), number, by: .process(50))
         harness.claim(number + 1, .write(.updating), number + 1, by: .process(51))
@@ -112,16 +111,16 @@ struct WorkLimitTests {
         return nil
     }
 
-    /// Rule D5: a large family of programs does not starve the search.
+    /// Rule D5: a program with a thousand waiting children does not delay the search for other deadlocks.
     ///
-    /// A program holds its own file ten thousand times, and a thousand of its children wait. Two other programs wait
-    /// for each other, and this is found within a second.
+    /// The program holds a file ten thousand times, and each of its children waits. Two other programs wait for each other, and
+    /// their deadlock is found within a second.
     @Test func aLargeFamilyOfProgramsDelaysNoDeadlockSearch() {
         var harness = ArbiterHarness(Self.patient)
         harness.now = Instant(nanoseconds: 1)
         let holds: UInt64 = 10_000
         for number in 1...holds { harness.claim(number, .read(), Self.wanted, by: .process(10)) }
-        // An unrelated program holds that file as well, and a thousand others.
+        // Unrelated process 11 holds the same file as well, and a thousand other files.
         harness.claim(holds + 1, .read(), Self.wanted, by: .process(11))
         for number in 0..<1_000 as Range<UInt64> {
             harness.claim(20_000 + number, .write(.updating), 20_000 + number, by: .process(11))
@@ -136,19 +135,20 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 1_000 < 200)
         #expect(Self.secondsUntilFound(&harness, atMost: 1) == 1)
         #expect(harness.arbiter.searchSteps < 2 * WorkLimits().steps)
-        // The cost of an event of the family does not grow with the family.
+        // The number of claims that are examined for one event of the program does not grow with the number of its claims.
         let later = harness.arbiter.examinedClaims
         for number in 1...500 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
         #expect((harness.arbiter.examinedClaims - later) / 500 < 50)
     }
 
-    /// Rule D5: a search that stops at its limit resumes there in the next second, with its earlier results.
+    /// Rule D5: a search that stops at its limit of steps resumes in the next second where it stopped, with its earlier
+    /// results.
     @Test func aDeadlockSearchResumesWhereItStopped() {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 300, 50)
         var harness = ArbiterHarness(Self.patient, limits)
         harness.now = Instant(nanoseconds: 1)
-        // Each holds a file and waits for the next one's file.
+        // Each of 200 programs holds a file and waits for the file of the next program.
         for number in 1...200 as ClosedRange<UInt64> {
             harness.claim(number, .write(.updating), number, by: .process(Int32(1_000 + number)))
         }
@@ -161,9 +161,10 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps < 2 * limits.steps)
     }
 
-    /// Rule Q5: a reader overtakes the writers that its program blocks, but not in an overlong queue.
+    /// Rule Q5: if a program already reads an item, its next reader overtakes the waiting writers, but not in a very long
+    /// queue.
     ///
-    /// It proceeds when the queue is no longer overlong, which is when half of the claims have ended.
+    /// The reader is granted when the queue has become short again: at half the limit.
     @Test func readersDoNotOvertakeWritersInALongQueue() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))
@@ -180,7 +181,7 @@ struct WorkLimitTests {
         #expect(harness.granted == [ClaimID(259)])
     }
 
-    /// Rule Q5: around the limit of a queue, an event examines few claims on average, as elsewhere.
+    /// Rule Q5: while the length of a queue changes around its limit, an event examines few claims on average.
     @Test func aQueueAtItsLimitExaminesFewClaimsPerEvent() {
         var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
@@ -191,12 +192,14 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 200 < 50)
     }
 
-    /// The number of claims that one event examines beside many holders.
+    /// The numbers of claims that are examined beside many holders when a writer arrives, when it withdraws, and when a holder
+    /// ends.
     private struct Cost {
         var (coming, going, ending) = (0, 0, 0)
     }
 
-    /// The given number of readers, from some programs, hold one item; a writer arrives, and is cancelled.
+    /// Measures the cost of events while `holders` readers of `processes` processes hold an item, and a writer arrives and
+    /// withdraws.
     private static func cost(of holders: UInt64, in processes: UInt64) -> Cost {
         var harness = ArbiterHarness(patient)
         for number in 1...holders {
@@ -225,7 +228,7 @@ struct WorkLimitTests {
         return cost
     }
 
-    /// Rule Y11: beside ten thousand holders an event examines at most four times as many claims as beside a hundred.
+    /// Rule Y11: an event examines at most four times as many claims beside 10,000 holders as beside 100 holders.
     @Test(arguments: [1, 3, 20_000] as [UInt64])
     func anEventExaminesFewClaimsBesideManyHolders(processes: UInt64) {
         let (few, many) = (Self.cost(of: 100, in: processes), Self.cost(of: 10_000, in: processes))
@@ -234,9 +237,10 @@ struct WorkLimitTests {
         #expect(many.ending <= 4 * max(few.ending, 10))
     }
 
-    /// Rule Y11: a bounded number of holders are in contention at once.
+    /// Rule Y11: a writer contends with a limited number of holders at a time.
     ///
-    /// The next contention starts when one of them ends, and all share the first one's time.
+    /// When a holder ends, the contention with the next holder starts. All contentions end at the deadline of the first
+    /// contention.
     @Test func aLimitedNumberOfHoldersIsWatchedAtOnce() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
@@ -251,14 +255,14 @@ struct WorkLimitTests {
         harness.now = harness.now + .seconds(2)
         harness.tell(.ended(ClaimID(7)))
         #expect(asked() == [ClaimID(most + 1)])
-        // When the time of the first contention ends, all holders are suspended, even those without a contention.
+        // At the deadline of the first contention all holders are suspended, even holders without a contention.
         harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
         let held = harness.effects.count { if case .suspend(_, .holdExpired) = $0 { true } else { false } }
         #expect(held == Int(most) + 9)
     }
 
-    /// Rules Y4, Y11: each reader has a contention of its own, in which the daemon must see it idle. It observes at most 64
-    /// at a time, so a writer waits for one idle time for each 64 readers.
+    /// Rules Y4, Y11: a writer proceeds when each reader was observed idle in its contention. At most 64 readers are observed
+    /// at a time, so the writer waits one idle time per 64 readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
     func aWriterWaitsOneIdleTimePer64Readers(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()
@@ -276,7 +280,7 @@ struct WorkLimitTests {
         #expect(harness.now == Instant(nanoseconds: once * turns))
     }
 
-    /// Rule Q5: a claim of the writer's own program overtakes all claims that the writer blocks, however many.
+    /// Rule Q5: a claim of the program that holds the item overtakes all claims that wait for this program, however many.
     @Test func theHoldersProgramOvertakesALongQueue() {
         var harness = Self.manyWaiters(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))

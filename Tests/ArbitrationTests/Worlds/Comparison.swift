@@ -4,20 +4,20 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// The arbiter and the naive arbiter, with the same events.
+/// The arbiter and the naive arbiter, which receive the same events, and a comparison of their effects.
 ///
-/// Each numbers sessions and questions independently: `t3` of one may be `t2` of the other, if the mapping is constant.
-/// All other effects must be equal, as a set for each event.
+/// Each arbiter numbers sessions and questions independently: session 3 of the arbiter may be session 2 of the naive arbiter,
+/// if the mapping is constant. All other effects of an event must be equal, in any order.
 struct Comparison {
     private(set) var arbiter: Arbiter
     private(set) var naive: NaiveArbiter
     private(set) var now = Instant(nanoseconds: 0)
     private(set) var history: [(Instant, ArbiterEvent)] = []
-    /// The number of claims so far.
+    /// The number of claims that have been made.
     private(set) var made: UInt64 = 0
-    /// The party that each claim will be identified with.
+    /// The party with which each claim will be identified.
     private(set) var makers: [ClaimID: Party] = [:]
-    /// The last question that is over.
+    /// The last question that has been answered, withdrawn or forfeited.
     private(set) var past: Question?
     private var wakes = WakeSchedule()
     private var names = Names()
@@ -29,7 +29,7 @@ struct Comparison {
 
     mutating func pass(_ span: TimeSpan) { now = now + span }
 
-    /// Skips a claim number.
+    /// Leaves out the next claim number, so that later claims get the same numbers as in a longer run.
     mutating func skipClaim() { made += 1 }
 
     /// Sends a claim to both arbiters; its party is identified as soon as they ask.
@@ -39,7 +39,7 @@ struct Comparison {
         return tell(.claimed(request))
     }
 
-    /// Sends an event to both, and returns their disagreement.
+    /// Sends an event to both arbiters, and returns the text of their disagreement, or nil.
     mutating func tell(_ event: ArbiterEvent) -> String? {
         history.append((now, event))
         if case .tick = event { wakes.pass(now) }
@@ -53,7 +53,7 @@ struct Comparison {
         guard names.agree(said, expected) else {
             return "\(transcript)\n  said     \(said.map(detailed))\n  expected \(expected.map(detailed))"
         }
-        // T3: a wake never comes too late.
+        // Rule T3: the arbiter must have requested a wake no later than the next time at which the naive arbiter acts.
         if let moment = naive.nextMoment, wakes.next.map({ $0 > moment }) ?? true {
             return
                 "\(transcript)\n  needed at \(moment), wake asked for: \(wakes.next?.description ?? "none")"
@@ -68,13 +68,13 @@ struct Comparison {
     private var transcript: String { history.map { "  \($0): \(brief($1))" }.joined(separator: "\n") }
 }
 
-/// The mapping of sessions and questions from one arbiter to the other.
+/// The numbers that the arbiter gives to sessions and questions, mapped to the numbers of the naive arbiter.
 private struct Names {
     private var accessSessions: [AccessSessionID: AccessSessionID] = [:]
     private var questions: [QuestionID: QuestionID] = [:]
     private var known: Set<AccessSessionID> = []
 
-    /// An event with the arbiter's own numbers.
+    /// The event with the arbiter's session and question numbers in place of the naive arbiter's.
     func arbiters(_ event: ArbiterEvent) -> ArbiterEvent {
         switch event {
         case .answered(let id, let presenter, let answer):
@@ -138,7 +138,7 @@ private struct Names {
     }
 }
 
-/// An effect with all details that are compared.
+/// The text of an effect, with all details that are compared.
 private func detailed(_ effect: Effect) -> String {
     switch effect {
     case .ask(let question): "\(describe(effect)), \(question.cause.access)"
@@ -147,7 +147,7 @@ private func detailed(_ effect: Effect) -> String {
     }
 }
 
-/// An event in the words of a failure message.
+/// The text of an event for a failure message.
 private func brief(_ event: ArbiterEvent) -> String {
     switch event {
     case .claimed(let request):

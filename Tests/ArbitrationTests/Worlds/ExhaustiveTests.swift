@@ -2,10 +2,10 @@
 import TestSupport
 import Testing
 
-/// Every run of small worlds, compared step by step with the naive arbiter.
+/// Plays every possible run of small worlds, and compares the arbiter with the naive arbiter after each step.
 ///
-/// `TRUCE_WORLDS=all` in the environment adds the last step of each world: a million runs in place of a hundred
-/// thousand. Scripts/test --all and Scripts/mutate do.
+/// With `TRUCE_WORLDS=all` in the environment each run has a further step: a million runs in place of a hundred thousand.
+/// Scripts/test --all and Scripts/mutate set this variable.
 @Suite("All runs of small worlds, compared with the naive arbiter")
 struct ExhaustiveTests {
     private static var isLong: Bool { Lab.isLong }

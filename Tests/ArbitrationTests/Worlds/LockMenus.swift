@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Parties in small worlds.
+/// The parties that make claims in small worlds.
 enum TestParties {
     static let parent = Party(process: ProcessID(number: 100, started: 1), ancestors: [])
     static let child = Party(
@@ -29,7 +29,7 @@ enum TestParties {
     }
 }
 
-/// Parts of claims in small worlds.
+/// The parts from which the claims in small worlds are made.
 enum TestParts {
     static let document = ItemID(1)
     static let read = ClaimRequest.Part(document, .read())

@@ -3,12 +3,12 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// A long run of a large menu, generated from a seed.
+/// A long run of a world with very many possible events. A seed determines the run.
 struct RandomWorld {
     private var chance: SeededRandom
     private let menu: Menu
     private var run: ComparisonRun
-    /// The steps so far.
+    /// The steps that the run has taken.
     private var taken: [WorldStep]
 
     init(seed: UInt64, limits: WorkLimits = WorkLimits()) {
@@ -20,7 +20,7 @@ struct RandomWorld {
         taken = menu.setup.map { .event($0) }
     }
 
-    /// Plays a number of steps, and returns the first disagreement with the fewest steps that lead to it.
+    /// Plays the given number of steps. Returns the first disagreement of the arbiters, with the fewest steps that lead to it.
     mutating func play(steps: Int) -> String? {
         for step in taken {
             if let disagreement = run.take(step, of: menu) { return disagreement }
@@ -33,7 +33,7 @@ struct RandomWorld {
         return nil
     }
 
-    /// Removes single steps repeatedly while the two arbiters disagree; steps that place items stay.
+    /// Removes single steps as long as the two arbiters still disagree. Steps that place items are not removed.
     private func shortened() -> String? {
         var steps = taken.map { Optional($0) }
         var disagreement = replay(steps)
@@ -50,7 +50,8 @@ struct RandomWorld {
         return disagreement
     }
 
-    /// Replays the steps: claims keep their numbers when others are left out, and impossible steps are skipped.
+    /// Replays the steps. A claim has the same number as before even if other claims are left out. Steps that have become
+    /// impossible are skipped.
     private func replay(_ steps: [WorldStep?]) -> String? {
         var run = ComparisonRun(menu)
         for (index, step) in steps.enumerated() {
@@ -66,7 +67,8 @@ struct RandomWorld {
         return nil
     }
 
-    /// Chooses the kind of step first, so that claims and ticks are not rarer when few other steps exist.
+    /// Chooses first the kind of step and then the step, so that claims and ticks stay frequent when there are many other
+    /// steps.
     private mutating func next() -> WorldStep? {
         let steps = run.steps(of: menu)
         let kind = chance.below(5)
@@ -97,7 +99,7 @@ extension SeededRandom {
 }
 
 extension Menu {
-    /// A folder with a folder, a package and files, and all events that may happen there.
+    /// The menu of a folder that contains a folder, a package and files, with all events that can happen to these items.
     static func large(_ chance: inout SeededRandom) -> Menu {
         var bounds = shortBounds
         bounds.policy = chance.below(3) == 0 ? .fail : .proceed
@@ -170,7 +172,7 @@ extension Menu {
         chance.below(2) == 0 ? [] : ClaimRequest.AccessPattern(rawValue: UInt8(chance.below(4)))
     }
 
-    /// N14.
+    /// The events of rule N14, which pause a presenter and end the pause.
     private static func pauses(_ chance: inout SeededRandom) -> [ArbiterEvent] {
         guard chance.below(2) == 0 else { return [] }
         let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
@@ -178,7 +180,7 @@ extension Menu {
         return [.paused(some), .resumed(some, behind: behind ? [some[0]] : [], told: told ? [some[0]] : [])]
     }
 
-    /// N15.
+    /// The events of rule N15, which mute a presenter and unmute it.
     private static func mutes(_ chance: inout SeededRandom) -> [ArbiterEvent] {
         guard chance.below(2) == 0 else { return [] }
         let some = [[0], [1], [0, 1, 2]][chance.below(3)].map { PresenterID(UInt64($0)) }
@@ -192,7 +194,7 @@ extension Menu {
             let party =
                 chance.one(of: [TestParties.parent, TestParties.stranger, TestParties.worker])
                 ?? TestParties.parent
-            // Only files are saved.
+            // Items with numbers below 10 are files, and only files are saved.
             let isFile = item < 10
             switch chance.below(8) {
             case 0: return .created(ItemID(item), at: place, by: party, under: nil)

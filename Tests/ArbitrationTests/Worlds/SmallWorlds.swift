@@ -8,7 +8,8 @@ struct Menu: Sendable {
     struct ClaimTemplate: Sendable {
         let nature: ClaimRequest.Nature
         let parts: [ClaimRequest.Part]
-        /// The party; nil for the menu's parties in turn, or for no party until an identification.
+        /// The party that makes the claim. If nil, the menu's parties take turns, or the claim stays without a party until it
+        /// is identified.
         var party: Party?
         var accessPattern: ClaimRequest.AccessPattern = []
         /// The claim is made within all claims that its party holds.
@@ -30,38 +31,38 @@ struct Menu: Sendable {
         }
     }
 
-    /// The limits above which not all claims are examined.
+    /// The work limits of the arbiter, above which it does not examine all claims.
     var limits = WorkLimits()
-    /// The rules that the menu covers, and its course.
+    /// The rules that the menu covers, and a short description of the events.
     let name: String
     var setup: [ArbiterEvent] = []
     var claims: [ClaimTemplate] = []
-    /// The maximum number of claims.
+    /// The maximum number of claims in a run.
     var most: UInt64 = 99
     var parties: [Party] = []
-    /// Claims are identified as soon as the arbiter asks; those without a party get the menu's parties in turn.
+    /// Each claim is identified as soon as the arbiter asks. A claim without a party gets one of the menu's parties in turn.
     var isIdentifiedAtOnce = false
     var observations: [Observation] = []
     var answers: [Answer] = []
-    /// Questions that are over receive answers as well.
+    /// A question can also get an answer after it was answered, withdrawn or forfeited.
     var hasLateAnswers = false
     var hasProgress = false
-    /// Presenters are given less time.
+    /// The engine can shorten the time that presenters have for their answers.
     var hasHurry = false
     var canForce = false
     var canEndWait = false
-    /// Handles may turn out to belong to programs that lock the file.
+    /// A step can report that the program of a handle locks the file.
     var canLock = false
-    /// Stamps of content changes under held write claims.
+    /// The stamps of content changes that are made under held write claims.
     var stamps: [UInt64] = []
-    /// Stamps of writes by claims that continue (N12).
+    /// The stamps of writes by claims that continue after the write (rule N12).
     var goingOn: [UInt64] = []
     var removals: [PresenterID] = []
     var spans: [TimeSpan] = []
-    /// Events that may happen at any time, each once in a run.
+    /// The events that can happen at any time. Each of these events happens at most once in a run.
     var facts: [ArbiterEvent] = []
     var bounds = Menu.shortBounds
-    /// Claims and events use the current place of an item, not its place when the menu was made.
+    /// True if claims and events name an item at its current place; false if they name it at its first place.
     var followsMoves = false
     let depth: Int
 
@@ -95,7 +96,7 @@ enum WorldStep: Sendable {
 /// The beginning of a run.
 struct ComparisonRun {
     var comparison: Comparison
-    /// The menu's events that have not happened yet.
+    /// The menu's events that have not happened yet in this run.
     var left: [Int]
     /// The places of moved items.
     private var places: [ItemID: Place] = [:]
@@ -105,7 +106,7 @@ struct ComparisonRun {
         left = Array(menu.facts.indices)
     }
 
-    /// Takes a step, and returns the disagreement of the two arbiters.
+    /// Takes a step, and returns the text of the arbiters' disagreement, or nil.
     mutating func take(_ step: WorldStep, of menu: Menu) -> String? {
         switch step {
         case .claim(let form): return claim(form, menu)
@@ -138,7 +139,7 @@ struct ComparisonRun {
         return comparison.claim(request, by: party)
     }
 
-    /// An event with the current places of its items.
+    /// The event with the current places of its items, in place of their first places.
     private mutating func whereItIs(_ fact: ArbiterEvent) -> ArbiterEvent {
         let now = { [places] (item: ItemID, place: Place) in places[item] ?? place }
         switch fact {
@@ -161,7 +162,7 @@ struct ComparisonRun {
         }
     }
 
-    /// All possible next steps.
+    /// All steps of the menu that are possible next.
     func steps(of menu: Menu) -> [WorldStep] {
         var steps: [WorldStep] = comparison.made < menu.most ? menu.claims.map { .claim($0) } : []
         for claim in comparison.naive.claims { steps += self.steps(of: claim, menu).map { .event($0) } }
@@ -211,7 +212,7 @@ struct Exploration {
     let menu: Menu
     private(set) var runs = 0
     private(set) var steps = 0
-    /// One disagreement of each kind.
+    /// The shortest disagreement of each kind.
     private(set) var disagreements: [String: String] = [:]
     private var failed = 0
 
@@ -225,7 +226,7 @@ struct Exploration {
         explore(run, depth: depth)
     }
 
-    /// Explores all continuations; both arbiters are values, so each common beginning is played once.
+    /// Plays all continuations of a run. Both arbiters are values, so runs with the same beginning play this beginning once.
     private mutating func explore(_ run: ComparisonRun, depth: Int) {
         guard depth > 0, failed < 200 else {
             runs += 1
@@ -242,7 +243,7 @@ struct Exploration {
         }
     }
 
-    /// Records the shortest of the disagreements that end alike except for the numbers.
+    /// Records a disagreement, unless a shorter disagreement has the same text apart from its numbers.
     private mutating func note(_ disagreement: String) {
         failed += 1
         let end = disagreement.split(separator: "\n").suffix(2).joined()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Worlds with a folder (10), a folder in it (11), a package there (12), a package in that (13) and a folder (14).
+/// Menus of worlds with a folder 10, a folder 11 in it, a package 12 in folder 11, a package 13 in package 12, and another
+/// folder 14.
 extension Menu {
     static let tree: [ArbiterEvent] = [
         .placed(ItemID(10), DirectoryInfo(in: nil)), .placed(ItemID(11), DirectoryInfo(in: ItemID(10))),

@@ -6,7 +6,8 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// `truce read` and similar commands: accesses of a command within an access of its parent. Real socket, real engine.
+/// `truce read` and similar commands make accesses within an access of their parent process. The tests use a real socket and a
+/// real engine.
 @Suite(.serialized)
 struct AccessIdentityTests {
     /// A program without a presenter that opens `a`.
@@ -34,7 +35,7 @@ struct AccessIdentityTests {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let program = try AwareProgram(server)
             let access: AccessBeginResult = try program.reply(to: try program.begin("a", .read()))
-            // The presenter registers after the access began. To save, it would have to wait for that access.
+            // The presenter registers after the access began. To save, the presenter would have to wait for this access.
             let mailbox = Mailbox {}
             let document = try server.documents.find(Array("a".utf8))
             let editor = server.engine.present(
@@ -59,7 +60,7 @@ struct AccessIdentityTests {
         }
     }
 
-    /// Opens the document to write as a program without a presenter. Returns whether the claim was granted at once.
+    /// Opens the document to write, as a program without a presenter. Returns true if the claim is granted at once.
     private func hasItAtOnce(_ command: Command, _ server: RunningServer) throws -> Bool {
         let document = try server.documents.find(Array("a".utf8))
         let request = Coordination.ClaimRequest(

@@ -7,7 +7,7 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, `access/begin` with all its options, and `access/prepare`: on a real socket.
+/// Protocol.md, `access/begin` with all its options, and `access/prepare`, tested on a real socket.
 @Suite(.serialized)
 struct AccessOptionTests {
     @Test("a read with the option `withoutChanges` does not make presenters save first")
@@ -42,7 +42,7 @@ struct AccessOptionTests {
                 IntentForm(Array($0.0.utf8), $0.1)
             }
             let begin = try program.send(.beginAccess(AccessBeginParameters(intents)))
-            // A reader makes presenters save; a writer makes them relinquish to a writer.
+            // A claim to read asks presenters to save; a claim to write asks presenters to relinquish to a writer.
             try editor.answer(.relinquishToWriter)
             try editor.answer(.save)
             let access: AccessBeginResult = try program.reply(to: begin)
@@ -121,7 +121,7 @@ struct AccessOptionTests {
             parameters.within = [held.access]
             let inner = try sync.send(.beginAccess(parameters))
             let (id, _) = try editor.nextQuestion()
-            // To save, the editor needs a file that the sync program holds until its read is over.
+            // To save, the editor needs a file. The sync program holds this file until its read has ended.
             var wanted = AccessBeginParameters([IntentForm(Array("index".utf8), .read())])
             wanted.answering = id
             let failure = try #require(try editor.failure(of: .beginAccess(wanted)))

@@ -8,7 +8,7 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, `access/begin`, `access/end`, `why` and `ps`: on a real socket with a real engine.
+/// Protocol.md, `access/begin`, `access/end`, `why` and `ps`, tested on a real socket with a real engine.
 @Suite(.serialized)
 struct AccessServerTests {
     @Test("`why` explains a waiting access, which is granted when the writer's access ends")
@@ -51,7 +51,7 @@ struct AccessServerTests {
             let mine = AccessBeginParameters.Identity.presenter(presenter)
             let first: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
             let second: AccessBeginResult = try one.reply(to: try one.begin("b", write, as: mine))
-            // The same connection without a purpose counts as another program.
+            // A request on the same connection without a purpose counts as a request of another program.
             let third = try one.begin("b", .read())
             #expect(try other.failure(of: try other.begin("b", .read(), as: mine))?.code == -32004)
             // The presenter was not asked about its own access.
@@ -87,7 +87,7 @@ struct AccessServerTests {
                 try editor.end(access)
                 #expect(try keep("a", editor)?.code == -32001)
             }
-            // A waiting request is no access yet.
+            // A request that still waits is no access, so `access/end` refuses it.
             let held: AccessBeginResult = try other.reply(to: try other.begin("a", .write(.updating)))
             let waiting = try editor.begin("a", .write(.forMerging))
             try eventually(within: .seconds(10), "the editor to wait") {
@@ -112,7 +112,7 @@ struct AccessServerTests {
             try reader.write(NotificationMessage(.cancel(.text("nothing"))))
             #expect(try reader.failure(of: begin)?.code == -32800)
             try writer.end(held)
-            // Held accesses are ended, not cancelled.
+            // A held access is ended, so a cancellation of its request is ignored.
             let again = try reader.begin("a", .read())
             let access: AccessBeginResult = try reader.reply(to: again)
             try reader.write(NotificationMessage(.cancel(again)))
@@ -270,7 +270,7 @@ struct AccessServerTests {
             let kept = try AwareProgram(server)
             _ = try kept.send(.why(WhyParameters(path: Array("slow/x".utf8))))
             try #require(documents.gate.isReached())
-            // Connects while the server ends and waits for the gate.
+            // This thread connects while the server ends, and then waits for the gate.
             try JoinableThread {
                 do {
                     try eventually(within: .seconds(20), "a connection to be refused") {
@@ -295,7 +295,7 @@ struct AccessServerTests {
         }
     }
 
-    /// Asks for a file that another program holds.
+    /// Begins an access to a file that another program holds. The access waits.
     private static func wait(
         _ program: AwareProgram, for path: String, on server: RunningServer
     ) throws -> MessageID {

@@ -13,7 +13,7 @@ struct CommandLineTests {
         var errors: String
     }
 
-    /// The binary lies beside the test's binary.
+    /// The `truce` binary is in the directory of the test's binary.
     static func run(_ arguments: [String], environment: [String] = ["PATH=/usr/bin:/bin"]) throws -> Outcome {
         let own = try #require(readLink("/proc/self/exe"))
         let slash = try #require(own.lastIndex(of: UInt8(ascii: "/")))
@@ -64,7 +64,7 @@ struct CommandLineTests {
         (["present", "--json", "/etc"], 3, "'/etc'"),
         (["present", "--on-save", "true", "/etc"], 3, "'/etc'"),
         (["present", "--on-save"], 2, "--on-save"),
-        // As with env(1): the command itself could return 2.
+        // Exit code 125, as with env(1): the command that `truce read` runs could itself end with 2.
         (["read"], 125, "path"),
         (["read", "/etc"], 125, "COMMAND"),
         (["read", "/etc", "true"], 125, "COMMAND"),
@@ -81,7 +81,7 @@ struct CommandLineTests {
     func aWrongCommandLineGetsOneSentenceAndACode(arguments: [String], code: Int32, mentioned: String) throws
     {
         let hasDevice = access("/dev/fuse", R_OK | W_OK) == 0
-        // Without the device, every mount fails with the same sentence. That sentence has its own test.
+        // Without /dev/fuse, every `truce mount` fails with the same sentence. Another test checks this sentence.
         if arguments.first == "mount", code != 2, !hasDevice { return }
         let outcome = try Self.run(arguments)
         #expect(outcome.code == code, "\(outcome.errors)")

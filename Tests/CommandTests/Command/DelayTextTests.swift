@@ -5,7 +5,7 @@ import Testing
 
 @testable import truce
 
-/// Text of `truce why` and `truce status` about the time that guests make others wait.
+/// Checks the text in `truce why` and `truce status` that says how long guests made other users wait.
 @Suite struct DelayTextTests {
     private let spent = DelayForm(guest: 1001, delayed: 1000, spent: 60_000, allowed: 60_000, left: 120_000)
 

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The two commands of README, called as an ordinary user of Debian: its `PATH` has no `/usr/sbin`.
+/// Runs the two install commands of README as an ordinary user of Debian, whose `PATH` has no `/usr/sbin`.
 @Suite struct LoginShellTests {
     @Test("in a user's login shell, the two commands of README find that nothing is missing")
     func readmeCommandsRunInALoginShell() throws {
@@ -28,7 +28,8 @@ import Testing
             "\(outcome.text)")
     }
 
-    /// Puts the scripts where every user can read them, beside a `sudo` that does nothing: the packages are there already.
+    /// Copies the scripts to a directory that every user can read. A `sudo` beside them does nothing, because the packages are
+    /// already installed.
     private func scriptsForEveryUser() throws -> String {
         let repository = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent()

@@ -2,7 +2,7 @@
 import LinuxSystem
 import Testing
 
-/// proc_pid_mountinfo(5).
+/// Checks how the command reads `/proc/self/mountinfo`, whose format is described in proc_pid_mountinfo(5).
 struct MountTableTests {
     static let text = #"""
         22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro
@@ -106,7 +106,8 @@ struct MountTableTests {
         #expect(try MountTable.current().top(at: Array("/".utf8)) != nil)
     }
 
-    /// Tables before and after `fusermount3`: number, device, mountpoint, source and user of each Truce mount.
+    /// The mountpoint of the new mount, from the lists of Truce mounts before and after `fusermount3`. A line has number,
+    /// device, mountpoint, source and user.
     private func newMount(
         _ before: [String], _ after: [String], connection: UInt32? = nil
     ) -> [UInt8]? {
@@ -138,7 +139,7 @@ struct MountTableTests {
         let (own, others) = ("41 45 /srv/a/m /srv/a/s 1000", "42 46 /srv/b/m /srv/a/s 1001")
         #expect(newMount([], [own, others]) == Array("/srv/a/m".utf8))
         #expect(newMount([], [others]) == nil)
-        // A second mount of the same user, made in the same moment.
+        // The second list also has a mount that the same user made at the same moment.
         #expect(newMount([], [own, "42 46 /srv/a/n /srv/a/s 1000"]) == Array("/srv/a/m".utf8))
     }
 
@@ -155,7 +156,7 @@ struct MountTableTests {
         #expect(newMount([own], [own], connection: 47) == nil)
     }
 
-    /// The kernel lists copies of a mount after the mount.
+    /// The kernel lists a copy of a mount after the mount itself, so the first entry is the mount.
     @Test(
         "a copy that mount propagation makes is not taken for the new mount",
         arguments: [45, nil] as [UInt32?])
@@ -166,7 +167,7 @@ struct MountTableTests {
             let moved = "41 45 /srv/a/moved /srv/a/s 1000"
             #expect(newMount([], [moved, copy], connection: connection) == Array("/srv/a/moved".utf8))
         }
-        // The mountpoint may lie in the copy, or lead there: then the copy is visible there.
+        // If the given path leads to the mountpoint in the copied directory, the copy is the visible mount there.
         let (elsewhere, here) = ("41 45 /data/a/m /srv/a/s 1000", "42 45 /srv/a/m /srv/a/s 1000")
         #expect(newMount([], [elsewhere, here], connection: connection) == Array("/srv/a/m".utf8))
     }

@@ -4,12 +4,12 @@ import Testing
 
 @Suite("The Neovim plug-in with a fake daemon")
 struct NeovimPluginTests {
-    /// This file is in a folder of a target in `Tests`.
+    /// The path of the plug-in's test driver, found from the path of this file: `Tests/<target>/<folder>/<file>`.
     private static let driver =
         "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         + "/Workers/nvim-plugin/run.lua"
 
-    /// Each test of the plug-in prints a line, with the reason if it fails.
+    /// Each test of the plug-in prints a line. The line of a failed test includes the reason.
     @Test("the plug-in's own tests pass in Neovim", .timeLimit(.minutes(6)))
     func thePluginsOwnTestsPass() throws {
         let tests = try Program("nvim").attempt(

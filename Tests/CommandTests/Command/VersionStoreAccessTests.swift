@@ -8,7 +8,7 @@ import VersionStore
 
 @testable import truce
 
-/// Protocol.md, kept/list: the versions that a peer is told.
+/// Protocol.md, `kept/list`: which preserved versions the server lists for a client.
 @Suite("Versions in the replies to clients")
 final class VersionStoreAccessTests {
     private let root: URL
@@ -25,7 +25,7 @@ final class VersionStoreAccessTests {
         let directory = try OwnedDescriptor.openPath(root.path)
         let store = try VersionStore(in: directory, log: { _ in })
         try Data("kept".utf8).write(to: root.appending(path: "a"))
-        // The kernel looks up no name of that length.
+        // The kernel refuses to look up a name of 300 bytes.
         for path in [Array("a".utf8), [UInt8](repeating: UInt8(ascii: "x"), count: 300)] {
             let file = try NameBytes(Array("a".utf8)).withName { (name) throws(Errno) in
                 try directory.path(of: name)

@@ -4,7 +4,7 @@ import ControlServer
 import Coordination
 import Testing
 
-/// Protocol.md, Guests: limits on the rate of connections.
+/// Protocol.md, Guests: limits on the number of new connections per second.
 struct ConnectionRateTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
@@ -15,11 +15,11 @@ struct ConnectionRateTests {
         for _ in 0..<5 { #expect(rate.admit(7, at: start) == .admitted) }
         #expect(rate.admit(7, at: start) == .tooManyOfUser)
         #expect(rate.admit(8, at: start) == .admitted)
-        // Connections are admitted again every 100 ms; refused ones cost nothing.
+        // A user is admitted again every 100 ms. Refused connections do not delay the next admission.
         for _ in 0..<50 { #expect(rate.admit(7, at: start + .milliseconds(99)) == .tooManyOfUser) }
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .admitted)
         #expect(rate.admit(7, at: start + .milliseconds(100)) == .tooManyOfUser)
-        // And no more than those.
+        // After these admissions, the next connection is refused again.
         for _ in 0..<5 { #expect(rate.admit(7, at: start + .seconds(100)) == .admitted) }
         #expect(rate.admit(7, at: start + .seconds(100)) == .tooManyOfUser)
         #expect(rate.refusal(.tooManyOfUser)?.message.contains("10 times a second") == true)

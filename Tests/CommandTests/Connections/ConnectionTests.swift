@@ -9,7 +9,7 @@ import Testing
 import struct TestSupport.Program
 import func TestSupport.eventually
 
-/// Protocol.md, limits and ends of connections: no client is served at the cost of others.
+/// Protocol.md, limits and ends of connections: no client delays the replies to other clients.
 @Suite(.serialized)
 struct ConnectionTests {
     @Test(
@@ -49,10 +49,11 @@ struct ConnectionTests {
                 server.engine.noteChange(
                     of: item, at: Place(), by: party, .write(.updating), under: nil, stamp: UInt64(process))
             }
-            // It is answered after everything that came before.
+            // The server answers this new client after it has handled all earlier messages.
             let other = try AwareProgram(server)
             #expect(try other.unread() == [])
-            // More than fits into the socket, and more than waits for a client with few presenters.
+            // The messages need more space than the socket has, and more than the server stores for a client with few
+            // presenters.
             #expect(try busy.unread().count >= 3 * count)
         }
         #expect(!log.contains { $0.contains("does not read") })
@@ -74,7 +75,7 @@ struct ConnectionTests {
                     by: Party(process: process, ancestors: []), .write(.updating), under: nil, stamp: 1)
             }
             for number in 1...count { change(number) }
-            // It is answered after everything that came before.
+            // The server answers this new client after it has handled all earlier messages.
             let other = try AwareProgram(server)
             #expect(try other.unread() == [])
             let noticeMessage = try busy.unread().compactMap {
@@ -84,7 +85,7 @@ struct ConnectionTests {
             #expect(noticeMessage.contains { $0.parameters.subitem == nil && $0.notice == .subitemDidChange })
             let numbers = noticeMessage.map(\.parameters.sequence)
             #expect(zip(numbers, numbers.dropFirst()).allSatisfy(<))
-            // The client has read: from here on it is told of each change again.
+            // The client has read its messages, so from here on the server sends it each change again.
             change(count + 1)
             change(count + 2)
             #expect(try busy.nextNotice().parameters.subitem != nil)
@@ -102,10 +103,10 @@ struct ConnectionTests {
                 requests += RawClient.read("large", at: 0, count: ProtocolLimits.readBytes) + "\n"
             }
             try client.send(requests.replacing("large", with: SingleVersionStore.large))
-            // One reply fills the outbox, and another may be on its way at that time.
+            // The first reply fills the outbox. The server may already prepare a second reply at that time.
             try eventually(within: .seconds(10), "the first replies") { SingleVersionStore.reads.count > 0 }
             let other = try AwareProgram(server)
-            // Each is answered after everything that came before it.
+            // The server answers each request of this client after all requests that came before.
             for _ in 0..<10 { #expect(try other.unread() == []) }
             #expect(SingleVersionStore.reads.count < 8)
             for _ in 0..<count { #expect(try client.line().utf8.count > ProtocolLimits.readBytes) }
@@ -120,7 +121,7 @@ struct ConnectionTests {
             for number in 0..<60 { _ = try client.register(path + "\(number)") }
             let snapshot: CoordinationSnapshotForm = try client.call(.ps)
             #expect(snapshot.isTruncated)
-            // The client refuses a message above the limit.
+            // This client would refuse a message above the size limit, so the reply was truncated.
             #expect((10..<60).contains(snapshot.presenters.count))
             let kept: VersionListResult = try client.call(
                 .listVersions(VersionListParameters(path: Array("many".utf8))))
@@ -154,7 +155,7 @@ struct ConnectionTests {
             }
             try eventually(within: .seconds(10), "the first reply") { replies.count > 0 }
             #expect(try other.unread() == [])
-            // The loop handles all input of a wake-up at once.
+            // The server's loop handles all input that is available when it wakes up, and sends few replies.
             #expect(replies.count < count / 10)
             talking.join()
             #expect(replies.count == count)
@@ -222,7 +223,7 @@ struct ConnectionTests {
         #expect(log.filter { $0.contains("refused") }.count == 1)
     }
 
-    /// Root is always served, so another user has to connect.
+    /// The server never limits root's connections, so another user has to connect.
     private func strangersOfAnotherUser() throws {
         let log = try withServer(user: 12345) { server in
             #expect(chmod(server.path, 0o777) == 0)
@@ -290,7 +291,7 @@ struct ConnectionTests {
     }
 }
 
-/// Tells connections that their process is dead.
+/// Checks the watch that tells a connection when its client process has ended.
 struct ProcessWatchTests {
     @Test("the end of a watched process is reported once, that of a released process never")
     func aWatchedProcessesEndIsReportedOnce() throws {
@@ -328,7 +329,7 @@ struct ProcessWatchTests {
     }
 }
 
-/// Closes the descriptor on request.
+/// A descriptor that the test can close before the box is destroyed.
 final class OwnedDescriptorBox {
     private var descriptor: OwnedDescriptor?
     init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = consume descriptor }

@@ -7,9 +7,9 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// On a real socket with stand-ins for the mount and the store.
+/// Checks the server of the control socket, on a real socket with stand-ins for the mount and the version store.
 ///
-/// Serialised: they count connections of one user.
+/// The tests run one after another, because they count the connections of one user.
 @Suite(.serialized)
 struct ControlServerTests {
     @Test("after initialize, a client gets the status and reads a version's bytes")
@@ -80,7 +80,7 @@ struct ControlServerTests {
     func aMessageAbove1MiBClosesTheConnection() throws {
         let log = try withServer { server in
             let client = try server.connect()
-            // The server may hang up before everything is sent.
+            // The server may close the connection before the whole message is sent.
             do { try client.send(String(repeating: "x", count: (1 << 20) + 1)) } catch {}
             let answer = String(decoding: try client.receiveToEnd(), as: UTF8.self)
             #expect(answer.contains("-32600"))
@@ -146,7 +146,7 @@ struct ControlServerTests {
             }
             let refused = try server.connect()
             #expect(String(decoding: try refused.receiveToEnd(), as: UTF8.self).contains("-32005"))
-            // Its end is seen once all its answers have been sent.
+            // The server notices that this client has shut down its side once all replies to it have been sent.
             shutdown(clients[0].socket.rawValue, CInt(SHUT_WR))
             _ = try clients[0].receiveToEnd()
             clients.removeFirst()
@@ -163,7 +163,8 @@ struct ControlServerTests {
         let (firstPath, secondPath) = (first.path, second.path)
         try second.remove()
         #expect(access(secondPath, F_OK) != 0)
-        // The listener is closed and the name stays, as after a SIGKILL.
+        // After a SIGKILL the listener is closed, but the socket's name is still in the directory. This call makes the same
+        // state.
         try directory.abandon(first)
         #expect(access(firstPath, F_OK) == 0)
         let third = try directory.makeSocket()
@@ -188,9 +189,9 @@ struct ControlServerTests {
     @Test("a socket directory with too wide a mode is not used; the next candidate is")
     func anUnsafeSocketDirectoryIsNotUsed() throws {
         let directory = try TemporaryDirectory()
-        // The required mode is 0700, so 0755 is too open.
+        // The server requires mode 0700, so mode 0755 allows too much.
         #expect(mkdir(directory.socketDirectory, 0o755) == 0)
-        // Another test may make a socket at the same time, under a umask of the whole process.
+        // The umask belongs to the whole process, and another test may have changed it, so the test sets the mode again.
         #expect(chmod(directory.socketDirectory, 0o755) == 0)
         let first = try directory.makeSocket()
         #expect(!first.path.hasPrefix(directory.path + "/"))

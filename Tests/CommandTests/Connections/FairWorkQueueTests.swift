@@ -9,7 +9,7 @@ import func TestSupport.eventually
 
 @testable import ControlServer
 
-/// The order in which requests of clients are done, and which requests wait for which.
+/// Checks in which order the server handles the requests of clients, and which requests wait for other requests.
 @Suite("Fair work queue")
 final class FairWorkQueueTests: Sendable {
     private let workQueue = FairWorkQueue()
@@ -65,7 +65,7 @@ final class FairWorkQueueTests: Sendable {
         workQueue.submit(in: lane) { self.done.withLock { $0.append(name) } }
     }
 
-    /// Blocks a lane, and with it a thread, until the semaphore is signalled.
+    /// Blocks a lane and its thread until the returned semaphore is signalled.
     private func keep(_ lane: FairWorkQueue.SerialLane) -> DispatchSemaphore {
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         workQueue.submit(in: lane) {

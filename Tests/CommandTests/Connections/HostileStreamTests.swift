@@ -2,7 +2,8 @@
 import Foundation
 import Testing
 
-/// Sends the first inputs of Scripts/fuzz to a server: nothing remains of any, and no other client waits for long.
+/// Sends the first inputs of Scripts/fuzz to a server. After each input the server holds nothing for its client, and no other
+/// client has waited long.
 struct HostileStreamTests {
     @Test("Invalid and truncated streams, alone or in a row, leave no claim and delay no other client")
     func invalidStreamsDelayNoOtherClient() throws {

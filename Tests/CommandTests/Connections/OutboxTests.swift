@@ -10,7 +10,7 @@ import func TestSupport.eventually
 
 @testable import ControlServer
 
-/// Messages that are still to be sent to a client.
+/// Checks the outbox, which stores the messages that the server must still send to a client.
 @Suite("The outbox of a connection")
 struct OutboxTests {
     @Test("a client that reads its replies may send requests before the outbox has room for their replies")

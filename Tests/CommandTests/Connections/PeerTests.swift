@@ -7,7 +7,7 @@ import VersionStore
 
 @testable import truce
 
-/// Credentials by SO_PEERCRED and SO_PEERGROUPS.
+/// Checks the user, groups and process of a connected client, which SO_PEERCRED and SO_PEERGROUPS report.
 @Suite("Credentials of a connected process")
 struct PeerTests {
     private func peer(group: UInt32, _ supplementary: [UInt32]) -> Credentials {

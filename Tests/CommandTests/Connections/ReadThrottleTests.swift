@@ -4,7 +4,7 @@ import Testing
 
 @testable import ControlServer
 
-/// Pauses of connections that have sent much at once.
+/// Checks when the server pauses reading from a connection that has sent much at once.
 @Suite("Pauses of connections that send much at once")
 struct ReadThrottleTests {
     @Test(

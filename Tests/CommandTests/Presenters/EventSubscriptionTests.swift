@@ -6,7 +6,7 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, `events/subscribe`: on a real socket, with events from a real engine.
+/// Protocol.md, `events/subscribe`, tested on a real socket with events from a real engine.
 @Suite(.serialized)
 struct EventSubscriptionTests {
     /// A mount with a directory `d` in its root.
@@ -22,7 +22,7 @@ struct EventSubscriptionTests {
             server.engine.place(directory, DirectoryInfo(in: root))
         }
 
-        /// A process makes a file; each process makes an access session of its own.
+        /// Makes a file as process `number`. Each process number makes an access session of its own.
         func make(_ path: String, by number: Int32) {
             let place = Place(in: path.hasPrefix("d/") ? directory : root)
             let party = Party(process: ProcessID(number: number, started: 1), ancestors: [])

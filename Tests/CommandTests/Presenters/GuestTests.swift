@@ -9,7 +9,7 @@ import Testing
 @testable import ControlServer
 @testable import CoordinationEngine
 
-/// Protocol.md, Guests: the rights and delays that the server checks before it sends a guest anything.
+/// Protocol.md, Guests: before the server sends a guest a message, it checks the guest's rights and may delay the message.
 @Suite("Messages to presenters of guests")
 struct GuestTests {
     /// A source in which no guest may look into `secret`.
@@ -65,11 +65,11 @@ struct GuestTests {
             #expect(try recent.source.listableDirectory(path, by: guest.user) == nil)
         }
         #expect(source.rights.count == 1 && source.lists.count == 1)
-        // Rights that were read before an event do not count after it.
+        // Rights that were read before an event must not decide about this event.
         let next = Engine.now
         #expect(try rightsCache.since(next).rights(of: guest.user, at: path) == .read)
         #expect(source.rights.count == 2)
-        // Rights of another user do not count either.
+        // Rights that were read for another user must not be used either.
         let other = FileUser(user: 12346, group: 12345, supplementaryGroups: [])
         #expect(try rightsCache.since(event).rights(of: other, at: path) == .read)
         #expect(source.rights.count == 3)

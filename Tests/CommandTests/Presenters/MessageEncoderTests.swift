@@ -5,7 +5,7 @@ import Testing
 
 @testable import ControlServer
 
-/// Notices and events encoded for many presenters at once equal those encoded for a single presenter.
+/// A notice or event that is encoded once for many presenters has the same bytes as if it were encoded for each presenter.
 @Suite("The encoder of notices and events")
 struct MessageEncoderTests {
     private static let paths: [[UInt8]] = [

@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 import truce
 
-/// `truce present` against a server that the test plays.
+/// Runs `truce present` against a server whose messages the test itself sends.
 struct PresenterClientTests {
     @Test("a hook command gets the question in its environment, and its success is the answer")
     func aSuccessfulCommandAnswersTheQuestion() throws {
@@ -79,11 +79,12 @@ struct PresenterClientTests {
         try stage.ask(.relinquishToWriter, id: 2, deadline: 60_000)
         let late = ProtocolFailure.of(
             "the command for 'save' could not begin in time: another command was still running")
-        // The answer to relinquish does not wait for a command that may itself need an access.
+        // The client answers `relinquishToReader` without waiting for a user's command, because this command may itself need an
+        // access.
         #expect(try stage.receive() == AnswerMessage(to: .number(2)).encoding)
         #expect(try stage.receive() == AnswerMessage(to: .number(1), failure: late).encoding)
         for name in names { try stage.write("\n", to: name) }
-        // The earlier commands have ended when the next question is answered.
+        // When the client answers the next question, the earlier commands have ended.
         try stage.makePipe("go-accommodateDeletion")
         try stage.ask(.accommodateDeletion, id: 3, deadline: 60_000)
         try stage.write("\n", to: "go-accommodateDeletion")
@@ -105,7 +106,7 @@ struct PresenterClientTests {
         _ = try readAll(stage.directory + "/ready")
         try stage.tell(notice)
         try stage.ask(.relinquishToReader, id: 2, deadline: 60_000)
-        // The saving command must end first.
+        // The client answers only after the command that saves has ended. The write lets this command end.
         try stage.write("\n", to: "never")
         #expect(try stage.receive() == AnswerMessage(to: .number(1)).encoding)
         _ = try readAll(stage.directory + "/ready")
@@ -173,7 +174,7 @@ extension ProtocolFailure {
     }
 }
 
-/// A client on a thread of its own, with the test at the other end of its socket. The mount exists in name only.
+/// A client that runs on its own thread. The test reads and writes the other end of the client's socket, and no mount exists.
 private final class PresenterClientFixture {
     let directory: String
     private let socket: OwnedDescriptor
@@ -257,7 +258,7 @@ private final class PresenterClientFixture {
         guard mkfifo(directory + "/" + name, 0o600) == 0 else { throw Errno.last }
     }
 
-    /// Writes into a named pipe, once a process reads it.
+    /// Writes into a named pipe as soon as a process reads it.
     func write(_ text: String, to name: String) throws {
         let pipe = OwnedDescriptor(
             adopting: try retryingOnInterrupt { open(directory + "/" + name, O_WRONLY | O_CLOEXEC) })
@@ -266,7 +267,7 @@ private final class PresenterClientFixture {
 
     func hangUp() { shutdown(socket.rawValue, CInt(SHUT_RDWR)) }
 
-    /// Hangs up. Returns the client's output at that.
+    /// Closes the server's end of the connection. Returns the client's output.
     @discardableResult
     func end() throws -> String {
         hangUp()

@@ -4,10 +4,10 @@ import CoordinationEngine
 import Synchronization
 import Testing
 
-/// The engine's knowledge of presenters at the moment of registration.
+/// Checks the state that the engine reads for a presenter at the moment of its registration.
 @Suite("Registration of presenters")
 struct PresenterRegistrationTests {
-    /// A document that becomes part of another document just after its item was read.
+    /// A document that is moved into another document just after the engine has read its item.
     private final class PassingDocument: TrackedDocument {
         private let isAsked = Atomic<Bool>(false)
         var item: ItemID {

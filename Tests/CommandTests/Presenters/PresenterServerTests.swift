@@ -8,10 +8,10 @@ import Testing
 
 import func TestSupport.eventually
 
-/// Protocol.md, requests and notices to a client: on a real socket with a real engine, and files that are not there.
+/// Protocol.md, requests and notices to a client, on a real socket with a real engine. The files of the claims do not exist.
 @Suite(.serialized)
 struct PresenterServerTests {
-    /// The second registration uses a known connection; a path in `far` takes another thread.
+    /// In the second case the reader's connection already had an access. A look-up of a path in `far` runs on another thread.
     @Test(
         "a reader is granted after the presenter relinquished and saved, and at its end the presenter may reacquire",
         arguments: [("a/notes", false), ("a/notes", true), ("far/notes", true)])
@@ -137,7 +137,7 @@ struct PresenterServerTests {
             let reader = try AwareProgram(server)
             let begin = try reader.begin("a", .read())
             let (late, _) = try editor.nextQuestion()
-            // The reader goes ahead when the time has run out.
+            // The reader is granted when the presenter's time to answer has run out.
             let access: AccessBeginResult = try reader.reply(to: begin)
             try editor.write(AnswerMessage(to: late))
             try editor.write(AnswerMessage(to: late))
@@ -165,7 +165,7 @@ struct PresenterServerTests {
             let began = Engine.now
             while Engine.now.since(began) < .milliseconds(600) {
                 try editor.write(NotificationMessage(.progress(id)))
-                // Each round is answered, so that the time passes with work.
+                // The server answers in each round, so that the 400 ms are spent with messages in both directions.
                 #expect(try editor.unread() == [])
             }
             try editor.write(AnswerMessage(to: id, failure: ProtocolFailure(code: 1, message: "after all")))
@@ -182,7 +182,7 @@ struct PresenterServerTests {
             func tell(_ presenter: UInt64, _ isUnsaved: Bool, by program: AwareProgram) throws {
                 let parameters = UnsavedParameters(presenter: presenter, isUnsaved: isUnsaved)
                 try program.write(NotificationMessage(.unsaved(parameters)))
-                // In order: later requests are answered later.
+                // The server handles messages in order, so after this reply it has handled the notification.
                 let _: CoordinationSnapshotForm = try program.call(.ps)
             }
             #expect(!server.engine.isAnythingUnsaved)

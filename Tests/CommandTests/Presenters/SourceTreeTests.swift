@@ -6,7 +6,7 @@ import Foundation
 import LinuxSystem
 import Testing
 
-/// Targets of symbolic links in the source, as clients of the socket are told.
+/// Checks how the server resolves symbolic links of the source directory for clients of the socket.
 @Suite("Symbolic links in the source")
 final class SourceTreeTests {
     private let root: URL
@@ -42,7 +42,7 @@ final class SourceTreeTests {
             _ = try target(of: path)
             return false
         } catch {
-            // Only this case makes the source's own errors here.
+            // In this test, only a loop of links makes the source throw a system error.
             return if case .system = error { true } else { false }
         }
     }
@@ -97,7 +97,7 @@ final class SourceTreeTests {
         #expect(try target(of: "winding") == depth + "x")
         try link("endless", to: depth + String(repeating: "x/../", count: 400) + "x")
         #expect(isLoop("endless"))
-        // Look-ups of a link count for the whole access, so fewer are left for the next link.
+        // The limit of look-ups is for the whole access, so each link leaves fewer look-ups for the next link.
         var (lookups, times) = (ProtocolLimits.linkLookups, 0)
         while (try? target(of: "winding", within: &lookups)) != nil, times < 1000 { times += 1 }
         #expect((1..<1000).contains(times) && lookups < 0)

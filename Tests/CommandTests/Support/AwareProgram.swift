@@ -26,7 +26,7 @@ final class AwareProgram {
         try client.socket.send(Framing.lines.frame(try JSONCodec.encode(message)))
     }
 
-    /// The reply to a request, whatever comes before it.
+    /// The reply to a request. Messages that come before the reply are stored for later.
     func reply<Value: Decodable>(to id: MessageID) throws -> Value {
         let bytes = try take { if case .response(id) = $0 { true } else { false } }.bytes
         return try ResponseMessage<Value>(decoding: bytes).outcome.get()
@@ -79,7 +79,7 @@ final class AwareProgram {
         return question
     }
 
-    /// Unread messages without a request, after everything on its way has come.
+    /// The unread messages that are no replies, after every message that the server has sent so far has arrived.
     func unread() throws -> [IncomingMessage] {
         let _: CoordinationSnapshotForm = try call(.ps)
         return inbox.map(\.message)
@@ -100,7 +100,7 @@ final class AwareProgram {
 
     /// Sends a message above the size limit, and waits until the server has closed the connection.
     func breakOff() throws {
-        // The server may close before everything is sent.
+        // The server may close the connection before the whole message is sent.
         do { try client.send(String(repeating: "x", count: ProtocolLimits.messageBytes + 1)) } catch {}
         _ = try client.receiveToEnd()
     }

@@ -6,10 +6,10 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-// A server that gets arbitrary bytes. Scripts/fuzz makes up streams and compiles this file as well, so it contains no test; a
-// test takes the corpus.
+// A server that gets arbitrary bytes. Scripts/fuzz generates streams and also compiles this file, so the file contains no test.
+// HostileStreamTests plays the corpus of streams.
 
-/// An error of a server with a hostile client.
+/// An error that a server makes because of a hostile client.
 struct StreamFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
@@ -17,22 +17,23 @@ struct StreamFailure: Error, CustomStringConvertible {
 
 /// A server, a client that keeps to the protocol, and a sequence of hostile clients.
 final class HostileStage {
-    /// So few that the stand-ins' records of a server's life do not pile up.
+    /// After this number of streams a new server starts, so that the stand-ins' records of one server stay few.
     private static let streamsPerServer = 200
 
     private var server: HostileServer?
     private var streams = 0
-    /// Times of the client that keeps to the protocol, in nanoseconds.
+    /// The total and the longest response time of the well-behaved client, in nanoseconds.
     private var (total, longest): (UInt64, UInt64) = (0, 0)
 
-    /// Response times of the client that keeps to the protocol, as text.
+    /// The response times of the well-behaved client, as text.
     var figures: String {
         let mean = Double(total) / Double(max(1, streams)) / 1e6
         return "a client that keeps to the protocol, in \(streams) accesses: mean \(rounded(mean)) ms, "
             + "longest \(rounded(Double(longest) / 1e6)) ms"
     }
 
-    /// Sends a stream to the server, and checks that nothing remains of it and that no other client suffers.
+    /// Sends a stream to the server. Checks that the server holds nothing for this client afterwards, and that other clients do
+    /// not wait long.
     func play(_ stream: [UInt8]) throws {
         if streams % Self.streamsPerServer == 0 { try end() }
         let server = try self.server ?? HostileServer()
@@ -49,7 +50,7 @@ final class HostileStage {
         guard try server.neighbour.access() else { throw StreamFailure("what nobody holds was not granted") }
     }
 
-    /// Ends the server; another may start later.
+    /// Ends the server. Later a new server may start.
     func end() throws {
         let last = server
         server = nil
@@ -66,7 +67,8 @@ final class HostileStage {
         }
     }
 
-    /// Ends its own side and waits for the other's end, or closes in the middle of everything.
+    /// Closes the client's connection. If polite, the client first shuts down its side and waits until the server has closed
+    /// the other side.
     private static func leave(_ client: consuming OwnedDescriptor, politely: Bool) throws {
         guard politely else { return }
         shutdown(client.rawValue, CInt(SHUT_WR))
@@ -93,7 +95,7 @@ private final class HostileServer {
     private let server: ControlServer
     let neighbour: BystanderClient
 
-    /// The longest time that a busy machine may take, in seconds.
+    /// The longest time that an answer may take on a busy machine, in seconds.
     static let patience = 20
 
     init() throws {
@@ -130,7 +132,7 @@ private final class HostileServer {
         try UnixSocket.connect(to: Array(path.utf8), timeout: patience)
     }
 
-    /// Waits until clients that have gone have nothing in the engine any more.
+    /// Waits until the engine holds nothing for clients that have gone.
     func becomesIdle() throws {
         let deadline = MonotonicClock.nanoseconds + UInt64(Self.patience) * 1_000_000_000
         while !isIdle {
@@ -142,7 +144,8 @@ private final class HostileServer {
         }
     }
 
-    /// Events are remembered for a while for clients that may subscribe again: that presenter is the server's own.
+    /// True if the engine has no claims and no presenters of clients. The server itself has one presenter, which stores events
+    /// for clients that subscribe again.
     private var isIdle: Bool {
         let snapshot = engine.snapshot(of: nil)
         return snapshot.claims.isEmpty && snapshot.presenters.allSatisfy { $0.actor.pid == 0 }
@@ -159,7 +162,7 @@ private final class HostileServer {
     }
 }
 
-/// A client that keeps to the protocol.
+/// A client that follows the protocol while hostile clients are connected.
 private final class BystanderClient {
     private static let begin = #"""
         {"jsonrpc":"2.0","id":1,"method":"access/begin","params":{"intents":[
@@ -174,14 +177,15 @@ private final class BystanderClient {
         guard reply.contains(#""result""#) else { throw StreamFailure("'initialize' was answered \(reply)") }
     }
 
-    /// Begins and ends an access. Returns whether it was granted. It may time out, if another client has an access.
+    /// Begins and ends an access. Returns true if the access was granted. The access may time out while another client has an
+    /// access.
     func access() throws -> Bool {
         let reply = try ask(Self.begin.filter { $0 != "\n" })
         let access: AccessBeginResult
         switch try ResponseMessage<AccessBeginResult>(decoding: Array(reply.utf8)).outcome {
         case .success(let result): access = result
         case .failure(let failure):
-            // Timed out, refused by a presenter, or a deadlock.
+            // These error codes mean that the access timed out, was refused by a presenter, or was part of a deadlock.
             guard (-32008 ... -32006).contains(failure.code) else { throw failure }
             return false
         }

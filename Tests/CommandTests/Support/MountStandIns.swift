@@ -8,9 +8,9 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-// Stand-ins for a mount, for a server. This file contains no test: Scripts/fuzz compiles it as well.
+// Stand-ins that a server uses in place of a mount. Scripts/fuzz also compiles this file, so the file contains no test.
 
-/// A mount that has granted seven claims.
+/// Stands for a mount that has granted seven claims.
 struct FixedStatus: StatusSource {
     func status() -> StatusReport {
         var report = StatusReport()
@@ -19,9 +19,9 @@ struct FixedStatus: StatusSource {
     }
 }
 
-/// A mount with more events than fit into a message.
+/// Stands for a mount with more events than one message can contain.
 struct LongStatus: StatusSource {
-    /// Each byte of the path becomes six in JSON.
+    /// Each byte of this path is escaped as six bytes in JSON.
     static let path = [UInt8](repeating: 1, count: 4000)
 
     func status() -> StatusReport {
@@ -37,20 +37,20 @@ struct LongStatus: StatusSource {
     }
 }
 
-/// Counts calls.
+/// A counter of calls that several threads share.
 final class CallTally: Sendable {
     private let state = Mutex(0)
     var count: Int { state.withLock { $0 } }
     func add() { state.withLock { $0 += 1 } }
 }
 
-/// A store with a single small content, and one as large as requested.
+/// A version store with one small version and one version as large as requested.
 struct SingleVersionStore: PreservedVersions {
     static let large = "000000000000000f"
-    /// Reads of the large content.
+    /// The reads of the large version.
     static let reads = CallTally()
 
-    /// A single entry; or below `many`, more than fit into a message.
+    /// The small version's entry. For a path below `many`, more entries than one message can contain.
     func entries(under path: [UInt8], for peer: Peer) throws(VersionAccessFailure) -> [VersionForm] {
         let isMany = path == Array("many".utf8)
         let entry = VersionForm(
@@ -75,7 +75,7 @@ struct SingleVersionStore: PreservedVersions {
     }
 }
 
-/// A directory of the test, removed with everything in it.
+/// A directory that is removed, with everything in it, when the test ends.
 final class TemporaryDirectory {
     let path: String
 
@@ -93,7 +93,8 @@ final class TemporaryDirectory {
 
     var socketDirectory: String { path + "/truce" }
 
-    /// Makes the socket as a user does, so that `/run` is left alone: candidates for root come first otherwise.
+    /// Makes the socket in the test's directory, so that nothing is written to `/run`. As root, the server would try `/run`
+    /// first.
     func makeSocket() throws -> ControlSocket {
         try ControlSocket.make(
             mountpoint: path, user: geteuid(),
@@ -126,7 +127,7 @@ final class FakeDocument: TrackedDocument {
     func move(to path: String) { state.withLock { $0.path = Array(path.utf8) } }
 }
 
-/// A place where one thread waits until it is let through.
+/// A gate at which one thread waits until the test opens it.
 final class Gate: Sendable {
     private let reached = DispatchSemaphore(value: 0)
     private let opened = DispatchSemaphore(value: 0)
@@ -136,16 +137,16 @@ final class Gate: Sendable {
         _ = opened.wait(timeout: .now() + 60)
     }
 
-    /// Waits until a thread waits at the gate. Returns false after 10 s.
+    /// Waits until a thread waits at the gate. Returns false after 10 s without such a thread.
     func isReached() -> Bool { reached.wait(timeout: .now() + 10) == .success }
 
     func open() { opened.signal() }
 }
 
-/// A directory in which every name exists, except below `missing`; no client may look into `closed`. Each connection counts as
-/// a process of its own, unless clients are real processes.
+/// A directory in which every path exists, except below `missing`. No client may enter `closed`. Each connection counts as a
+/// process of its own, unless the clients are real processes.
 final class FakeDocuments: DocumentSource {
-    /// A look-up in `slow` waits here, and finds nothing.
+    /// A look-up of a path in `slow` waits at this gate, and then finds nothing.
     let gate = Gate()
     private let asked = Mutex<(lookups: [String], moves: [String])>(([], []))
     private let state = Mutex<(documents: [[UInt8]: FakeDocument], processes: Int32)>(([:], 1000))
@@ -176,7 +177,7 @@ final class FakeDocuments: DocumentSource {
         !path.starts(with: "far/".utf8) && !path.starts(with: "slow/".utf8)
     }
 
-    /// The paths that were looked up, the latest last; and the targets of moves.
+    /// The paths that were looked up and the targets of moves, in order.
     var soughtPaths: [String] { asked.withLock { $0.lookups } }
     var movedPaths: [String] { asked.withLock { $0.moves } }
 
@@ -203,7 +204,7 @@ final class FakeDocuments: DocumentSource {
         asked.withLock { $0.moves.append(String(decoding: path, as: UTF8.self)) }
     }
 
-    /// The number of documents that were found and not released.
+    /// The number of look-ups whose document has not been released yet.
     var finders: Int { state.withLock { $0.documents.values.reduce(0) { $0 + $1.finders } } }
 
     func party(ofProcess process: Int32) -> Party {
@@ -223,14 +224,14 @@ final class FakeDocuments: DocumentSource {
     }
 }
 
-/// A directory without links and without guests.
+/// A source directory without symbolic links. No guest uses it.
 struct FakeSource: SourceInspector {
     func rights(of user: FileUser, at path: [UInt8]) -> Rights { [.read, .write, .rename] }
     func listableDirectory(_ path: [UInt8], by user: FileUser) -> FileStatus? { nil }
     func target(of path: [UInt8], as user: FileUser?, within lookups: inout Int) -> [UInt8]? { nil }
 }
 
-/// Threads that all engines of these tests share: they live as long as the process.
+/// Threads that the engines of all tests share. The threads run until the process ends.
 enum EngineThreads {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 2) }

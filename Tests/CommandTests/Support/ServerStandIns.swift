@@ -7,7 +7,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// Serves for the length of the closure, and returns what was logged.
+/// Runs a server while the closure runs, and returns the lines of the server's log.
 @discardableResult
 func withServer(
     bounds: Bounds = Bounds(), user: UInt32 = geteuid(), isShared: Bool = false,
@@ -34,7 +34,7 @@ func withServer(
     try server.endThreads()
     try socket.remove()
     try result.get()
-    // When the server ended, it gave back all that the clients left.
+    // When the server ended, it ended all claims and removed all presenters that clients had left.
     #expect(engine.snapshot(of: nil) == CoordinationSnapshot())
     #expect(documents.finders == 0)
     return log.lines
@@ -50,7 +50,8 @@ struct RunningServer {
         RawClient(socket: try UnixSocket.connect(to: Array(path.utf8), timeout: 10))
     }
 
-    /// Tries until a connection is served. A refused connection is closed by the server, so the loop waits for that.
+    /// Connects again and again until the server accepts a connection. The server closes a refused connection, and the loop
+    /// waits for this close.
     func becomesUsable() throws -> Bool {
         for _ in 0..<1000 {
             let client = try connect()
