@@ -8,7 +8,7 @@ import Testing
 struct LockWaitingTests {
     private static let margin = Duration.seconds(10)
 
-    /// Two open file descriptions of an unnamed file: each has a lock of its own.
+    /// Two open file descriptions of one unnamed file. Each description has its own lock on the file.
     private final class Pair: Sendable {
         private let first: OwnedDescriptor
         private let second: OwnedDescriptor
@@ -62,7 +62,7 @@ struct LockWaitingTests {
     func aLockReleasedDuringTheWaitIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockFirst())
-        // The wait has begun when it calls the closure.
+        // When the closure is called, the wait for the lock has begun.
         let isTaken = try pair.lockSecond(within: .seconds(60)) {
             pair.unlockFirst()
             return false

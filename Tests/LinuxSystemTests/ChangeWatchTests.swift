@@ -23,7 +23,7 @@ struct ChangeWatchTests {
             #expect(try told(by: watch, number) == ["moved": [.vanished]])
             mkdir(folder["directory"], 0o700)
             #expect(try told(by: watch, number) == ["directory": [.appeared, .directory]])
-            // A change of the watched directory itself, without a name.
+            // This call changes the watched directory itself, so its event has no name.
             chmod(folder.path, 0o750)
             #expect(try told(by: watch, number) == ["": [.attributes, .directory]])
             close(open(folder["directory"], O_RDONLY | O_DIRECTORY))
@@ -121,7 +121,7 @@ struct ChangeWatchTests {
             mkdir(folder["inner"], 0o700)
             chmod(folder.path, 0o750)
             let handle = try directory.persistentHandle()
-            // Other programs work on the same file system.
+            // Other programs may change the same file system, so only changes of the test's directory are compared.
             let ours = try changes(of: watch).changes.filter { $0.directory == .handle(handle) }
             #expect(ours.allSatisfy { $0.process == getpid() })
             #expect(
@@ -132,7 +132,7 @@ struct ChangeWatchTests {
         }
     }
 
-    /// All readable changes.
+    /// All changes that can be read from the watch now.
     private func changes(of watch: ChangeWatch) throws -> ChangeWatch.Changes {
         var all = try watch.read()
         while watch.wait(until: 0) {

@@ -5,9 +5,9 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Root removes the mount that it checked, whatever a user renames meanwhile.
+/// Root removes exactly the mount that it checked, even if a user renames directories meanwhile.
 @Suite(.enabled(if: geteuid() == 0), .serialized) struct UnmountingTests {
-    /// `a/mount` and `b/mount`, two mounts of a user that look alike.
+    /// Two mounts of a user with equal entries: `a/mount` and `b/mount`.
     private struct Stage {
         let place: String
         let mount: MountEntry
@@ -37,7 +37,7 @@ import Testing
             }
         }
 
-        /// The sources of the remaining mounts.
+        /// The sources of the mounts that still exist.
         var left: [String] {
             get throws {
                 let inside = Array((place + "/").utf8)

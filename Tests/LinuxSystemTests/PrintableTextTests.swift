@@ -2,7 +2,7 @@
 import LinuxSystem
 import Testing
 
-/// Text from another user, as it is shown to people.
+/// Checks how text from another user is printed, so that it cannot control the terminal.
 @Suite struct ShownTextTests {
     @Test(
         "Control characters, line ends and characters that change the text direction are escaped",

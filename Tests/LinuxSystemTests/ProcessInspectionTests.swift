@@ -4,7 +4,7 @@ import LinuxSystem
 import TestSupport
 import Testing
 
-/// Texts as `proc_pid_stat(5)` and `proc_pid_status(5)` describe them.
+/// Checks the values that are read from texts in the formats of `proc_pid_stat(5)` and `proc_pid_status(5)`.
 @Suite struct ProcessInspectionTests {
     private func stat(_ program: String) -> [UInt8] {
         let rest = "S 41 42 43 34818 45 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 8192 1 18446744073709551615"
@@ -96,7 +96,7 @@ import Testing
         #expect(readSmallFile(file) == nil)
     }
 
-    /// A file in which no two pieces that are read at once are equal.
+    /// A file of the given size. Its pieces all differ, so that a piece at a wrong place is noticed.
     private static func file(of size: Int) throws -> String {
         var template = Array("/tmp/truce-file-XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)

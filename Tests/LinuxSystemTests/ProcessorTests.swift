@@ -12,7 +12,8 @@ struct ProcessorTests {
         let after = Atomic<Int>(0)
     }
 
-    /// Changes the processor of a new thread, which may run on a single processor or on all of this process.
+    /// Starts a thread and makes it change its processor. The thread may run on one processor only, or on all processors of
+    /// this process.
     private func change(onlyOne: Bool) throws -> Seen {
         let seen = Seen()
         try JoinableThread {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The log of the daemon")
 struct SystemLogTests {
-    /// Reads no line before it is released.
+    /// A reader of the log that reads no line before the test releases it.
     private final class Reader: Sendable {
         private let lines = Mutex<[String]>([])
         private let gate = Mutex(())

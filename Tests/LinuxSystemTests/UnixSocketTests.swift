@@ -38,7 +38,7 @@ struct UnixSocketTests {
         #expect(status.st_mode & 0o777 == wanted)
     }
 
-    /// The umask in the kernel's record.
+    /// The umask of this process, as `/proc/self/status` shows it.
     private static func umask() throws -> String {
         let file = try #require(fopen("/proc/self/status", "r"))
         defer { fclose(file) }

@@ -44,8 +44,8 @@ struct QueryTests {
         begin(1, file, .read(), purpose: "a", in: folder)
         #expect(around(editor, file, in: folder) == nil)
         begin(2, other, .write(.updating), purpose: "a", in: root)
-        // A change of an item outside the access is also reported as a change within the access, as long as the program has a
-        // single purpose.
+        // While the program has a single purpose, its changes of items outside the access are also reported as changes within
+        // the access.
         #expect(around(editor, file, in: folder) == ClaimID(2))
         #expect(around(child, file, in: folder) == ClaimID(2))
         #expect(around(stranger, file, in: folder) == nil)

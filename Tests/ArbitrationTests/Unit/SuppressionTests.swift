@@ -211,8 +211,7 @@ struct SuppressionTests {
         let move = Move(from: Place(in: ItemID(10)), to: Place())
         harness.tell(.moved(ItemID(20), move, by: Self.writer, under: nil))
         harness.tell(.moved(ItemID(11), move, by: Self.writer, under: nil))
-        // A change of a file in a package is a change of the package, so the muted presenter of the package gets no notice of
-        // it.
+        // A change of a file in a package is a change of the package. So the muted presenter of the package gets no notice.
         #expect(!Self.make(22, in: 11, &harness).map(\.presenter).contains(PresenterID(3)))
         harness.tell(.unmuted([PresenterID(3), PresenterID(4), PresenterID(5)]))
         let told = Self.told(harness)

@@ -7,7 +7,8 @@ struct ProcessorSharingDetectorTests {
     private static let millisecond: UInt64 = 1_000_000
     private var sharing = ProcessorSharingDetector()
 
-    /// Whether the thread should leave, after each of so many requests that were there at the first poll, all at one moment.
+    /// For each of `count` requests, true if the thread should change its processor. All requests were there at the first poll,
+    /// at the same time.
     private mutating func found(_ count: Int, at moment: UInt64) -> [Bool] {
         (0..<count).map { _ in sharing.noteRequest(atFirstPoll: true, at: moment) }
     }

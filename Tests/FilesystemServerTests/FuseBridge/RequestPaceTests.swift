@@ -4,7 +4,8 @@ import Testing
 
 @Suite("When a thread polls for requests instead of sleeping")
 struct RequestPaceTests {
-    /// The requests, counted from 1, that make polling worth while. They came after so many nanoseconds.
+    /// The numbers of the requests, from 1, after which the thread should poll. Before each request the given number of
+    /// nanoseconds passes.
     private func told(_ pauses: [UInt64]) -> [Int] {
         var pace = RequestPace()
         var told: [Int] = []

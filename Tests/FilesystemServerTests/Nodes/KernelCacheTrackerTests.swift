@@ -30,7 +30,7 @@ struct KernelCacheTrackerTests {
         var cache = KernelCacheTracker<Int>()
         #expect(cache.open(node, looking: 1) == .refill)
         #expect(cache.open(node, looking: 2) == .uncached)
-        // The first reader may still put the old names into the kernel's cache.
+        // The first reader may still fill the kernel's cache with the file's former state.
         #expect(cache.open(node, looking: 2) == .uncached)
         #expect(cache.open(node, looking: 1) == .uncached)
         cache.close(node)

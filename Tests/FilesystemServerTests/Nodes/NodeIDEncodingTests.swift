@@ -19,7 +19,8 @@ struct NodeIDEncodingTests {
 
     @Test("A file's node number follows only from the file, and is the same in every process")
     func aNodeNumberIsTheSameInEveryProcess() {
-        // A change of this number would change the number of every file of every mount that is taken over.
+        // If the encoding changed this number, it would change the inode number of every file when a new daemon takes over a
+        // mount.
         #expect(number(12) == 0x1A03_0000_0000_000C)
         #expect(number(12, elsewhere: 0x802) == 0x0F11_2A6F_3C9C_3BBC)
         #expect(NodeIDEncoding.generation(born: Self.time(7)) == 0xA2C0_8D09)
@@ -54,7 +55,7 @@ struct NodeIDEncodingTests {
         for inode in [longest + 1, 1 << 63 | 5] as [UInt64] {
             #expect(NodeIDEncoding.inode(of: number(inode)) == nil)
         }
-        // The next file of this inode number would have the same.
+        // The next file with this inode number would get the same encoded number.
         let unborn = NodeIDEncoding.number(
             inode: 12, born: .init(seconds: 0, nanoseconds: 0), elsewhere: nil, isTaken: { _ in false })
         #expect(NodeIDEncoding.inode(of: unborn) == nil)
@@ -70,7 +71,7 @@ struct NodeIDEncodingTests {
             #expect(NodeIDEncoding.inode(of: number) == 12)
             #expect(taken.insert(number).inserted)
         }
-        // So many files never share an inode number. If they did, they would still not share a node.
+        // In practice so many files never share an inode number. Even then, the files do not share a node.
         let next = number(12) { taken.contains($0) }
         #expect(NodeIDEncoding.inode(of: next) == nil && !taken.contains(next))
         let scattered = number(12, elsewhere: 1)

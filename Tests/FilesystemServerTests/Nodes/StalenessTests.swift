@@ -3,7 +3,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The time for which look-ups in a directory hold their results open (D214).
+/// Checks for how long look-ups in a directory open the file that they found, to keep hold of it (D214).
 @Suite("Directories that recently lost a name")
 struct StalenessTests {
     @Test(

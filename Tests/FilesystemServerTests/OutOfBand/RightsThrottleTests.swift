@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The steps after the kernel has lost events about rights that changed out of band (D215).
+/// Checks the daemon's steps after the kernel has lost events about rights that were changed out of band (D215).
 @Suite("Many out-of-band changes of rights")
 struct RightsThrottleTests {
     private func at(_ seconds: UInt64) -> Instant { Instant(nanoseconds: 1) + .seconds(seconds) }

@@ -4,12 +4,12 @@ import FilesystemServer
 import Glibc
 import Testing
 
-/// The mapping from kernel requests to accesses, row by row.
+/// Checks which access the daemon requests for each kernel request, as a table with a row for each request.
 @Suite("The access that each kernel request makes") struct AccessTableTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let what: String
         let flags: Int32
-        /// By class: document, log, private, database.
+        /// The access for each class of files: document, log, private and database.
         let accesses: [Access?]
         var testDescription: String { what }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Opens with a document that is replaced while they wait: until such an open retries, no program removes the name.
+/// An open waits, and its document is replaced meanwhile. Until the open retries, no program removes the document's name.
 @Suite("Opens that the kernel will send again")
 struct ExpectedRetriesTests {
     private final class Open: RetriableOpen {

@@ -3,7 +3,7 @@ import Coordination
 import FilesystemServer
 import Testing
 
-/// The next step of an open after its claim was granted, at once as it seems.
+/// Checks what an open does next after its claim was granted: opens its file, looks up the name again, or makes a new claim.
 @Suite("The next step of an open after its grant") struct OpenAdmissionTests {
     private static func admittance(
         _ basis: Grant.Basis, hasName: Bool, isSame: Bool, isChange: Bool = false
@@ -19,7 +19,8 @@ import Testing
         }
     }
 
-    /// A save that renames the document aside leaves its file a name; a rename over the document does not.
+    /// If a save renames the document aside, the old file still has a name. If a save renames a new file over the document, the
+    /// old file has no name.
     @Test(
         "If a save replaced or renamed the file during the open's wait, the open looks up the name again",
         arguments: [true, false])
@@ -44,7 +45,7 @@ import Testing
         #expect(Self.admittance(.free, hasName: false, isSame: true, isChange: true) == .lookUpAgain)
     }
 
-    /// Its claim was about the document: programs may be writing to the file that it has found.
+    /// The claim was for the new document, so programs may still be writing to the old file that the open had found.
     @Test(
         "If the file was replaced before the open's claim, the open looks up the name again",
         arguments: [true, false])

@@ -7,9 +7,9 @@ import Testing
 
 @testable import FilesystemServer
 
-/// Opens of a user with many waiting opens are begun one after another.
+/// If a user has many waiting opens, the daemon begins the user's opens one after another.
 @Suite("The queue of opens of users with many waiting opens") struct OpenQueueTests {
-    /// Threads that run their jobs when the test says so.
+    /// A stand-in for threads: a job runs only when the test calls `takeOne`.
     private final class Threads: Sendable {
         private let jobs = Mutex<[@Sendable () -> Void]>([])
 
@@ -29,7 +29,7 @@ import Testing
 
     private let turns: OpenQueue
     private let threads = Threads()
-    /// The timer of a queue, which the test fires.
+    /// The queue's timers. A timer fires when the test calls `takeOne`.
     private let timers = Threads()
     private let begun = Begun()
 
@@ -71,7 +71,7 @@ import Testing
             turns.add(of: 1, on: 0) { [begun, timers, threads] in
                 begun.names.withLock { $0.append("\(number)") }
                 guard number == 3 else { return }
-                // It does not end before the others have ended.
+                // Open 3 ends only after all other opens have run.
                 timers.takeOne()
                 timers.takeOne()
                 while threads.count > 0 { threads.takeOne() }

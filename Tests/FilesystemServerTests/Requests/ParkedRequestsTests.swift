@@ -5,7 +5,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The number of opens that may wait at once (D185, D208).
+/// Checks how many opens of a user may wait at the same time (D185, D208).
 @Suite struct ParkedRequestsTests {
     @Test(
         "a user's waiting opens are limited, and those of all guests to four times as many; root and the owner are not"
@@ -25,7 +25,7 @@ import Testing
         #expect(!parkedRequests.isOverShare(first))
         tokens += enter(1, of: first)
         #expect(parkedRequests.isOverShare(first) && !parkedRequests.isOverShare(first + 1))
-        // One user with very many user numbers.
+        // These 32 user numbers may all belong to a single person.
         for number in 1..<32 as Range<UInt32> {
             tokens += enter(ParkedRequests.share / 8, of: first + number)
         }

@@ -4,10 +4,10 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The time for which a request may delay the stop or freeze of a program (D200).
+/// Checks for how long a waiting request may delay the stop or freeze of its program (D200).
 @Suite("Programs that are stopped or frozen while they wait")
 struct RequesterStopTests {
-    /// The daemon is told of the first signal at once, and checks again at intervals.
+    /// The time from the first stop signal until the request is let through. The daemon checks again at fixed intervals.
     private func timeUntilLetThrough(_ stop: RequesterStop) -> TimeSpan {
         let first = Instant(nanoseconds: 1)
         var now = first

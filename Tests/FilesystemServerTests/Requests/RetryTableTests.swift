@@ -5,7 +5,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The classification of look-ups after a retry.
+/// Checks which look-ups the daemon recognizes as retries of a look-up that it has answered late.
 @Suite("Look-ups of missing names that the kernel sends again")
 struct RetryTableTests {
     private let retries = RetryTable()
@@ -74,7 +74,8 @@ struct RetryTableTests {
         #expect(retries.isLookupRetrying(to: name, in: directory))
     }
 
-    /// An open that may create the file asks for attributes under the directory's lock if its look-up came without.
+    /// The kernel takes the directory's lock for an open that may create the file. If the name was missing, the kernel requests
+    /// attributes under this lock.
     @Test(
         "A GETATTR for an unlinked name may hold the directory's lock, unless the thread walks its path again"
     )
@@ -127,13 +128,13 @@ struct RetryTableTests {
         let later = now + .seconds(2)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
         #expect(!retries.takeRetryMark(thread, at: later))
-        // A thread that has found no file makes its request at once.
+        // A thread that has found no file sends its next request at once, so its mark lasts for a short time only.
         retries.noteRetryRequest(caller(), at: now)
         retries.expectRetrySoon(by: thread, at: now)
         #expect(look() == .traversal)
         let soon = now + .milliseconds(500)
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: soon) == .first)
-        // A thread that has returned to a name waits there like any other thread.
+        // If a thread's retry has reached the name, its next look-up of the name waits like any other look-up.
         retries.noteRetryArrival(of: caller(), at: now)
         #expect(look() == .first)
     }
@@ -160,7 +161,8 @@ struct RetryTableTests {
         #expect(look() == .retry)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
         #expect(look(in: NodeID(8)) == .first)
-        // If this were a retry as well, each later look-up would be a retry, and find the name missing during the save.
+        // If this look-up counted as a retry again, each later look-up would too, and would find the name missing during the
+        // save.
         #expect(look() == .last)
         #expect(look() == .first)
         retries.noteMissingName(at: name, in: directory, by: caller(), at: now)
@@ -168,7 +170,8 @@ struct RetryTableTests {
         #expect(retries.classifyLookup(at: name, in: directory, by: caller(), at: later) == .first)
     }
 
-    /// If each open and each new mark examined all marks, this would take more than a minute.
+    /// The time is bounded, because an open or a new mark does not examine all marks. Examining all marks would take over a
+    /// minute.
     @Test("An open or a look-up takes no longer while 20,000 threads retry")
     func retryMarksOf20000ThreadsCostNoTime() {
         let took = ContinuousClock().measure {
@@ -182,7 +185,7 @@ struct RetryTableTests {
         }
         #expect(took < .seconds(10))
         #expect(look(by: 19_999) == .traversal)
-        // They all go when their time is over.
+        // All marks are dropped when their time is over.
         #expect(!retries.takeRetryMark(1, at: now + .seconds(2)))
         #expect(retries.isEmptyForLookups)
     }
@@ -195,7 +198,7 @@ struct RetryTableTests {
         #expect(!retries.isRetrying(most + 1, at: now))
         retries.noteRetryRequest(caller(most + 1, of: 1001), at: now)
         #expect(retries.isRetrying(most + 1, at: now))
-        // A second mark of a thread renews the first, and a mark that is taken makes room for another.
+        // A second mark of a thread replaces its first mark. A mark that is taken makes room for another mark.
         let later = now + .milliseconds(500)
         retries.noteRetryRequest(caller(1), at: later)
         #expect(retries.isRetrying(1, at: now + .milliseconds(1400)))
@@ -204,7 +207,7 @@ struct RetryTableTests {
         #expect(retries.isRetrying(most + 2, at: later))
         retries.noteRetryRequest(caller(most + 3), at: later)
         #expect(!retries.isRetrying(most + 3, at: later))
-        // The time of the first is over.
+        // The time of the first marks is over, so there is room again.
         retries.noteRetryRequest(caller(most + 3), at: now + .seconds(1))
         #expect(retries.isRetrying(most + 3, at: now + .seconds(1)))
     }

@@ -3,7 +3,7 @@ import Coordination
 import FilesystemServer
 import Testing
 
-/// A record of programs that stat documents with unsaved changes.
+/// Checks the record of programs that call stat on documents with unsaved changes.
 @Suite struct StatLedgerTests {
     private static let item = ItemID(1)
     private static let process = ProcessID(number: 100, started: 1)
@@ -16,7 +16,7 @@ import Testing
     func statWaitsLastOneSecondInAnyTwo() {
         var waits = StatWaits()
         #expect(waits.begin(at: Self.at(0)) == Self.at(1000))
-        // Another thread waits as long as the first.
+        // A second thread of the process waits until the same time as the first thread.
         #expect(waits.begin(at: Self.at(400)) == Self.at(1000))
         waits.end(at: Self.at(500))
         waits.end(at: Self.at(600))
@@ -24,7 +24,7 @@ import Testing
         waits.end(at: Self.at(1100))
         #expect(waits.begin(at: Self.at(1200)) == nil)
         #expect(waits.begin(at: Self.at(2599)) == nil)
-        // The first has left the window.
+        // The period from 600 to 2600 ms includes only part of the first wait, so a new wait is possible.
         #expect(waits.begin(at: Self.at(2600)) == Self.at(3200))
         #expect(waits.begin(at: Self.at(3300)) == nil)
         waits.end(at: Self.at(3200))
@@ -73,7 +73,7 @@ import Testing
         #expect(!ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
         ledger.noteOpened(Self.item, by: 7)
         #expect(ledger.mayAsk(command, for: Self.item, at: Self.at(1)))
-        // An unknown session is not the same as another unknown session.
+        // Session 0 means an unknown session. Two unknown sessions never count as the same session.
         let nobodys = StatLedger.Command(1, of: 0)
         ledger.noteAsked(nobodys, for: Self.item, at: Self.at(0))
         #expect(ledger.mayAsk(nobodys, for: Self.item, at: Self.at(1)))

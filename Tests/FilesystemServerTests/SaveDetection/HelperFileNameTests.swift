@@ -5,7 +5,7 @@ import Testing
 
 private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-/// Every pattern of such names, for a document named `report.txt`.
+/// Checks each pattern of the names of helper files, for a document named `report.txt`.
 @Suite("Names of helper files")
 struct HelperFileNameTests {
     struct Row: CustomTestStringConvertible, Sendable {

@@ -130,7 +130,7 @@ struct PendingSaveTableTests {
         #expect(table.pendingSave(of: name, in: SaveTrace.folder, for: nil) != nil)
         #expect(table.pendingSave(of: name, in: SaveTrace.folder, for: vim) == nil)
         #expect(table.pendingSave(of: name, in: NodeNumber(2), for: stranger) == nil)
-        // A listing waits for documents that others use.
+        // A listing waits for the pending saves of documents that other programs use.
         #expect(names(table.pendingSaves(in: SaveTrace.folder, for: stranger)) == ["a", "b"])
         #expect(table.pendingSaves(in: SaveTrace.folder, for: vim) == [])
         #expect(table.pendingSaves(in: NodeNumber(2), for: stranger) == [])

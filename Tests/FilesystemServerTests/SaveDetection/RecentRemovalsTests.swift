@@ -4,7 +4,7 @@ import Testing
 
 @testable import FilesystemServer
 
-/// A program removes so many documents that none of them is in the middle of a save.
+/// If a program removes very many documents in a row, none of these removals is part of a save.
 @Suite("Programs that remove many documents in a row")
 struct RecentRemovalsTests {
     private let now = Instant(nanoseconds: 1)

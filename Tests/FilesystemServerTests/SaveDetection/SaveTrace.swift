@@ -15,12 +15,12 @@ struct SaveTrace {
     var saveDetector = SaveDetector(knowing: .shipped)
     var pendingSaves = PendingSaveTable()
     var now = Instant(nanoseconds: 1_000_000_000)
-    /// The events so far.
+    /// The texts of the events that the save detector has reported.
     var told: [String] = []
     private var nodes: [[UInt8]: NodeNumber] = [:]
     private var lastNode: UInt64 = 100
 
-    /// A folder with these files from the start.
+    /// Makes a folder that contains these files at the start.
     init(with names: String...) {
         for name in names { nodes[Array(name.utf8)] = fresh() }
     }
@@ -57,7 +57,8 @@ struct SaveTrace {
         if let node = node(name) { saveDetector.noteClosed(node, at: now) }
     }
 
-    /// The processes that must live, so that an operation of the saver on a document is a save.
+    /// The processes that made helper files of a document. While they live, an operation of the saver on the document is part
+    /// of a save.
     func makers(_ name: String, _ saver: SavingProcess) -> Set<ProcessID> {
         saveDetector.makers(ofHelperFilesOf: Array(name.utf8), in: Self.folder, for: saver)
     }

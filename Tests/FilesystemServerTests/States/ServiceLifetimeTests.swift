@@ -4,7 +4,8 @@ import Testing
 
 @testable import FilesystemServer
 
-/// The references from lower services to higher ones, which would otherwise outlive the mount.
+/// Checks that lower services release their references to higher services. If they did not, the higher services would outlive
+/// the mount.
 @Suite("Lifetime of services")
 struct ServiceLifetimeTests {
     private final class Service: Sendable {}

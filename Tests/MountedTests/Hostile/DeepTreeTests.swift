@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The daemon reaches files in trees that are deeper than its limit of descriptors.
+    /// Checks that the daemon reaches files in directory trees that are deeper than its limit of descriptors.
     @Suite struct DeepTreeTests {
         @Test(
             "A look-up in a deep directory ends at once after the directories above were removed around the mount"
@@ -30,7 +30,7 @@ extension MountTests {
                 guard geteuid() == 0 else {
                     return print("only root can make the kernel forget: shown by the run as root")
                 }
-                // The journal of ext4 keeps the inodes of recent steps in memory. These steps push the file out of it.
+                // ext4 keeps the inodes of recent changes in memory. These changes push the inode of the file out of memory.
                 try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(120))
                 try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(120))
                 try Script("cat \"$1\"/others/*").run(mount.path)
@@ -39,8 +39,8 @@ extension MountTests {
             }
         }
 
-        /// Mounts a tree of nested directories, the deepest of which have a file. The daemon has forgotten descriptors of most
-        /// of them. `client` runs in the deepest.
+        /// Mounts a tree of nested directories; the deepest directories have a file. The daemon has closed its descriptors of
+        /// most directories. `client` runs in the deepest directory.
         private static func withFew(
             deep depth: Int, _ body: (MountedDirectory, RunningProgram) throws -> Void
         ) throws {
@@ -61,7 +61,7 @@ extension MountTests {
                 mount.abandon()
                 throw error
             }
-            // The path is longer than PATH_MAX allows.
+            // rm removes the tree with relative names, because the whole path is longer than PATH_MAX.
             try Script("rm -rf \"$1\"/d").run(mount.path, within: .seconds(120))
         }
 
@@ -87,7 +87,7 @@ extension MountTests {
                 if depth - level <= 2000: open("file", "w").close()
             """
 
-        /// Goes down the tree, and looks up a file from the given number of levels above.
+        /// A Python program that goes down the tree, and looks up a file from the given number of levels above it.
         private static let asking = """
             import os, sys
             os.chdir(sys.argv[1])

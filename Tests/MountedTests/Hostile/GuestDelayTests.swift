@@ -5,11 +5,12 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Tests that a guest delays other users for a bounded time only, and keeps no client from the control socket.
+    /// Checks that a guest delays other users only for a limited time, and that a guest's connections never lock other clients
+    /// out of the control socket.
     ///
     /// `TRUCE_GUESTS=full` runs the whole attack with the default limits of a mount.
     @Suite struct GuestDelayTests {
-        /// The output of `knocking`; times in milliseconds.
+        /// The output of the program `knocking`, with times in milliseconds.
         private struct FloodFigures: Decodable {
             struct Figures: Decodable {
                 var longest: Double
@@ -91,11 +92,11 @@ extension MountTests {
             try Self.withMount(options) { mount in
                 let waits = try Self.delays("read", mount, Self.isFull ? "100" : "5")
                 print("writes beside a fresh reader every 0.4 s: \(waits) ms")
-                // Some earlier waits lasted for the full hold time.
+                // Before the guest's allowance was used up, some waits lasted for the full hold time.
                 #expect(waits.contains { $0 >= 900 })
                 let (allowed, hold) = Self.isFull ? (60_000, 10_000) : (2_000, 1_000)
                 #expect(waits.prefix { $0 > 600 }.reduce(0, +) < allowed + hold + Self.margin)
-                // A short wait, and a margin for a busy machine.
+                // After the allowance is used up, a wait is short. The bound allows for a busy machine.
                 #expect(waits.suffix(3).sorted()[1] < 900, "\(waits)")
                 #expect(waits.count > 3)
                 let told = try TruceCommand.run("status", mount.path).text
@@ -116,7 +117,7 @@ extension MountTests {
                 print("six files with a silent presenter each, by one of the \(connections): \(waits) ms")
                 try #require(waits.count == 6)
                 #expect(waits.prefix(3).allSatisfy { $0 >= 500 })
-                // Each later deletion takes 250 ms.
+                // After the allowance is used up, each deletion takes 250 ms.
                 #expect(waits.suffix(3).sorted()[1] < 500, "\(waits)")
             }
         }
@@ -148,7 +149,7 @@ extension MountTests {
             return try JSONDecoder().decode([Int].self, from: Data(outcome.output))
         }
 
-        /// User 12345 is the guest, user 12346 the owner of the files.
+        /// Makes the files. User 12345 is the guest, and user 12346 owns the files.
         private static let files = Script(
             """
             cd "$1"

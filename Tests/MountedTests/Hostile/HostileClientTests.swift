@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Tests of the control socket with clients that break the protocol in every way.
+    /// Checks the control socket with clients that break the protocol in many different forms.
     @Suite struct HostileClientTests {
         /// The output of `hostile-clients`.
         struct Figures: Decodable {
@@ -17,7 +17,7 @@ extension MountTests {
             var failures: [String]
             var roundTrips: Int
             var errors: Int
-            /// In milliseconds.
+            /// The longest time that a well-behaved client waited for an answer, in milliseconds.
             var maximum: Double
             var median: Double
         }
@@ -27,12 +27,12 @@ extension MountTests {
             "too long",
             "deep", "marks", "huge", "truncated",
         ]
-        /// The reasons for closed connections, as they appear in the log.
+        /// The reasons for which the daemon closes connections, as they are written to the log.
         static let reasons = [
             "a message may have at most 1048576 bytes", "the header has no Content-Length",
             "the last message is cut off",
         ]
-        /// In kB: the number of pages that the allocator keeps for the next burst varies from round to round.
+        /// The memory in kB by which the daemon may grow. The allocator keeps a varying number of pages for later requests.
         static let margin = 8 << 10
 
         @Test(
@@ -46,13 +46,13 @@ extension MountTests {
             defer { mount.abandon() }
             try FileContents.write("as it was\n", to: mount.path + "/document")
             let fresh = try mount.holdings()
-            // The first round creates threads, pools and other resources that are made once. A single round is not enough: the
-            // allocator keeps memory by how many messages exist at once.
+            // The first rounds create threads, pools and other resources that are made once. The allocator then has memory for
+            // as many messages as existed at once, so a single round is not enough.
             for seed in 1...3 { _ = try attack(mount, seed: seed) }
             let first = try settle(mount, descriptors: fresh.descriptors, kilobytes: .max)
             let seed = Int.random(in: 4...1_000_000)
             let figures = try attack(mount, seed: seed)
-            // The memory kept after a burst varies as well. Memory up to the first peak is no leak.
+            // The memory that the allocator retains also varies. Memory up to the first rounds' peak is no leak.
             let kilobytes = max(first.kilobytes + Self.margin, first.highest)
             let second = try settle(mount, descriptors: fresh.descriptors, kilobytes: kilobytes)
             print(
@@ -78,22 +78,22 @@ extension MountTests {
             }
             #expect(figures.roundTrips >= 1000)
             #expect(figures.errors == 0)
-            // No client waited for as long as for a stopped one.
+            // No well-behaved client waited for 5 s, the longest time for which the server waits for a stopped client.
             #expect(figures.maximum < 5_000)
             return figures
         }
 
-        /// The most threads that the daemon remembers, each by a descriptor, over all clients.
+        /// The largest number of threads that the daemon remembers for all clients. It has a descriptor for each thread.
         private static let mostRemembered = 64
 
-        /// Waits until the daemon holds nothing for clients and uses no more than these resources.
+        /// Waits until the daemon holds nothing for clients, and uses at most the given number of descriptors and kB.
         func settle(_ mount: ForegroundMount, descriptors: Int, kilobytes: Int) throws -> DaemonResources {
             var found = try mount.holdings()
             try eventually(
                 within: .seconds(20),
                 "the daemon to have \(descriptors) descriptors and \(kilobytes) kB, not \(found)"
             ) {
-                // The heading alone.
+                // Without claims and presenters, `truce ps` prints only its heading line.
                 let isIdle = try TruceCommand.run("ps", mount.path).text.split(separator: "\n").count == 1
                 found = try mount.holdings()
                 return isIdle && found.descriptors <= descriptors && found.kilobytes <= kilobytes
@@ -102,7 +102,7 @@ extension MountTests {
             return found
         }
 
-        /// Checks that no file was changed, and that programs without the protocol work as usual.
+        /// Checks that no file was changed, and that programs that do not use the protocol can still read and write.
         private func checkFiles(_ mount: ForegroundMount) throws {
             #expect(try Program("ls").run("-A", mount.path).text == "document\n")
             #expect(try Program("cat").run(mount.path + "/document").text == "as it was\n")
@@ -116,10 +116,10 @@ extension MountTests {
 /// The memory and the descriptors of a daemon.
 struct DaemonResources: CustomStringConvertible {
     var kilobytes: Int
-    /// The peak memory so far.
+    /// The largest memory that the daemon has used so far, in kB.
     var highest: Int
     var descriptors: Int
-    /// Descriptors that stand for processes; these come in addition.
+    /// The number of pidfds, which are not included in `descriptors`.
     var processes: Int
     var description: String {
         "\(kilobytes) kB (at most \(highest)), \(descriptors) descriptors, \(processes) processes"
@@ -141,7 +141,7 @@ final class ForegroundMount {
         try eventually(within: .seconds(20), "the mount of a daemon in the foreground") {
             try MountedDirectory.isMounted(path)
         }
-        // Guests may connect to this socket as well.
+        // The shared socket, to which guests may connect as well.
         socket = try TruceCommand.run("socket", "--shared", path).text.trimmingCharacters(in: .newlines)
     }
 
@@ -169,7 +169,7 @@ final class ForegroundMount {
         try daemon.wait(within: .seconds(10)).requireSuccess()
     }
 
-    /// Removes what a failed test left, by every means.
+    /// Kills the daemon and removes the mount and files, for a test that has failed.
     func abandon() {
         do {
             if try MountedDirectory.isMounted(path) {

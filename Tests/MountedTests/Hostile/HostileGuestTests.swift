@@ -5,19 +5,19 @@ import TestSupport
 import Testing
 
 extension MountTests.HostileClientTests {
-    /// The output of `hostile-guest deny`.
+    /// The output of `hostile-guest deny`, which tries requests that guests have no right to.
     struct Denials: Decodable {
         var count: Int
         var failures: [String]
     }
 
-    /// The output of `hostile-guest rage`.
+    /// The output of `hostile-guest rage`, which tries to exceed each limit.
     struct LimitAttack: Decodable {
         var numbers: [String: Int]
         var failures: [String]
     }
 
-    /// The output of `hostile-guest measure`; times in milliseconds.
+    /// The output of `hostile-guest measure`, which measures how long other users wait. Times are in milliseconds.
     struct Latency: Decodable {
         struct Times: Decodable, CustomStringConvertible {
             var count: Int
@@ -25,18 +25,18 @@ extension MountTests.HostileClientTests {
             var maximum: Double
             var description: String { "\(count) accesses, median \(median) ms, longest \(maximum) ms" }
         }
-        /// Times for a file that no other program uses.
+        /// The times of accesses to a file that no other program uses.
         var quiet: Times
-        /// Times for a file with a guest's presenter that never answers in time.
+        /// The times of accesses to a file whose presenter is a guest's and never answers in time.
         var shared: Times
         var refused: Int
     }
 
-    /// In milliseconds: the bound itself, and a margin for a busy machine.
+    /// The longest time in milliseconds that an access may take: the limit of the delay, and a margin for a busy machine.
     static let delay = 10_000.0
-    /// In kB. Replies that no client reads take most of it.
+    /// The memory in kB that the daemon may use during the attack. Most of it contains replies that no client reads.
     static let mostMemory = 160 << 10
-    /// In kB: the growth that is allowed when the attack is repeated.
+    /// The memory in kB by which the daemon may grow when the attack is repeated.
     static let moreMemory = 32 << 10
 
     @Test("A guest is denied what its user may not do, and its presenters are not asked about it")
@@ -174,7 +174,7 @@ extension MountTests.HostileClientTests {
         try Program("python3").start(worker, mount.socket, role)
     }
 
-    /// User 12345 is the guest, 12346 another user.
+    /// Makes the files. User 12345 is the guest, and user 12346 is another user.
     private static let files = Script(
         """
         cd "$1"

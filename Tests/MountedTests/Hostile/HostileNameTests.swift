@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// File names of another user that contain terminal escapes, line ends or marks that reverse text.
+    /// Checks file names that contain terminal escapes, line ends, or marks that reverse the direction of text.
     @Suite struct HostileNameTests {
         private static let hostile = "a\u{1b}[31m\nb\u{202e}c\u{2028}d\u{9b}e\u{200f}f"
         private static let obeyed: Set<Unicode.Scalar> = [
@@ -19,7 +19,7 @@ extension MountTests {
             let file = mount.path + "/" + Self.hostile
             try FileContents.write("text\n", to: file)
             try mount.mount()
-            // The kernel has room for 15 bytes of a program's name.
+            // The kernel stores at most 15 bytes of a program's name.
             let holder = try Program("python3").start("-c", Self.holding, file, input: .keyboard)
             defer { holder.endInput() }
             try eventually(within: .seconds(20), "a holder\n\(holder.errorText)") { holder.text == "open\n" }
@@ -33,7 +33,7 @@ extension MountTests {
                 let said = outcome.text + outcome.errorText
                 let odd = said.unicodeScalars.filter { Self.obeyed.contains($0) }
                 #expect(odd.isEmpty, "\(words[0]): \(said.debugDescription)")
-                // Sentences contain no line end except the one at the end of the first line.
+                // The only line end in the output's first line is at its end.
                 #expect(!said.contains("[31m\nb"), "\(words[0]): \(said.debugDescription)")
             }
             let why = try TruceCommand.run("why", file).text

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A file system below that does not answer delays only the programs that use its files.
+    /// If a file system below the mount does not answer, only programs that use its files are delayed.
     @Suite struct HungFilesystemTests {
         @Test(
             "While a request hangs in the file system below, requests for other files are answered"
@@ -44,13 +44,13 @@ extension MountTests {
                             looked += 1
                             return true
                         }
-                        // The test, the client and the daemon are three threads. Two processors are the fewest here.
+                        // The test, the client and the daemon run three threads, and the machine has at least two processors.
                         guard try Self.running() > processors + 1 else { return false }
                         crowded += 1
                         return crowded % 50 == 0
                     }
                     try Self.keeping(server, from: mount) {
-                        // No new program is started: no thread polls for requests while a program starts.
+                        // The test starts no new program here, because no thread polls for requests while a program starts.
                         try busy.type("\(mount.path)/slow/missing-\(round)\n")
                     } whileKept: {
                         try Self.ask(mount, round)
@@ -59,7 +59,7 @@ extension MountTests {
                         busy.text.split(separator: "\n").count == round
                     }
                 }
-                // The client reports the longest time that any of its opens took.
+                // At the end of its input the client prints the longest time that any of its opens took.
                 busy.endInput()
                 let outcome = try busy.wait(within: .seconds(10)).requireSuccess()
                 let longest = try #require(outcome.text.split(separator: "\n").last.flatMap { Double($0) })
@@ -67,7 +67,7 @@ extension MountTests {
                     "a thread looked in \(looked) of 20 rounds; no open took longer than \(longest) seconds")
                 #expect(longest < 10)
                 #expect(looked > 0 || crowded >= 1000)
-                // No client sends requests, so all threads sleep.
+                // No client sends requests, so all threads of the daemon sleep.
                 try eventually(within: .seconds(10), "no thread to look for requests") {
                     try !Self.isLooking(device)
                 }
@@ -83,7 +83,7 @@ extension MountTests {
             try Self.withSlow { mount, server in
                 let daemon = try mount.daemonPID
                 let number = try Program("mountpoint").run("--fs-devno", mount.path).text
-                // The kernel will not report the close.
+                // The test aborts the connection, so the kernel will not report the close of this file to the daemon.
                 let holder = try ScriptedProcess()
                 try holder.must("open", "h", mount.path + "/1", "O_RDONLY")
                 let minor = try #require(number.dropLast().split(separator: ":").last)
@@ -106,15 +106,15 @@ extension MountTests {
             }
         }
 
-        /// Mounts a directory with a subdirectory `slow`, which is the file system of a server. Passes the server's process to
-        /// the body.
+        /// Mounts a directory with a subdirectory `slow`, which is a file system served by a process. Gives this process to the
+        /// body.
         static func withSlow(
             _ options: String = "relinquish=5s", _ body: (MountedDirectory, pid_t) throws -> Void
         ) throws {
             let lab = try Lab.freshDirectory("slow")
             try Script("mkdir -p \"$1\"/other/in{1..10}; touch \"$1\"/other/file").run(lab)
             var slow = ""
-            // The path leads to it again after the unmount.
+            // After the mount has ended, the path `slow` leads to this file system again.
             defer { unmount(slow) }
             try MountedDirectory.with(
                 options,
@@ -128,7 +128,8 @@ extension MountTests {
             }
         }
 
-        /// Stops a server while the daemon waits for it because of the given request.
+        /// Stops the server of the file system, sends the given request, and waits until the daemon waits for the server. Then
+        /// runs the body.
         static func keeping(
             _ server: pid_t, from mount: MountedDirectory, _ ask: () throws -> Void,
             whileKept: () throws -> Void
@@ -143,7 +144,7 @@ extension MountTests {
             try whileKept()
         }
 
-        /// Reads the attributes of a file, within 11 seconds.
+        /// Reads the attributes of a file, which must take less than 11 seconds.
         private static func ask(_ mount: MountedDirectory, _ file: Int) throws {
             let (_, took) = try timed {
                 let stat = try Program("stat").start(mount.path + "/\(file)")
@@ -152,7 +153,7 @@ extension MountTests {
             if file == 20 { print("another file's attributes came after \(took)") }
         }
 
-        /// Opens a file again and again, and meanwhile looks up the names that it is given, one a line.
+        /// A Python program that opens a file again and again. Meanwhile it looks up each name that it reads from its input.
         private static let asking = """
             import os, sys, threading, time
             longest = 0
@@ -168,7 +169,7 @@ extension MountTests {
             print(longest)
             """
 
-        /// The entry of `/proc` for the descriptor that requests are read from.
+        /// The path of the entry in `/proc` for the descriptor from which the daemon reads requests.
         private static func device(of daemon: pid_t) throws -> String {
             let found = try Script(
                 "for fd in /proc/\"$1\"/fd/*; do [[ $(readlink \"$fd\") != /dev/fuse ]] || echo \"${fd##*/}\"; done"
@@ -177,7 +178,7 @@ extension MountTests {
             return "/proc/\(daemon)/fdinfo/\(number)"
         }
 
-        /// Whether reads of the descriptor do not block, which means that a thread polls it.
+        /// True if reads of the descriptor do not block, which means that a thread of the daemon polls it.
         private static func isLooking(_ device: String) throws -> Bool {
             let words = try words(of: device)
             guard let name = words.firstIndex(of: "flags:"), let flags = Int32(words[name + 1], radix: 8)
@@ -197,7 +198,8 @@ extension MountTests {
             return running
         }
 
-        /// Reads without a program: another running program would be a reason not to poll for requests.
+        /// The words of a file. The test reads the file itself, because with another running program no thread polls for
+        /// requests.
         private static func words(of path: String) throws -> [Substring] {
             let file = open(path, O_RDONLY)
             guard file >= 0 else { throw TestFailure("\(path) cannot be opened: \(errno)") }
@@ -215,7 +217,7 @@ extension MountTests {
             }
         }
 
-        /// Whether a thread of the process waits for the answer to a FUSE request.
+        /// True if a thread of the process waits for the answer to a FUSE request.
         private static func waits(_ process: pid_t) throws -> Bool {
             try Script("cat /proc/\"$1\"/task/*/wchan").run("\(process)").text.contains("request_wait_answer")
         }

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-// A file system below that does not answer when a claim on one of its files is granted.
+// Cases in which a file system below the mount does not answer at the moment when a claim on one of its files is granted.
 extension MountTests.HungFilesystemTests {
     @Test(
         "An open that hangs after its grant does not delay questions to other presenters"
@@ -45,7 +45,7 @@ extension MountTests.HungFilesystemTests {
             for presenter in presenters { presenter.send(SIGSTOP) }
             var reader: RunningProgram?
             try Self.keeping(server, from: mount) {
-                // The kernel knows the name by then.
+                // The kernel has looked up the name `slow/file` by now, so the reader's open reaches the daemon.
                 kill(server, SIGCONT)
                 reader = try Self.read(mount, "slow/file", asking: 1)
                 kill(server, SIGSTOP)
@@ -72,7 +72,7 @@ extension MountTests.HungFilesystemTests {
             let daemon = try mount.daemonPID
             let before = try #require(ProcessStatus(of: daemon)?.threads)
             var kept: [RunningProgram] = []
-            // The kernel looks up one name at a time in a directory.
+            // In a directory the kernel sends one look-up at a time, so each hung look-up needs its own directory.
             try Script("stat \"$1\"/slow/in{1..10}").run(mount.path)
             try Self.keeping(server, from: mount) {
                 for number in 1...10 {
@@ -119,7 +119,7 @@ extension MountTests.HungFilesystemTests {
         return presenter
     }
 
-    /// Starts to read a file, which causes the given number of questions.
+    /// Starts a program that reads a file, and waits until the given number of questions has been asked.
     private static func read(
         _ mount: MountedDirectory, _ name: String, asking count: Int
     ) throws -> RunningProgram {

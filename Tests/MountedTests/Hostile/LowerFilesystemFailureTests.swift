@@ -5,9 +5,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Errors of the directory below reach programs as they would without Truce, and no program waits for a failed step.
+    /// If the directory below reports an error, programs get the same error as without Truce, and no program waits for the
+    /// failed step.
     ///
-    /// `PreservationFailureTests` covers contents that must be preserved when there is no room.
+    /// `PreservationFailureTests` covers contents that must be preserved while the file system has no room.
     @Suite struct LowerFilesystemFailureTests {
         @Test(
             "When the file system below fails, each call gets the same error with and without Truce",
@@ -31,8 +32,8 @@ extension MountTests {
             #expect(failures >= 5)
         }
 
-        /// Where the daemon moves the data, the kernel maps files without a request. A missing page is reported by a signal at
-        /// the read. Missing room is reported at the write-back, by msync or close.
+        /// The results that differ when the daemon moves the data. The kernel then maps files without a request: a read of a
+        /// missing page ends with a signal, and msync or close reports missing room.
         private static let limits = [
             "full store_into_mapped_hole": "ok ENOSPC", "overQuota store_into_mapping": "ok EDQUOT",
             "overQuota store_into_mapped_hole": "ok EDQUOT", "broken store_into_mapping": "ok SIGBUS",
@@ -107,7 +108,7 @@ extension MountTests {
             try FailingFilesystem.with(kind, options: "wait=60s,hold-aware=60s") { small in
                 let document = small.source + "/tree/missing"
                 try FileContents.write("old", to: small.source + "/tree/document")
-                // The presenter is asked to let a writer in, also for a name that has no file yet.
+                // The presenter is asked to relinquish to a writer, even for a name that has no file yet.
                 let presenter = try TruceCommand.start("present", document, "--json")
                 try eventually(within: .seconds(10), "'truce present' to register: \(presenter.errorText)") {
                     presenter.errorText.contains("presenting")

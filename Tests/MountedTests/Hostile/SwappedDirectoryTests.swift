@@ -5,17 +5,18 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A user renames directories while a command follows a path through them.
+    /// Checks commands that follow a path while a user renames directories of this path.
     @Suite struct SwappedDirectoryTests {
         @Test(
             "A directory that was replaced after its check is not mounted, and no mount is left",
             arguments: ["directory", "link"])
         func aSwappedDirectoryIsNotMounted(successor: String) throws {
-            // fusermount3 makes a user's mount. It has only a path, and checks the owner of that directory.
+            // For a user other than root, fusermount3 makes the mount. It gets only a path, and checks only the owner of the
+            // directory at this path.
             guard geteuid() == 0 || successor == "link" else { return }
             let place = try Lab.freshDirectory("swapped")
             defer { Self.unmountAll(below: place) }
-            // 'truce mount' passes what it has opened and checked to its daemon in this form.
+            // `truce mount` starts its daemon in this form, with descriptors of the directories that it has checked.
             let outcome = try Script(
                 """
                 cd "$1"
@@ -41,7 +42,7 @@ extension MountTests {
             defer { mount.abandon() }
             try FileContents.write("text\n", to: mount.path + "/file")
             try mount.mount()
-            // A descriptor in transit between two processes appears in no list of open files.
+            // A descriptor that is in transit between two processes appears in no process's list of open files.
             let program = try Program("python3").start(
                 "-c", Self.sending, mount.path + "/file", input: .keyboard)
             try eventually(within: .seconds(20), "a file that is on its way\n\(program.errorText)") {

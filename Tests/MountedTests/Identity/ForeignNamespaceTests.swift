@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A daemon in its own pid namespace, with programs outside that have no pid there. The daemon sees the `/proc` of the
-    /// namespace outside, where an equal pid belongs to another process.
+    /// The daemon runs in its own pid namespace, and programs outside this namespace have no pid in it. The daemon's `/proc`
+    /// shows the outer namespace, where an equal pid belongs to another process.
     @Suite struct ForeignNamespaceTests {
         @Test(
             "A program without a pid is not exempt from its child's claims, and is recognized by its handle"
@@ -54,7 +54,7 @@ extension MountTests {
             }
         }
 
-        /// The daemon's namespace, with a `/proc` of other pids: those of the namespace of this test.
+        /// The daemon runs in a pid namespace of its own, but its `/proc` shows the pids of the test's namespace.
         @Test("A process is not taken for another process that has the same pid in another namespace")
         func equalPidsInTwoNamespacesAreTwoPrograms() throws {
             try Self.withDaemonElsewhere(numbering: getpid()) { place in
@@ -80,7 +80,7 @@ extension MountTests {
             wait
             """)
 
-        /// Mounts in another namespace, runs the body here, and unmounts.
+        /// Mounts with a daemon in another namespace, runs the body in the test's namespace, and unmounts.
         private static func withDaemonElsewhere(
             numbering reader: Int32 = 0, _ body: (String) throws -> Void
         ) throws {
@@ -94,7 +94,8 @@ extension MountTests {
                 try Lab.variable("TRUCE_BINARY"), source, place, data, String(reader), input: .keyboard)
             defer { daemon.endInput() }
             do {
-                // The daemon's own line may come later: `mountpoint` can see a mount that is not served yet.
+                // The test waits for the daemon's own line, because `mountpoint` can already see a mount that the daemon does
+                // not serve yet.
                 try eventually(within: .seconds(20), "the mount\n\(daemon.text)\(daemon.errorText)") {
                     daemon.text.split(separator: "\n").contains("mounted") || daemon.hasEnded
                 }

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Rights of users on each other's files that `Scripts/conformance` does not cover: by real programs, and when the right is
-    /// taken away or a wait happens in between.
+    /// Checks the rights of users on each other's files with real programs, when a right is removed or a wait happens in
+    /// between. `Scripts/conformance` checks all other cases.
     @Suite struct PermissionTests {
         @Test("Access lists apply, are inherited and clear set-group-ID as in a plain directory")
         func accessListsApplyAndInherit() throws {
@@ -76,11 +76,12 @@ extension MountTests {
                         return try Self.appending(to: directory)
                     }
                     #expect(found.text == expected.text, "with \(isOpen ? "a reader" : "nobody") at it")
-                    // If more was allowed than below, the data was appended.
+                    // A program that was wrongly allowed to write can only have appended data, so the contents still begin with
+                    // the expected contents.
                     #expect(try FileContents.text(of: mount.below + "/log").hasPrefix(expected.contents))
                     if isOpen { try reader.must("close", "it") }
                     try mount.checkDataPath()
-                    // A reader that is idle is suspended when a writer comes.
+                    // An idle reader is suspended when a writer arrives.
                     checkForcedSteps(try mount.status(), except: [.suspended])
                 }
             }
@@ -132,8 +133,8 @@ extension MountTests {
             cat there
             """)
 
-        /// Sets a flag of ext4 below, runs the body above, and clears the flag again. The file `log` and the directory `d`
-        /// exist, are known to the mount, and are writable for all users.
+        /// Sets a flag of ext4 on files in the source, runs the body, and clears the flag. The file `log` and the directory `d`
+        /// exist, the mount knows them, and all users may write them.
         private static func withFlag<Result>(
             _ flag: String, of name: String = "log", in directory: String, below: String,
             _ body: (String) throws -> Result
@@ -159,7 +160,7 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// Runs the body in a plain directory and in a mount, and expects the same result.
+        /// Runs the body in a plain directory and in a mount, and checks that both give the same result.
         private static func agreeing(_ body: (_ directory: String) throws -> String) throws {
             guard isRoot else {
                 return print("only root can act as others: shown by the run as root")

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The rules for programs, by their names and by how they run.
+    /// Checks the rules that a user writes for programs, by a program's name and by how the program runs.
     @Suite struct ProgramRuleTests {
-        /// A user's directory of configuration files, with one file of Truce.
+        /// Makes a user's directory of configuration files, with one configuration file of Truce. Returns the environment for
+        /// it.
         private static func configuration(_ text: String) throws -> [String: String] {
             let path = try Lab.freshDirectory("configuration")
             try Program("mkdir").run(path + "/truce")
@@ -92,7 +93,7 @@ extension MountTests {
             } body: { mount in
                 let saver = try SaveCountingPresenter(mount.path + "/notes.md")
                 let isLowered = prefix != "nice -n 18"
-                // One read before the program has opened many files, and one after.
+                // The program reads the document once before it has opened many files, and once afterwards.
                 let reading = """
                     read -r line <"$1/notes.md"
                     for file in "$1"/files/*; do : <"$file"; done
@@ -100,7 +101,7 @@ extension MountTests {
                     """
                 try Script("exec \(prefix) bash -c '\(reading)' - \"$1\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 1 : 2))
-                // Another process of the same name has opened few files.
+                // Another process with the same program name has opened only few files.
                 try Script("exec \(prefix) cat \"$1/notes.md\"").run(mount.path)
                 #expect(try saver.count == (isLowered ? 2 : 3))
                 try saver.program.end()

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The daemon recognizes the process behind a request. A process never waits for itself, and an unknown process is related
-    /// to no other. Processes are identified only when that is needed.
+    /// Checks that the daemon finds the process behind a request. A process never waits for itself. An unknown process is
+    /// related to no other process. The daemon identifies a process only when it needs to.
     @Suite struct RequesterIdentityTests {
         @Test("While no program waits and no presenter is registered, the daemon identifies no process")
         func withoutWaitsNoProcessIsIdentified() throws {
@@ -20,12 +20,13 @@ extension MountTests {
                     }
                 }
                 #expect(try mount.counters.identified == 0)
-                // The name of the program that unlinks a file tells whether the file comes back. It is not read again at once.
+                // When a program unlinks a file, the daemon reads the program's name, to know if a save follows. It does not
+                // read the name for each file.
                 try Script("rm -r \"$1/one\" \"$1/two\"").run(mount.path)
                 print("rm of \(2 * Self.removed) files: \(try mount.counters.identified) looks")
                 #expect(try mount.counters.identified <= 2 * Self.removed)
                 checkForcedSteps(try mount.status())
-                // From here on an identity is needed.
+                // From here on the daemon needs the identity of the programs.
                 let before = try mount.counters.identified
                 let writer = try ScriptedProcess()
                 try writer.must("put", mount.path + "/file", "text")
@@ -82,7 +83,7 @@ extension MountTests {
                 let notes = mount.path + "/notes.md"
                 #expect(try editor.value(of: "join(systemlist(['cat', '\(notes)']))") == "saved")
                 #expect(try mount.counters.asked == 0)
-                // The same program, but without a terminal of its own.
+                // The same reading program runs once more, now with a terminal of its own, as in a pane of the editor.
                 let command =
                     "['sh', '-c', 'cat \(notes) >\(results)/new; mv \(results)/new \(results)/read']"
                 _ = try editor.value(of: "jobstart(\(command), {'pty': v:true})")
@@ -140,7 +141,7 @@ extension MountTests {
                 try writer.must("open", "it", mount.path + "/others", "O_WRONLY|O_TRUNC")
                 let program = try Program("python3").start(
                     Checkout.path("Tests/Workers/threads"), mount.path + "/own", mount.path + "/others")
-                // The pid identifies the process, although another of its threads waits.
+                // The pid identifies the process, although the waiting thread is not the process's first thread.
                 try mount.waitUntilParked(program.pid, within: .seconds(20))
                 #expect(program.text == "so far\n")
                 #expect(
@@ -166,7 +167,8 @@ extension MountTests {
             }
         }
 
-        /// Threads that end after they have opened a file, to write and to read. Then the file is opened to read and write.
+        /// A program whose threads open a file to write and to read, and then end. Afterwards the program opens the file to
+        /// read and write.
         private static let leaving = """
             import os, sys, threading
             opened = []
@@ -196,7 +198,7 @@ extension MountTests {
                 let writer = try ScriptedProcess()
                 try writer.tell(["open", "it", mount.path + "/own", "O_WRONLY"])
                 try mount.waitUntilParked(writer.pid)
-                // Four times the time for which a reader may be idle.
+                // This time is four times as long as a reader may be idle.
                 let clock = ContinuousClock()
                 let end = clock.now + .seconds(1)
                 try eventually(within: .seconds(20), "a second") {
@@ -226,7 +228,7 @@ extension MountTests {
                 }
                 let (answer, took) = try timed { try ScriptedProcess().ask("read", mount.path + "/own") }
                 #expect(answer == "ENOENT")
-                // A saver counts as alive for `SaveLimits.pendingIdle` after its last step.
+                // The daemon treats a saver as running for `SaveLimits.pendingIdle` after its last step.
                 #expect(took >= .seconds(1))
                 saver.endInput()
                 _ = try saver.wait(within: .seconds(20))
@@ -234,7 +236,7 @@ extension MountTests {
             }
         }
 
-        /// The function `work` runs in a thread that is not the first, after the first has ended.
+        /// A program that runs the function `work` in a second thread, after the first thread has ended.
         private static let headless = """
             import ctypes, os, sys, threading
             def begin(work):
@@ -250,7 +252,7 @@ extension MountTests {
 
             """
 
-        /// Its offset in the file always changes.
+        /// A program that reads a file all the time, so that its offset in the file always changes.
         private static let reading = """
             def work():
                 ended = []
@@ -292,9 +294,9 @@ extension MountTests {
                 }
                 let waiting = try #require(try mount.status().waiting.first).actor.pid
                 #expect(ProcessStatus(of: waiting)?["Name"] == "cat")
-                // It did not wait for the claim of its ancestor outside.
+                // The program did not wait for the claim of its ancestor outside the namespace.
                 #expect(try FileContents.text(of: results + "/own") == "begun\n")
-                // The file that it made belongs to its user.
+                // The file that the program made belongs to the program's user.
                 let made = try Program("stat").run("--format", "%u %g %a", mount.path + "/made")
                 #expect(made.text == "12345 12346 640\n")
                 try writer.must("close", "it")
@@ -321,7 +323,7 @@ extension MountTests {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 try Program("mkfifo").run(results + "/go")
-                // The same two programs: once as parent and child, and once as the first process of a namespace and its child.
+                // The same two programs run twice: as parent and child, and as the first process of a namespace and its child.
                 let family = try Self.parent.start(mount.path + "/file", results, "env")
                 try eventually(within: .seconds(20), "the child to have read") {
                     FileContents.ofFile(results + "/read").map { !$0.isEmpty } ?? false
@@ -359,6 +361,6 @@ extension MountTests {
 
 extension MountTests.RequesterIdentityTests {
     static var isRoot: Bool { geteuid() == 0 }
-    /// Other users take part if the test runs as root.
+    /// The mount options. As root, the test also starts programs of other users.
     static var options: String { isRoot ? "allow_other" : "wait=15s" }
 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The flags that a mount takes from the one below, and the owner of files that are made after a wait.
+    /// Checks the flags that a mount copies from the file system below, and the owner of files that are made after a wait.
     @Suite struct RequesterRightsTests {
         @Test(
             "The flags ro, nosuid, nodev and noexec of the source's mount also apply to the mount of Truce",
@@ -24,7 +24,7 @@ extension MountTests {
             try programs.run(source)
             try Program("mount").run("-o", "remount," + words, source)
             let expected = try probe.run(source).text
-            // Without a forbidding flag, the probe shows that each step is allowed.
+            // Without a flag that forbids steps, the probe shows that each step is allowed.
             #expect(
                 (words == "rw") == (expected == "user 0\nran\nwritten to a device\nmade\n"), "\(expected)")
             for place in [source, try Lab.freshDirectory("place")] {
@@ -87,7 +87,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "the package to be held: \(holder.errorText)") {
                     holder.text == "held\n"
                 }
-                // User ids of every size. The largest valid id is the last number but one.
+                // User ids of every size. The largest valid id is one below the largest 32-bit number.
                 var makers: [RunningProgram] = []
                 for command in Self.commands {
                     let maker = try Program("setpriv").start(
@@ -105,7 +105,7 @@ extension MountTests {
                 #expect(made.text == Self.made, "\(made.text)")
                 let counters = try mount.counters
                 #expect(counters.bounced >= makers.count)
-                // A retry that needed no question has waited under the kernel's lock, for a moment only.
+                // A retry that caused no question has waited under the kernel's lock, but only for a moment.
                 checkForcedSteps(try mount.status(), except: [.proceeded])
             }
         }
@@ -120,7 +120,7 @@ extension MountTests {
             "mkdir directory", "echo text >file", "mkfifo pipe", "mknod node p", "ln -s nowhere symbolic",
             "exec {f}>>appended",
         ]
-        /// Name, user, group, mode and links.
+        /// A script that prints name, user, group, mode and link count of each file.
         private static let made = """
             appended 4294967000 54321 640 1
             directory 4294967000 54321 2750 2

@@ -100,7 +100,7 @@ extension MountTests {
                     let outcome = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), words, mount.path)
                     try WrongCommandLine(words, code: 6, "user").check(outcome, in: mount.path)
                 }
-                // Every user may list what is preserved, and sees only the files that they may read.
+                // Every user may list preserved versions, but sees only versions of files that the user may read.
                 let kept = try asOther.attempt(try Lab.variable("TRUCE_BINARY"), "kept", mount.path)
                 #expect(try kept.requireSuccess().text.isEmpty)
                 #expect(try MountedDirectory.isMounted(mount.path))
@@ -109,7 +109,8 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// Runs in its own mount namespace. Its /dev contains only what every program needs.
+        /// A script that runs in its own mount namespace. The /dev of this namespace contains only the devices that every
+        /// program needs.
         private static let withoutDevice = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -118,7 +119,7 @@ extension MountTests {
                 exec "$1" mount "$2"' bash "$1" "$2"
             """)
 
-        /// `$3` is the mode of a /dev/fuse in its own mount namespace.
+        /// A script that runs as another user. `$3` is the mode of the /dev/fuse in its mount namespace.
         private static let asOther = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -155,7 +156,7 @@ struct WrongCommandLine: Sendable, CustomTestStringConvertible {
         #expect(outcome.ending == .exited(code), "\(words): \(outcome.errorText)")
         let said = explanation.replacing("DIRECTORY", with: directory)
         #expect(outcome.errorText.lowercased().contains(said.lowercased()), "\(words): \(outcome.errorText)")
-        // The usage may follow the sentence if the words themselves are wrong.
+        // If the words of the command line are wrong, the usage may follow the sentence.
         let sentence = outcome.errorText.split(separator: "\n").filter {
             !$0.hasPrefix("Usage:") && !$0.hasPrefix("  ")
         }

@@ -4,7 +4,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The daemon is killed by SIGKILL: acknowledged data is there, no program hangs, and the next mount works.
+/// Checks that after the daemon was killed by SIGKILL, acknowledged data is in the files, no program hangs, and the next mount
+/// works.
 extension MountTests {
     @Suite struct CrashTests {
         static let deaths: Set<String> = ["ENOTCONN", "ECONNABORTED"]
@@ -32,8 +33,8 @@ extension MountTests {
             #expect(total.waits < .seconds(10))
         }
 
-        /// One round: programs work, hold and wait, and the daemon dies at a random moment. The next daemon mounts, and the
-        /// files below are compared with the ledgers.
+        /// Plays one round: programs work, hold and wait, and the daemon is killed at a random moment. A new daemon mounts, and
+        /// the files below are compared with the programs' ledgers.
         private func kill(_ mount: MountedDirectory, after moment: Duration, seed: String) throws
             -> CrashTotals
         {
@@ -55,7 +56,7 @@ extension MountTests {
             try mount.mount()
             try FileContents.write("", to: place + "/stop")
             let looks = try watcher.wait(within: .seconds(10), for: "the end")
-            // fusermount3 must remove the dead mount before the directory can be covered again.
+            // Before the directory can be mounted again, fusermount3 must remove the dead mount.
             let isHidden = looks.isSuccess || geteuid() != 0
             #expect(isHidden, "seed \(seed): the directory below showed: \(looks.text)")
             for (id, _) in try mount.kept(seed) { try mount.restore(id, to: "\(place)/kept/\(id)") }
@@ -104,7 +105,7 @@ extension MountTests {
             try Self.replace(mount)
         }
 
-        /// Mounts again as a user does after a crash.
+        /// Mounts again with the steps that a user takes after a crash.
         private static func replace(_ mount: MountedDirectory) throws {
             let outcome = try TruceCommand.run("mount", mount.path, mount.path)
             let said = outcome.text.ranges(of: "removed a dead mount at '\(mount.path)'")
@@ -121,7 +122,7 @@ extension MountTests {
         )
         func nodeNumbersSurviveTheDaemonsDeath() throws {
             let script = Checkout.path("Tests/Workers/node-numbers")
-            // With this many files, numbers in the order of the first lookup would differ each time.
+            // The new daemon gets these stat calls in reverse order. Numbers in the order of look-ups would now differ.
             let backwards = Script("stat \"$1\"/a/{100..1} >/dev/null; python3 \"$2\" \"$1\"")
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -137,13 +138,13 @@ extension MountTests {
             let before = try Program("python3").run(script, mount.path).text
             let lines = before.split(separator: "\n")
             #expect(lines.count == 113)
-            // One file has two names. FUSE itself assigns the number of the root.
+            // One file has two names, and FUSE itself assigns the number of the root.
             #expect(Set(lines.map { $0.prefix(16) }).count == 112)
             #expect(lines[0].hasPrefix("0000000000000001."))
             try mount.kill()
             try mount.mount()
             #expect(try backwards.run(mount.path, script).text == before)
-            // A rename keeps the number, and a new file under the old name has a different one.
+            // A rename does not change a file's number. A new file under the old name has a different number.
             try Script("mv \"$1/a/two\" \"$1/moved\"; touch \"$1/a/two\"").run(mount.path)
             let renamed = try Program("python3").run(script, mount.path).text
             let line = try #require(lines.first { $0.hasSuffix(" a/two") })
@@ -175,17 +176,17 @@ extension MountTests {
     }
 }
 
-/// The result of some rounds of killing.
+/// The sums over all rounds in which the daemon was killed.
 private struct CrashTotals {
     /// The output of `ledger check` for one round.
     private struct Round: Decodable {
         var steps: Int
         var kept: Int
-        /// Contents that had to be preserved, because a program was writing when a file was truncated.
+        /// The number of contents that had to be preserved, because a program was writing when a file was truncated.
         var owed: Int
-        /// Milliseconds from the kill to the last error.
+        /// The milliseconds from the kill of the daemon to the last error of a program.
         var told: Int
-        /// Programs that were told of the end.
+        /// The number of programs that got an error because the mount had ended.
         var ended: Int
         var begun: [String?]
     }
@@ -228,8 +229,8 @@ private struct CrashTotals {
 }
 
 extension MountedDirectory {
-    /// Returns the preserved versions at and below a path in the mount, as `truce kept --json` lists them. Each has an id and a
-    /// cause, newest first.
+    /// Returns the preserved versions of a path in the mount and of paths below it, as `truce kept --json` lists them: each
+    /// with id and cause, newest first.
     func kept(_ name: String = "") throws -> [(id: String, cause: String)] {
         struct List: Decodable {
             struct Entry: Decodable {
@@ -242,7 +243,7 @@ extension MountedDirectory {
         return try JSONDecoder().decode(List.self, from: Data(output)).entries.map { ($0.id, $0.cause) }
     }
 
-    /// The contents of a preserved file.
+    /// The contents of a preserved version.
     func text(ofKept id: String) throws -> String {
         let restored = try Lab.freshDirectory("restored") + "/" + id
         try restore(id, to: restored)
@@ -253,7 +254,8 @@ extension MountedDirectory {
         try TruceCommand.run("kept", path, "--restore", id, target)
     }
 
-    /// With passthrough the kernel goes on to write without the daemon. Otherwise the write reports that there is none.
+    /// With passthrough, the kernel writes on without the daemon. Without passthrough, the write reports that the mount has
+    /// ended.
     func checkHandleSurvives(_ holder: ScriptedProcess) throws {
         let answer = try holder.ask("write", "h", " and more")
         switch try Lab.dataPath {

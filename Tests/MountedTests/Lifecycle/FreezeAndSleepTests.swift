@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Waiting programs do not keep the system from freezing programs or going to sleep.
+/// Checks that programs that wait in the mount do not prevent the system from freezing programs or going to sleep.
 extension MountTests {
     @Suite struct FreezeAndSleepTests {
         private static let margin = Duration.seconds(10)
@@ -51,7 +51,7 @@ extension MountTests {
                 }
                 print("a program that waits for \(request) was frozen after \(took) (bound 1 s)")
                 try FileContents.write("0", to: group + "/cgroup.freeze")
-                // The writer still has the document open: contents that are overwritten are preserved.
+                // The writer still has the document open, so its contents are preserved before they are overwritten.
                 #expect(try waiter.answer().hasPrefix("ok"))
                 let status = try mount.status()
                 #expect(status.counters.interrupted == 0)
@@ -81,7 +81,7 @@ extension MountTests {
                 #expect(took < .seconds(1) + Self.margin)
                 #expect(try waiter.answer() == (policy == "proceed" ? "ok" : "EBUSY"))
                 #expect(try reader.answer().hasPrefix("ok"))
-                // No program begins to wait, either.
+                // While the system goes to sleep, no further program begins to wait.
                 let late = try reader.must("read", mount.path + "/document")
                 #expect(late == (policy == "proceed" ? "h" : "held"))
                 try bus.logind.type("wake\n")
@@ -93,7 +93,8 @@ extension MountTests {
             }
         }
 
-        /// A mount in which one program has written to a document and keeps it open. Another one waits to read or truncate it.
+        /// Makes a mount in which a program has written to a document and has it open. Another program waits to read or
+        /// truncate the document.
         private static func withWaiter(
             _ options: String, _ request: String, _ environment: [String: String] = [:],
             _ body: (_ mount: MountedDirectory, _ waiter: ScriptedProcess) throws -> Void
@@ -111,7 +112,7 @@ extension MountTests {
             }
         }
 
-        /// The directory of control groups of version 2, if groups can be made there.
+        /// The directory of control groups of version 2. Nil if the test cannot make groups.
         private static func controlGroups() throws -> String? {
             guard geteuid() == 0 else { return nil }
             let place = try Program("findmnt").attempt(
@@ -123,7 +124,7 @@ extension MountTests {
             return place
         }
 
-        /// A private bus with a stand-in for logind.
+        /// A private D-Bus with a stand-in for logind.
         private struct Bus {
             let address: String
             let logind: RunningProgram

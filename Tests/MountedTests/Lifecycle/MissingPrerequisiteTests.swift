@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Machines that lack a prerequisite of a mount: one sentence, and nothing left behind. Each runs in its own mount
-    /// namespace.
+    /// On a machine that lacks a prerequisite, `truce mount` prints one sentence and leaves no mount, store or daemon. Each
+    /// case runs in its own mount namespace.
     @Suite struct MissingPrerequisiteTests {
         enum Run: String, CaseIterable { case withoutBlocks, withoutInodes, readOnly }
 
@@ -17,7 +17,7 @@ extension MountTests {
             let directory = try Lab.freshDirectory("run")
             let outcome = try Self.fullRun.run(try Lab.variable("TRUCE_BINARY"), directory, state.rawValue)
             let lines = outcome.text.split(separator: "\n")
-            // A socket takes an inode and no block.
+            // A socket needs an inode but no block, so it can be made on a full file system.
             let place = state == .withoutBlocks ? "/run/truce/" : "/tmp/truce-0/"
             #expect(lines.first?.hasPrefix(place) ?? false, "\(outcome.text)\(outcome.errorText)")
             #expect(lines.dropFirst() == ["no socket is left"])
@@ -48,7 +48,7 @@ extension MountTests {
             try FailingFilesystem.with(.withoutInodes, options: "wait=60s") { small in
                 try TruceCommand.run("unmount", small.source)
                 try small.fail()
-                // The store exists already.
+                // The first mount makes the version store, so that it already exists when the room is used up.
                 try TruceCommand.run("mount", small.source)
             }
         }
@@ -89,7 +89,7 @@ extension MountTests {
         private static func checkUntouched(_ directory: String) throws {
             #expect(try !MountedDirectory.isMounted(directory))
             #expect(try Program("ls").run("-A", directory).text.isEmpty)
-            // The daemon's command line ends with the directory.
+            // The command line of a daemon ends with its directory.
             #expect(try !Program("pgrep").attempt("--full", "serve .* \(directory)$").isSuccess)
         }
 
@@ -123,7 +123,8 @@ extension MountTests {
                 [[ -e $socket ]] || echo "no socket is left"' bash "$1" "$2" "$3"
             """)
 
-        /// The contents of /tmp stay, since the programs may be there.
+        /// A script that fills every file system. It does not hide the contents of /tmp, since the programs may be stored in
+        /// /tmp.
         private static let fullEverywhere = Script(
             """
             exec unshare --mount --propagation=private env --unset=XDG_RUNTIME_DIR bash -euc '
@@ -132,7 +133,7 @@ extension MountTests {
                 exec "$1" mount "$2"' bash "$1" "$2"
             """)
 
-        /// `$3` breaks a prerequisite of the user, `$4` is the value of -o.
+        /// A script that runs as a user. `$3` removes a prerequisite, and `$4` is the value of -o.
         private static let asUser = Script(
             """
             exec unshare --mount --propagation=private bash -euc '

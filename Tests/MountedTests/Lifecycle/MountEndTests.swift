@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The end of a mount, and its errors when waits run out.
+    /// Checks the end of a mount, and the errors of programs whose waits run out.
     @Suite struct MountEndTests {
         enum UnmountMethod: String, CaseIterable { case terminate, interrupt, umount, fusermount }
 
@@ -31,7 +31,7 @@ extension MountTests {
             #expect(try FileContents.text(of: mount.path + "/document") == "what was written\n")
         }
 
-        /// A failed open for reading makes editors show an empty buffer, so it never fails.
+        /// With a failed open for reading, an editor would show an empty buffer. So an open for reading never fails.
         @Test("With policy=fail, a writer whose wait times out gets EBUSY and a reader goes ahead")
         func policyFailReturnsEbusyToWriters() throws {
             try MountedDirectory.with("wait=1s", "hold=60s", "idle=60s", "policy=fail") { mount in
@@ -55,7 +55,7 @@ extension MountTests {
             }
         }
 
-        /// A program that is stopped in the middle of a request keeps a system from going to sleep.
+        /// A program that is stopped in the middle of a request would prevent the system from going to sleep.
         @Test("A waiting program that stays stopped is let through after 1 s")
         func aWaitingProgramThatIsStoppedIsLetThrough() throws {
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
@@ -142,7 +142,8 @@ extension MountTests {
             }
         }
 
-        /// The user that mounts may have a limit for the size of files. Writers through the mount have their own.
+        /// The user that mounts may have a limit on file sizes, which applies to the daemon. Programs that write through the
+        /// mount have their own limits.
         @Test("A write beyond the daemon's file size limit fails with EFBIG, and the mount goes on")
         func aWriteBeyondTheFileSizeLimitIsEfbig() throws {
             let directory = try Lab.freshDirectory("limit")

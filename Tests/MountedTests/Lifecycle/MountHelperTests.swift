@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The command as the mount helper of mount(8), in mount namespaces where `/sbin` has nothing else.
+/// Runs `truce` as the mount helper of mount(8), in mount namespaces whose `/sbin` contains only this helper.
 extension MountTests {
     @Suite struct MountHelperTests {
         @Test("`mount -t fuse.truce` makes a mount that findmnt shows and umount removes")
@@ -63,7 +63,7 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n").map(String.init)
             try #require(lines.count == 4, "\(outcome.text)")
-            // The flags that `user` means to mount(8) apply as well.
+            // For mount(8), the option `user` implies further flags. The mount has these flags as well.
             #expect(lines[0].hasPrefix("\(directory)/docs rw,nosuid,nodev,noexec"))
             #expect(lines[1].contains("wait=10000ms"))
             #expect(lines[2].hasPrefix("\(directory)/my\\x20docs ro"))
@@ -223,8 +223,8 @@ extension MountTests {
         func anAutomountDirectoryIsRefusedAsSource() throws {
             guard Self.isRoot else { return print("mount(8) is root's: shown by the run as root") }
             let directory = try Lab.freshDirectory("automounter")
-            // The script runs in the process group of the automounter. That group may use the mount point while other programs
-            // would wait for it.
+            // The script runs in the process group of the automounter. This group may use the mountpoint while all other
+            // programs wait for the mount.
             let outcome = try Script(
                 """
                 exec unshare --mount --propagation=private bash -uc '

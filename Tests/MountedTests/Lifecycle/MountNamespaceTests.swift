@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other mount namespaces, such as containers and services, have copies of a mount. The kernel ends a mount only when its
-    /// last copy is gone.
+    /// Containers and services have mount namespaces of their own, with copies of a mount. The kernel ends a mount only when
+    /// its last copy is gone.
     @Suite struct MountNamespaceTests {
         @Test("An unused copy of a mount in another namespace keeps neither the daemon nor the source busy")
         func anUnusedCopyOfAMountDoesNotKeepTheDaemon() throws {
@@ -24,7 +24,7 @@ extension MountTests {
             try Script("echo again >\"$1/file\"").run(mount.path)
             try mount.unmount()
             try keeper.type("\n")
-            // Its copy is a dead mount, and the error says so.
+            // The program's copy of the mount is dead, and the error reports this.
             let outcome = try keeper.wait(within: .seconds(10))
             #expect(outcome.errorText.contains("Transport endpoint is not connected"), "\(outcome.errorText)")
         }

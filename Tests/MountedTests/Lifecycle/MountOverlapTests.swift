@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Mounts over, in and beside each other: a mount that would show one file twice is refused and leaves nothing behind.
+    /// Checks mounts over, in and beside other mounts. A mount that would show a file twice is refused and leaves nothing.
     @Suite struct MountOverlapTests {
         /// A command line in a directory that has `docs/inner`, `place/inner`, `elsewhere` and `other`.
         static let refusals: [(first: String, second: String, says: String)] = [
@@ -91,7 +91,7 @@ extension MountTests {
                 return print("only root can act as others: shown by the run as root")
             }
             let directory = try Self.directory()
-            // In the second case the program that took the lock has ended, and its child still holds it.
+            // In the second case, the program that took the lock has ended, and its child process holds the lock.
             for holding in ["echo $$; read -r _", "sleep 1000 >&- & echo $!"] {
                 let stranger = try Script(
                     """
@@ -130,7 +130,7 @@ extension MountTests {
             return directory
         }
 
-        /// Returns the mount point.
+        /// Mounts with the given words, and returns the mountpoint.
         private static func mount(_ words: String, in directory: String) throws -> String {
             try mounting.run(try Lab.variable("TRUCE_BINARY"), directory, words)
             return words.split(separator: " ").last.map { String($0) } ?? words
@@ -142,7 +142,7 @@ extension MountTests {
 
         private static let mounting = Script("cd \"$2\"; exec \"$1\" mount $3")
 
-        /// Every name below, including those of the daemons, and every mount.
+        /// A script that lists all names below the directory, the daemons and the mounts.
         private static let whatIsThere = Script(
             """
             cd "$1"

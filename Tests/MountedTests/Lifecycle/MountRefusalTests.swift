@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The state that a refused mount leaves, and the paths that a mount accepts.
+    /// Checks that a refused mount leaves nothing, and which paths a mount accepts.
     @Suite struct MountRefusalTests {
         @Test(
             "A mount that is refused does not remove the dead mount of its source",

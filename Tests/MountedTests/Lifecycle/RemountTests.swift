@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// `umount D && mount D`: the next mount waits for a daemon that is ending, and names any other obstacle.
+    /// Checks `umount D && mount D`: the new mount waits until the ending daemon has ended, and its error names any other
+    /// obstacle.
     @Suite struct RemountTests {
-        /// How long a mount waits.
+        /// The time for which a new mount waits for an ending daemon.
         private static let patience = Duration.seconds(2)
         private static let margin = Duration.seconds(10)
 
@@ -88,7 +89,7 @@ extension MountTests {
             let refused = try TruceCommand.attempt("mount", directory + "/renamed", other)
             try WrongCommandLine("mount", code: 1, "by truce by pid \(pid) at '\(directory)/place'").check(
                 refused, in: directory)
-            // The directory with the old name is a different one now.
+            // The old name now leads to a different directory.
             try TruceCommand.run("mount", directory + "/docs", other)
             for mounted in [other, place] { try TruceCommand.run("unmount", mounted) }
         }
@@ -112,13 +113,13 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
         }
 
-        /// umount(8) would send the mount a request that a stopped daemon does not answer.
+        /// Unmounts by the system call. umount(8) would send the mount a request that a stopped daemon does not answer.
         private static func unmount(_ path: String) throws {
             try Program("fusermount3").run("-u", path)
         }
 
-        /// Waits until a process waits for the lock of a file. `/proc/locks`: `1: -> FLOCK  ADVISORY  WRITE 1234 08:01:5678 0
-        /// EOF`
+        /// Waits until a process waits for the lock of a file. Such a line of `/proc/locks` has an arrow: `1: -> FLOCK
+        /// ADVISORY  WRITE 1234 08:01:5678 0 EOF`
         private static func awaitWaiter(for path: String, _ program: RunningProgram) throws {
             let inode = try Program("stat").run("--dereference", "--format=%i", path).text.dropLast()
             try eventually(within: .seconds(10), "a mount that waits: \(program.errorText)") {

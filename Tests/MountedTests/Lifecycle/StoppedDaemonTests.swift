@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A stopped daemon answers nothing; the commands must not wait for it without limit.
+    /// A stopped daemon answers no request. Checks that no command waits for the daemon without limit.
     @Suite struct StoppedDaemonTests {
-        /// How long the commands wait for an answer.
+        /// The time for which commands wait for an answer, the time after which the test kills them, and a margin for a busy
+        /// machine.
         private static let (patience, watchdog, margin) = (
             Duration.seconds(5), Duration.seconds(10), Duration.seconds(10)
         )
@@ -124,7 +125,7 @@ extension MountTests {
             }
         }
 
-        /// Kills the daemon and removes its mount afterwards, whatever the body does.
+        /// Mounts, stops the daemon, and runs the body. Afterwards always kills the daemon and removes the mount.
         private static func withStopped(_ body: (MountedDirectory, Int32) throws -> Void) throws {
             let mount = try MountedDirectory()
             defer { mount.abandon() }
@@ -140,7 +141,7 @@ extension MountTests {
     }
 }
 
-/// The kernel's own table, which causes no request to any mount.
+/// The kernel's table of mounts. To read it causes no request to any mount.
 enum MountTableText {
     static func has(_ path: String) throws -> Bool {
         try FileContents.text(of: "/proc/self/mountinfo").split(separator: "\n").contains { line in

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A mount is removed while programs have files open in it and wait for them.
+    /// Checks the removal of a mount while programs have files open in it and wait for files.
     @Suite struct UnmountInUseTests {
         @Test(
             "After SIGTERM, waiting programs get an error at once, and an open file works until it is closed")
@@ -20,16 +20,18 @@ extension MountTests {
             #expect(took < .seconds(10))
             #expect(try !MountedDirectory.isMounted(mount.path))
 
-            // The name leads to the bare directory now. No other program may mount it before the last file is closed.
+            // The name now leads to the directory without a mount. Until the last file is closed, no other program may mount
+            // this directory.
             let again = try TruceCommand.attempt("mount", mount.path)
             try WrongCommandLine("mount", code: 1, "already mounted by truce by pid \(pid)").check(
                 again, in: mount.path)
             try waiters.holder.must("write", "h", " and more")
-            // The socket's name still exists. A program that connects to it waits for no answer.
+            // The name of the daemon's socket still exists, but a program that connects to the socket gets an error at once.
             let knocking = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
             let knock = try Program("python3").start("-c", knocking, socket).wait(within: .seconds(10))
             #expect(knock.errorText.contains("ConnectionRefusedError"), "\(knock.errorText)")
-            // Threads of libdispatch would end the process where `/proc` does not show them.
+            // The daemon must start no thread of libdispatch: where `/proc` does not show these threads, libdispatch aborts the
+            // process.
             #expect(try Self.threads(of: pid).subtracting(threads) == [], "threads that came with SIGTERM")
             try waiters.holder.must("close", "h")
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
@@ -106,7 +108,7 @@ extension MountTests {
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
-            // One mount over the other, both with their former contents.
+            // Only the mount of Truce has ended: `another` still covers the first tmpfs, which still has the document.
             try Program("umount").run(mount.path)
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
             try Program("umount").run(mount.path)
@@ -132,7 +134,7 @@ extension MountTests {
                 !MountedDirectory.isAlive(pid)
             }
             #expect(try !MountedDirectory.isMounted(directory + "/moved/docs"))
-            // The mount is still there.
+            // The mount still exists at its new place.
             try Program("umount").run(directory + "/elsewhere/docs")
         }
 
@@ -143,7 +145,7 @@ extension MountTests {
             let waiters = try WaitingPrograms(in: mount)
             let pid = try mount.daemonPID
             try TruceCommand.run("unmount", "--lazy", mount.path)
-            // The new mount is one of Truce, too: a user may remove that one as well.
+            // The second mount also belongs to Truce, so a user may remove it as well.
             let source = try Lab.freshDirectory("another")
             try TruceCommand.run("mount", source, mount.path)
             defer { attemptUnmount(mount.path) }
@@ -194,7 +196,7 @@ extension MountTests {
             try eventually(within: .seconds(10), "the end of daemon \(pid)") {
                 !MountedDirectory.isAlive(pid)
             }
-            // A mount that covered it from above is still there.
+            // The mount that covered the Truce mount still exists.
             if cover != .root { try Program("umount").run(above) }
             #expect(try !FileContents.text(of: "/proc/self/mountinfo").contains(parent))
             #expect(try FileContents.text(of: mount.path + "/document") == "acknowledged")
@@ -247,7 +249,7 @@ extension MountTests {
             try mounting.wait(within: .seconds(10)).requireSuccess()
         }
 
-        /// Removes what a failed test left: nothing else is mounted there.
+        /// Removes all mounts at these places after a failed test. Only mounts of this test can be there.
         private func uncover(_ places: String...) {
             do {
                 for place in places { _ = try Program("umount").attempt("--lazy", place) }
@@ -273,7 +275,7 @@ extension MountTests {
             return mount
         }
 
-        /// One program has a document open, and others wait for it by every kind of request.
+        /// Programs of which one has a document open, and each other program waits for it with a different kind of request.
         private struct WaitingPrograms {
             let holder: ScriptedProcess
             private let waiters: [ScriptedProcess]
@@ -293,7 +295,7 @@ extension MountTests {
                 try mount.waitUntilParked(aware.pid)
             }
 
-            /// Returns the time until all of them had an error.
+            /// Runs a step. Returns the time until each waiting program has an error.
             func expectErrors(after step: () -> Void) throws -> Duration {
                 let (_, took) = try timed {
                     step()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The kernel's cached contents of files are their real contents, whether the kernel or the daemon moves the data.
+    /// The kernel's cache of a file always has the file's real contents, whether the kernel or the daemon moves the data.
     @Suite struct ContentCacheTests {
         private static let rounds = 50
 
@@ -71,13 +71,13 @@ extension MountTests {
                 try holder.must("close", "h")
                 #expect(try FileContents.text(of: mount.below + "/file") == "theirs and mine")
                 #expect(try Program("cat").run(file).text == "theirs and mine")
-                // The same with several writers that reach the file by its cached name.
+                // The same check with two writers, which reach the replaced file by its cached name.
                 try Script("printf more >\"$1/new\"; mv \"$1/new\" \"$1/file\"").run(mount.below)
                 let writers = [try ScriptedProcess(), try ScriptedProcess()]
                 for writer in writers { try writer.tell("put", file, "last") }
                 for writer in writers { #expect(try writer.answer() == "ok") }
                 #expect(try FileContents.text(of: mount.below + "/file") == "last")
-                // A file without a name can be opened again by the descriptor of its holder.
+                // The holder of a file without a name can open the file again by its descriptor in `/proc`.
                 try Script(
                     """
                     exec 3<"$1/file"; rm "$2/file"; echo other >"$2/file"
@@ -122,7 +122,7 @@ extension MountTests {
             }
         }
 
-        /// The times of a file change before its contents do.
+        /// During a write the kernel changes a file's times before its contents.
         @Test("A read in the middle of a long write leaves no old contents in the kernel's cache")
         func aReadDuringALongWriteLeavesNoOldContents() throws {
             try MountedDirectory.with(prepare: { try Program("truncate").run("--size=64M", $0 + "/file") }) {
@@ -182,7 +182,7 @@ extension MountTests {
             }
         }
 
-        /// Whether a read gives the present contents.
+        /// True if a read in the mount gives the present contents.
         private static func isRead(in mount: MountedDirectory) throws -> Bool {
             try Program("cat").run(mount.path + "/file").text
                 == Program("cat").run(mount.below + "/file").text

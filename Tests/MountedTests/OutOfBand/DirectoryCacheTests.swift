@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The kernel's cached names and attributes of directories, used without requests, are correct.
+    /// The kernel answers look-ups and listings from its cache. Checks that the cached names and attributes are correct.
     @Suite struct DirectoryCacheTests {
         private static let rounds = 50
 
@@ -31,7 +31,7 @@ extension MountTests {
             }
         }
 
-        /// A read changes a file's times, so the kernel would ask for each file's attributes again.
+        /// A read changes a file's times. If the kernel noticed this, it would request each file's attributes again.
         @Test(
             "After many files of a directory were opened, the directory is listed again once for their attributes"
         )
@@ -67,7 +67,7 @@ extension MountTests {
             }
         }
 
-        /// The kernel caches the file of a name for an hour unless it is invalidated.
+        /// The kernel caches for an hour which file has a name, unless the daemon invalidates the name.
         @Test(
             "After a listing, look-ups find the files that replaced others around the mount",
             arguments: [
@@ -88,7 +88,8 @@ extension MountTests {
             }
         }
 
-        /// opendir(3) reads the attributes of the directory, and by that alone the kernel notices a change.
+        /// opendir(3) reads the attributes of the directory. Only from these attributes the kernel notices a change of its
+        /// names.
         @Test("readdir without a look-up of the directory before it shows the present names")
         func readdirWithoutALookupShowsPresentNames() throws {
             try MountedDirectory.with(prepare: { try Script("mkdir \"$1\"/place").run($0) }) { mount in

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Tests of `truce doctor`.
+    /// Checks `truce doctor`, which lists programs that use a mounted directory without the mount.
     @Suite struct MountBypassTests {
         @Test("`doctor` names the programs that bypass a mount by an open descriptor, and no others")
         func doctorNamesOpenDescriptors() throws {
@@ -28,7 +28,7 @@ extension MountTests {
             #expect(json.text.contains("\"pid\":\(writer.pid)") && json.text.contains("\"writes\":true"))
             try writer.type("\n")
             try writer.wait(within: .seconds(10)).requireSuccess()
-            // The test itself has had the directory open since before the mount.
+            // The test itself has opened the directory before the mount, so `truce doctor` lists the test.
             let own = try TruceCommand.attempt("doctor", mount.path)
             let lines = own.text.split(separator: "\n").filter {
                 $0.contains("bypasses the mount") && !$0.contains(" runs, which")
@@ -43,8 +43,8 @@ extension MountTests {
             defer { mount.abandon() }
             try mount.mount()
             let calls = try Lab.freshDirectory("doctor") + "/calls"
-            // The command is stopped after it has found the daemon alive and before its question. The tracer is its child's
-            // child.
+            // The tracer stops the command after it has found the daemon alive and before it sends its request. The tracer is a
+            // grandchild of the command.
             let doctor = try Program("strace").start(
                 "-D", "--follow-forks", "--output=\(calls)", "--trace-path=\(mount.path)", "--trace=statfs",
                 "--inject=statfs:signal=STOP:when=1", try Lab.variable("TRUCE_BINARY"), "doctor", mount.path)
@@ -89,7 +89,7 @@ extension MountTests {
             for worker in workers { try worker.finish() }
         }
 
-        /// `/proc` shows nothing of a process by a thread that has ended, and the first thread may have ended.
+        /// A program whose first thread has ended. `/proc` then shows no details of the process under the first thread.
         private static let headless = """
             import ctypes, os, sys, threading
             file = open(sys.argv[1])
@@ -220,7 +220,7 @@ extension MountTests {
             cp "$(command -v bash)" shell
             """)
 
-        /// A program that runs a file of the directory and has another file of it open.
+        /// Two uses of the directory: a program is run from a file in it, and has another file of it open.
         private static let users = Script(
             """
             exec setpriv --reuid=12345 --regid=12345 --clear-groups "$1/shell" -euc '
@@ -239,7 +239,8 @@ extension MountTests {
                 exec setpriv --reuid="$1" --regid="$1" --clear-groups "$2" doctor "$3"' bash "$1" "$2" "$3"
             """)
 
-        /// Runs where no other mount namespaces of the machine are visible: they may show the files without the mount, too.
+        /// The test needs a place where no other mount namespaces of the machine are visible. Such a namespace may show the
+        /// files without the mount.
         @Test(
             "`doctor` reports nothing for a mount without bypasses, and reports bind mounts and dead daemons"
         )

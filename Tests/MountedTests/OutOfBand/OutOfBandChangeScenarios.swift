@@ -2,7 +2,7 @@
 import TestSupport
 
 extension MountTests.OutOfBandChangeTests {
-    /// Runs as root, or as a user that may mount: in a mount namespace with a /dev/fuse for all users.
+    /// The script of all scenarios. It runs as root, or as a user in a mount namespace where all users may use /dev/fuse.
     static let scenarios = Script(
         """
         if [[ $1 = user && $UID = 0 ]]; then

@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Changes below a mount of another directory are visible at the mount, and presenters are told of them.
+    /// If a program changes the source of a mount, the mount shows the change, and presenters get messages about it.
     @Suite struct OutOfBandChangeTests {
         enum Watcher: String {
             case root, user
-            /// Root of a user namespace, where the limits are those of the namespace.
+            /// Root of a user namespace. The namespace has its own limits.
             case container
-            /// The data mode does not change which changes are noticed, so each watcher has one mode.
+            /// Which changes are noticed does not depend on the data mode, so each watcher is tested in one mode only.
             static var ofMode: [Watcher] { Lab.isPassthrough ? [root] : [user] }
         }
 
@@ -58,7 +58,7 @@ extension MountTests {
             let deletion = "didChange forDeleting uncoordinated"
             #expect(
                 try notices(in: lab + "/document.told") == [move, change, move, change, deletion])
-            // Presenters may still be told of files made just before they registered.
+            // A presenter may still get events of files that were made just before it registered.
             #expect(try notices(in: lab + "/third.told").suffix(2) == [move, change])
             let second = try notices(in: lab + "/second.told")
             #expect(second.last == deletion && !second.contains(move), "\(second)")
@@ -112,7 +112,8 @@ extension MountTests {
                 ])
         }
 
-        /// The kernel writes to the files below for programs, and its events name these programs.
+        /// With passthrough, the kernel writes to the source's files for a program. The kernel's events of these writes name
+        /// this program.
         @Test(
             "None of 1,000 writes, renames and removals through the mount is reported as out of band",
             arguments: Watcher.ofMode)
@@ -133,7 +134,7 @@ extension MountTests {
             for name in ["document", "missing"] {
                 #expect(try notices(in: lab + "/\(name).told") == ["didChange updating uncoordinated"])
             }
-            // This file was changed through the mount only.
+            // Programs changed this file through the mount only.
             let second = try notices(in: lab + "/second.told")
             #expect(!second.isEmpty && second.allSatisfy { !$0.contains("uncoordinated") }, "\(second)")
         }
@@ -155,7 +156,8 @@ extension MountTests {
             guard try run("limit", by: .container) != nil else { return }
         }
 
-        /// Runs a scenario and returns its figures; nil where it cannot be run. It fails if the mount does not end.
+        /// Runs a scenario and returns its figures. Returns nil where the scenario cannot run, and throws if the mount does not
+        /// end.
         private func run(_ scenario: String, by watcher: Watcher) throws -> String? {
             guard geteuid() == 0 else {
                 print("only root can act as others: shown by the run as root")
@@ -174,7 +176,7 @@ extension MountTests {
             return lab
         }
 
-        /// The events of a presenter: the message, the operation, and whether it was uncoordinated.
+        /// The events of a presenter, each with its message, its operation, and whether it was uncoordinated.
         private func notices(in file: String) throws -> [String] {
             try FileContents.text(of: file).split(separator: "\n").compactMap { line in
                 guard let message = line.firstMatch(of: /"presenter\/((?:did|subitem)[A-Za-z]*)"/),

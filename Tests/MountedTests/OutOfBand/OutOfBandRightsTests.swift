@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program that entered the directory before the mount in place changes rights out of band.
+    /// A program that entered the source directory before the mount covered it changes the rights of files.
     @Suite struct OutOfBandRightsTests {
         @Test("After a chmod around the mount, other users soon cannot open the file or enter the directory")
         func outOfBandModeChangesRevokeAccess() throws {
@@ -23,7 +23,7 @@ extension MountTests {
             for (name, closed, open, looked) in [
                 ("file", "600", "644", "file"), ("directory", "700", "755", "directory/inner"),
             ] {
-                // Attributes that the kernel caches from here on would be valid for an hour.
+                // The kernel now caches the file's attributes, which would be valid for an hour.
                 #expect(try Self.mayRead(mount.path + "/" + looked))
                 for (mode, isOpen) in [(closed, false), (open, true)] {
                     try inside.type("\(mode) \(name)\n")
@@ -79,7 +79,8 @@ extension MountTests {
             #expect(try Self.mayRead(mount.path + "/file"))
             try inside.type("\n")
             try inside.wait(within: .seconds(10)).requireSuccess()
-            // The kernel still knows the file by this name. A lookup of the name would find nothing, and would check no right.
+            // The kernel has cached the file under this name, so its open needs no look-up. A look-up would find nothing, and
+            // no right would be checked.
             try eventually(within: .seconds(10), "the file to be closed") {
                 try Self.isRefused(mount.path + "/file")
             }
@@ -87,12 +88,12 @@ extension MountTests {
 
         private static func mayRead(_ path: String) throws -> Bool { try opening(path).isSuccess }
 
-        /// Whether the file exists and may not be read.
+        /// True if the file exists and may not be read.
         private static func isRefused(_ path: String) throws -> Bool {
             try opening(path).errorText.contains("Permission denied")
         }
 
-        /// Only opens the file: a read or a stat would make the kernel ask for its attributes.
+        /// Opens the file and does nothing else, because after a read or stat the kernel would request the file's attributes.
         private static func opening(_ path: String) throws -> ProgramResult {
             try Program("setpriv").attempt(
                 "--reuid=12345", "--regid=12345", "--clear-groups", "env", "LC_ALL=C",

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// File systems that other machines or processes change, and that report the result of a write late.
+    /// Checks sources on file systems that other machines or processes also change, and that report the result of a write late.
     @Suite struct RemoteFilesystemTests {
         @Test("An error that the file system below reports only at close reaches close(2)")
         func errorsReportedOnlyAtCloseReachClose() throws {
@@ -45,7 +45,8 @@ extension MountTests {
             }
         }
 
-        /// Mounts over a source with a file system that `serve` makes: the source itself, or a directory in it.
+        /// Mounts Truce over a source in which `serve` has made another file system: on the source itself, or on a directory in
+        /// it.
         private static func over(
             _ place: String, serve: (String) throws -> RunningProgram?,
             body: (MountedDirectory, String) throws -> Void

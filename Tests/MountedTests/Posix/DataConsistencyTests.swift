@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Readers see written data at once, by every path and in every data mode.
+    /// Readers see written data at once, by each path of the data and in each data mode.
     @Suite struct DataConsistencyTests {
         @Test(
             "After a write has returned, other processes read the written data",
@@ -82,7 +82,7 @@ extension MountTests {
         }
 
         private static func work(on mount: MountedDirectory, _ words: String...) throws -> ProgramResult {
-            // Programs take no turns with a database, so that all have it open at the same time.
+            // Truce makes no program wait for a database, so all workers have it open at the same time.
             try BuiltProgram.start("DataWorker", arguments: [mount.path + "/shared.db"] + words, input: .none)
                 .wait(within: .seconds(60), for: "the end of \(words)")
         }

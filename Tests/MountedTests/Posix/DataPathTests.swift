@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// With passthrough the contents never pass through the daemon.
+    /// With passthrough the kernel moves the contents of files, and the daemon never gets them.
     @Suite struct DataPathTests {
         @Test("With passthrough, 64 MiB of reads and writes do not reach the daemon; without it they do")
         func passthroughDataBypassesTheDaemon() throws {
@@ -70,7 +70,7 @@ extension MountTests {
             }
         }
 
-        /// Makes 60,000 opens, while another process gives the file to two users in turn.
+        /// A script that makes 60,000 opens. Meanwhile another process gives the file to two users in turn.
         private static let givingAway = Script(
             """
             exec python3 - "$1" <<'END'
@@ -96,7 +96,8 @@ extension MountTests {
             try LoopFilesystem.with(["wait=500ms,hold=60s,idle=60s"], making: "-I 128") { mount in
                 let document = mount.path + "/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
-                // The write nearly always falls within the same second. If not, the change is visible in any case.
+                // The write nearly always happens within the second of the former change. In any other case the change is
+                // visible as well.
                 try FileContents.write("old contents", to: mount.below + "/document")
                 try holder.must("open", "h", document, "O_RDWR")
                 try holder.must("write", "h", "new")

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// File handles stay valid as long as the file exists, even if kernel or daemon has forgotten it. An NFS server keeps only
-    /// the handle.
+    /// A kernel file handle is valid as long as its file exists, even if the kernel or the daemon has forgotten the file. An
+    /// NFS server stores only the handle.
     @Suite struct KernelFileHandleTests {
         private static let worker = Checkout.path("Tests/Workers/file-handles")
 
@@ -107,8 +107,8 @@ extension MountTests {
                 let handle = try Self.handle(mount, "a/b/file")
                 let number = try Program("stat").run("--format=%i", mount.path + "/a/b/file").text
                 try Program("rm").run(mount.path + "/a/b/file")
-                // ext4 assigns the lowest free number. It is free once the kernel has told the daemon to forget the file, which
-                // may happen after `rm` has ended.
+                // ext4 gives a new file the lowest free inode number. The removed file's number is free only after the kernel
+                // has told the daemon to forget the file, maybe after `rm` has ended.
                 let stranger = Script(
                     "cd \"$1\"/a/b; rm -f stranger; echo stranger >stranger; stat --format=%i stranger")
                 try eventually(within: .seconds(20), "a stranger to get number \(number)") {
@@ -139,7 +139,7 @@ extension MountTests {
             }
         }
 
-        /// A mount over an ext4 file system.
+        /// Mounts over a new ext4 file system and runs the body.
         private static func withTree(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else {
                 return print("only root opens files by their handles: shown by the run as root")
@@ -149,7 +149,8 @@ extension MountTests {
             try LoopFilesystem.with(prepare: { _ = try furnish.run($0.path) }, body)
         }
 
-        /// Mounts with a new daemon that has seen nothing yet. On request the kernel forgets the names below, too.
+        /// Mounts again with a new daemon, which has no data in memory. If requested, the kernel also forgets the names of the
+        /// source.
         private static func restart(_ mount: MountedDirectory, forgettingNames: Bool) throws {
             try mount.unmount()
             if forgettingNames { try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run() }

@@ -3,11 +3,11 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Memory is released and descriptors are bounded, however many files exist or are open.
+/// The daemon releases memory and limits its descriptors, however many files exist or are open.
 extension MountTests {
     @Suite struct ManyFilesTests {
         private static let worker = Checkout.path("Tests/Workers/many-files")
-        /// The memory that may remain after the kernel has forgotten all files, in KiB.
+        /// The memory in KiB by which the daemon may have grown when the kernel has forgotten all files.
         private static let leftOver = 16 << 10
         private static var isRoot: Bool { geteuid() == 0 }
 
@@ -74,7 +74,7 @@ extension MountTests {
             }
             var left = peak
             let took = try eventually(within: .seconds(120), "the memory to come back to \(before) KiB") {
-                // Each time, the kernel forgets files without use since the previous time.
+                // With each call, the kernel forgets the files that were not used since the previous call.
                 try Script("sync; echo 2 >/proc/sys/vm/drop_caches").run(within: .seconds(120))
                 left = try Self.memory(of: daemon)
                 return left < before + Self.leftOver
@@ -92,7 +92,8 @@ extension MountTests {
                 try Program("mkdir").run(mount.path + "/held", mount.path + "/others")
                 try Program("python3").run(Self.worker, "make", mount.path + "/others", "20000")
                 try mount.mount(descriptors: limit)
-                // The daemon of a user can reach a file without names only by a descriptor.
+                // A user's daemon can reach a file without names only by an open descriptor, so the number of such files is
+                // limited.
                 let deleted = Self.isRoot ? 1000 : limit / 8
                 let holder = try Program("python3").start(
                     Self.worker, "hold", mount.path + "/held", "3000", "\(deleted)", "300", input: .keyboard)

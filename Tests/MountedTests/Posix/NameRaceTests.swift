@@ -4,7 +4,7 @@ import Testing
 
 extension MountTests {
     /// Guarantees, "Everything else is as in the directory below": an errno that a plain directory does not give is an error of
-    /// Truce. `Tests/Workers/name-race` lists the errnos of each operation; `Scripts/conformance --all` makes it do a million
+    /// Truce. `Tests/Workers/name-race` lists the errnos of each operation; with `Scripts/conformance --all` it makes a million
     /// steps.
     @Suite struct NameRaceTests {
         @Test(
@@ -14,8 +14,8 @@ extension MountTests {
             guard isMounted else { return try Self.race(in: try Lab.freshDirectory("race")) }
             try MountedDirectory.with { mount in
                 try Self.race(in: mount.path)
-                // The kernel repeats a request once, and not a second time. If other programs have the file again by then, the
-                // request waits under the kernel's locks. A writer needs the same locks, so the request preempts it.
+                // The kernel retries a request only once. If the file is in use again at the retry, the request waits under the
+                // kernel's locks. A writer needs these locks, so the request preempts the writer.
                 let status = try mount.status()
                 checkForcedSteps(status, except: [.proceeded])
                 #expect(
@@ -23,7 +23,8 @@ extension MountTests {
             }
         }
 
-        /// At each idle moment the listener must have the real names. `Scripts/test --all` runs 500 such moments.
+        /// In each pause of the changes, the listener must know exactly the names that exist. `Scripts/test --all` makes 500
+        /// pauses.
         @Test(
             "A presenter of a folder that never lists it knows all names while four programs change them")
         func aPresenterThatNeverListsKnowsEachName() throws {
@@ -38,7 +39,7 @@ extension MountTests {
             }
         }
 
-        /// The output contains the seed.
+        /// Runs the race in a directory. The output contains the seed of the race.
         private static func race(in directory: String) throws {
             let race = try BuiltProgram.start("NameRace", "--steps", "2500", directory)
             let outcome = try race.wait(within: .seconds(120))

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other file systems that are mounted below the source appear as parts of one file system, with the limits of their
-    /// mounts.
+    /// Other file systems that are mounted in the source appear in the mount as parts of one file system, with the limits of
+    /// their own mounts.
     @Suite struct NestedFilesystemTests {
         @Test(
             "Files of nested file systems have unique inode numbers that stay the same in the next mount"
@@ -18,7 +18,7 @@ extension MountTests {
                 print("\(paths) files of three file systems, \(distinct) inode numbers")
                 #expect(paths > 20)
                 #expect(distinct == paths)
-                // The first files of both file systems have equal numbers below.
+                // In the source, the first files of both file systems have the same inode numbers.
                 let below = try Self.numbers.run(mount.below).text
                 #expect(Set(below.split(separator: "\n").map { $0.split(separator: " ")[0] }).count < paths)
                 try mount.unmount()
@@ -32,7 +32,7 @@ extension MountTests {
         )
         func inodeNumbersStayBelow2To53() throws {
             try Self.withPieces { mount in
-                // With this many names, the kernel asks for names alone from some page on.
+                // With so many names, the kernel reads the later part of the listing without the files' attributes.
                 try Script("cd \"$1\"; touch {1..1500} two/{9..300}").run(mount.below)
                 let outcome = try Program("python3").run("-c", Self.comparing, mount.path)
                 print("names, numbers, largest: \(outcome.text)")
@@ -44,8 +44,8 @@ extension MountTests {
             }
         }
 
-        /// Prints the names of three file systems, the count of their numbers, and the largest. First comes each name that has
-        /// a different number in the list of names, in the order of the directory.
+        /// Prints the names of three file systems, the count of their numbers, and the largest number. Before this, it prints
+        /// each name whose number differs from its number in the listing.
         private static let comparing = """
             import ctypes, os, sys
             libc = ctypes.CDLL(None, use_errno=True)
@@ -81,7 +81,7 @@ extension MountTests {
                     let link = try Program("ln").attempt("\(mount.path)/\(from)", "\(mount.path)/\(to)")
                     #expect(
                         link.errorText.contains("Invalid cross-device link"), "\(from): \(link.errorText)")
-                    // mv copies in that case, as it does below.
+                    // mv copies the file to the other file system, as in a plain directory.
                     try Program("mv").run("\(mount.path)/\(from)", "\(mount.path)/\(to)")
                     #expect(try FileContents.text(of: "\(mount.below)/\(to)") == "1\n")
                     try Program("mv").run("\(mount.path)/\(to)", "\(mount.path)/\(from)")
@@ -145,7 +145,7 @@ extension MountTests {
                 let document = mount.path + "/two/document"
                 let (holder, other) = (try ScriptedProcess(), try ScriptedProcess())
                 for step in ["unlink", "replace"] {
-                    // Equal contents that are preserved again within a minute are not listed again.
+                    // If equal contents are preserved again within a minute, no new version is listed.
                     try other.must("put", document, step + " ")
                     try holder.must("open", "h", document, "O_WRONLY|O_APPEND")
                     try holder.must("write", "h", "more")
@@ -207,7 +207,7 @@ extension MountTests {
                 try holder.must("write", "h", "more")
                 try other.must("unlink", document)
                 try holder.must("write", "h", " and more")
-                // The end of the connection grants no claim.
+                // When the connection ends, the waiting claim is not granted.
                 try holder.must("open", "k", mount.path + "/plain/1", "O_WRONLY|O_APPEND")
                 try holder.must("write", "k", "one")
                 try other.tell("open", "w", mount.path + "/plain/1", "O_WRONLY|O_TRUNC")
@@ -226,8 +226,8 @@ extension MountTests {
             }
         }
 
-        /// Mounts two more file systems, and a directory that three paths lead to. `one` has every forbidding flag, and `two`
-        /// all but noexec.
+        /// Mounts two further file systems in the source, and one directory that three paths lead to. `one` has every flag that
+        /// forbids something, and `two` all flags but noexec.
         private static func withPieces(_ body: (MountedDirectory) throws -> Void) throws {
             guard geteuid() == 0 else { return print("only root can mount: shown by the run as root") }
             let mount = try MountedDirectory(["allow_other"])

@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// If the kernel refuses passthrough for a file, the daemon moves its data, and programs see no difference.
+/// If the kernel refuses passthrough for a file, the daemon moves its data, and programs notice no difference.
 extension MountTests {
     @Suite struct PassthroughFallbackTests {
-        /// The run in the daemon's data mode has tested the same code completely.
+        /// The test run in the daemon's data mode checks this code completely, so here a part is enough.
         @Test(
             "On a stacked file system the daemon moves the data, and calls have the same results"
         )
@@ -16,7 +16,8 @@ extension MountTests {
                 return print("no file is refused: shown by the run with passthrough")
             }
             try Overlay.with { plain in
-                // The answers by the daemon are those of the other data mode: only the long run asks here, too.
+                // When the daemon moves the data, the results are the same as in its data mode. Only the long run checks this
+                // again.
                 let expected = Lab.isLong ? try PosixTests.answers(in: plain, below: plain) : [:]
                 try Overlay.with { source in
                     let below = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -101,9 +102,9 @@ extension MountTests {
             ).run(try Lab.variable("TRUCE_BINARY"), directory)
             let lines = outcome.text.split(separator: "\n", maxSplits: 1).map(String.init)
             try #require(lines.count == 2, "\(outcome.text)\(outcome.errorText)")
-            // A file that may not be opened again stays usable for programs that have it open.
+            // A program that has a file open can use it on, even if no program may open the file again.
             #expect(lines[0] == "made before after end")
-            // The last line is that of `truce unmount`.
+            // The last line of the output is printed by `truce unmount`.
             let end = try #require(lines[1].lastIndex(of: "}"))
             let status = try MountStatus(json: Array(lines[1][...end].utf8))
             #expect(status.options.dataPath == "daemon")

@@ -3,9 +3,9 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The data path of a file is chosen by inode, and data that the kernel moves has the same results.
+/// The data path is chosen for each inode. Data that the kernel moves gives the same results as data that the daemon moves.
 ///
-/// `Tests/Workers/posix/together.py` tests in every mode that nothing changes while a file is open, whatever happens to it.
+/// `Tests/Workers/posix/together.py` checks in every mode that the data path of a file does not change while the file is open.
 extension MountTests {
     @Suite struct PassthroughTests {
         @Test("A file is registered for passthrough once, and is unregistered when the kernel forgets it")
@@ -13,7 +13,7 @@ extension MountTests {
             try MountedDirectory.with { mount in
                 let trace = try Trace(of: mount.daemonPID)
                 try Self.manyOpens.run(at: mount.path)
-                // `dd` writes byte by byte. The kernel may ask once for each time that it read the file's attributes.
+                // `dd` writes byte by byte. The kernel may send a request each time that it has read the file's attributes.
                 try Program("dd").run(
                     "if=/dev/zero", "of=document", "bs=1", "count=2000", "conv=notrunc", "status=none",
                     at: mount.path)
@@ -35,7 +35,7 @@ extension MountTests {
             }
         }
 
-        /// Opens in every order, by two names, in parallel and in sequence, with a privilege that is added and removed.
+        /// A script that opens a file by two names, in parallel and in sequence, while a privilege is added and removed.
         private static let manyOpens = Script(
             """
             echo first >document
@@ -76,7 +76,7 @@ extension MountTests {
                     try taken.run(at: mount.path)
                     try check("without", isPassed: isPassed)
                 }
-                // The daemon is not told of out-of-band changes, so it checks the privilege at each open for writing.
+                // The daemon gets no events of out-of-band changes, so it checks the privilege at each open for writing.
                 try Script("chmod 4777 \"$1/document\"").run(mount.below)
                 try Script(
                     "echo theirs | setpriv --reuid=65534 --regid=65534 --clear-groups tee -a document >/dev/null"
@@ -87,7 +87,7 @@ extension MountTests {
             }
         }
 
-        /// A write by root removes no set-user-ID bit, but it does remove a capability.
+        /// The privileges of a file. A write by root removes no set-user-ID bit, but it removes a capability.
         private static let privileges = [
             (Script("chmod u+s document"), Script("chmod u-s document")),
             (Script("chmod g+s document"), Script("chmod g-s document")),
@@ -208,9 +208,9 @@ extension MountTests {
     }
 }
 
-/// The system calls by which a daemon registers files with the kernel and checks their privileges.
+/// A trace of the system calls by which a daemon registers files with the kernel and checks their privileges.
 private final class Trace {
-    /// `FUSE_DEV_IOC_BACKING_OPEN` and `FUSE_DEV_IOC_BACKING_CLOSE`.
+    /// The numbers of `FUSE_DEV_IOC_BACKING_OPEN` and `FUSE_DEV_IOC_BACKING_CLOSE` as strace prints them.
     static let register = "0x4010e501"
     static let giveBack = "0x4004e502"
 
@@ -230,10 +230,10 @@ private final class Trace {
 
     var text: String { FileContents.ofFile(file).map { String(decoding: $0, as: UTF8.self) } ?? "" }
 
-    /// The number of calls with these words among their arguments.
+    /// The number of traced calls with these words among their arguments.
     func count(_ words: String) -> Int { text.split(separator: "\n").count { $0.contains(words) } }
 
-    /// The daemon goes on without the tracer.
+    /// Ends the tracer. The daemon continues without it.
     func end() throws {
         tracer.send(SIGINT)
         _ = try tracer.wait(within: .seconds(10))

@@ -3,8 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Everything else is as in the directory below": a file that no other program uses behaves as on the directory
-/// below.
+/// Guarantees, "Everything else is as in the directory below": a file that only one program uses behaves as in the plain
+/// directory.
 extension MountTests {
     @Suite struct PosixTests {
         @Test("All checked POSIX calls have the same results on a mount as in a plain directory")
@@ -21,7 +21,8 @@ extension MountTests {
             }
         }
 
-        /// The prefix of lines for checks that cannot run here; `Scripts/conformance` prepares more, as root.
+        /// The prefix of a line for a check that cannot run on this machine. `Scripts/conformance`, as root, prepares more of
+        /// these checks.
         private static let notAsked = "not asked: "
 
         static func compare(
@@ -39,7 +40,7 @@ extension MountTests {
             #expect(found.count == expected.count)
         }
 
-        /// The results that no mount can give with libfuse 3.14 or this kernel's FUSE on this data path.
+        /// The results that differ on every mount, because of libfuse 3.14 or the kernel's FUSE on this data path.
         static func limits(for mode: Lab.DataPath) throws -> Set<String> {
             let text = try FileContents.text(of: Checkout.path("Tests/Workers/posix/limits"))
             let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -86,7 +87,7 @@ extension MountTests {
                 try Self.makeAndRemove.run(mount.path, "100")
                 let before = try Self.descriptors(of: daemon)
                 try Self.makeAndRemove.run(mount.path, "3000")
-                // The kernel forgets in batches; a leak is one descriptor for each file.
+                // The kernel forgets files in batches. With a leak, one descriptor for each removed file would remain open.
                 try eventually(within: .seconds(10), "the descriptors of removed files to be closed") {
                     try Self.descriptors(of: daemon) < before + 200
                 }
@@ -121,7 +122,7 @@ extension MountTests {
             }
         }
 
-        /// The files without a name that a process has open. Some may be closed while they are listed.
+        /// The files without a name that a process has open. A file may be closed during the listing.
         private static func removedFiles(of process: Int32) throws -> String {
             try Script("find /proc/$1/fd -lname '* (deleted)' -printf '%l\\n' 2>&1 || true").run("\(process)")
                 .text
@@ -147,7 +148,7 @@ extension MountTests {
             }
         }
 
-        /// Other users take part if the test runs as root.
+        /// The mount options. As root, the test also starts programs of other users.
         private static var options: String { isRoot ? "allow_other" : "wait=15s" }
         private static var isRoot: Bool { geteuid() == 0 }
     }

@@ -2,10 +2,11 @@
 import TestSupport
 import Testing
 
-/// Real programs do the same work on a mount and on the plain directory, and leave the same tree.
+/// Real programs do the same work in a mount and in a plain directory. Both directories must be equal afterwards.
 extension MountTests {
     @Suite struct RealWorkloadTests {
-        /// Copies by tar, rsync and cp keep their times. git's index contains times and inode numbers of its own.
+        /// A script that compares the directories. It also compares the times of copies by tar, rsync and cp, but not git's
+        /// index, which contains times and inode numbers.
         private static let comparison = Script(
             """
             exec "$1" "$2/work" "$3/work" --times-below originals --times-below unpacked/originals \\
@@ -31,7 +32,7 @@ extension MountTests {
                 checkForcedSteps(try mount.status())
                 return mount.path
             }
-            // The tree below is complete: nothing existed only in a cache.
+            // The source directory is complete, so no data existed only in a cache.
             #expect(try Self.comparison.attempt(comparison, plain, below).isSuccess)
         }
 
@@ -40,7 +41,8 @@ extension MountTests {
         )
         func databaseProcessesDoNotWait() throws {
             try MountedDirectory.with("hold=1s") { mount in
-                // A PostgreSQL database is recognized by a file in a directory above, an SQLite database by its first bytes.
+                // Truce recognizes a PostgreSQL database by a file in a directory above, and an SQLite database by its first
+                // bytes.
                 try Script(
                     """
                     mkdir --parents "$1"/cluster/base/5 "$1"/plain/base/5
@@ -53,7 +55,7 @@ extension MountTests {
                 for (path, waits) in [
                     ("cluster/base/5/1247", false), ("History", false), ("plain/base/5/1247", true),
                 ] {
-                    // The program has changed the file and keeps it open.
+                    // The program has changed the file and still has it open.
                     let writer = try Script(
                         "exec 3<>\"$1\"; touch --no-create \"$1\"; echo ready; read -r || true"
                     )

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A listing shows the files below: a program finds no name that another one removed before it ended.
+    /// A listing shows the files of the source: when a program that removed a name has ended, no other program finds this name.
     @Suite struct RemovedNameTests {
         struct Case: CustomTestStringConvertible {
             let name: String

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A plain directory never answers ESTALE. The kernel hides the first ESTALE from a program by a second walk along the
-    /// path, and not the next (D214).
+    /// A plain directory never gives ESTALE. The kernel hides a first ESTALE from a program by a second walk along the path,
+    /// but not a second ESTALE (D214).
     @Suite struct StaleNameTests {
         @Test("No call fails with ESTALE while its name is replaced all the time")
         func constantReplacementNeverReturnsEstale() throws {
-            // The lookup of a name does not depend on the data mode: each mode runs one of the two cases.
+            // The look-up of a name does not depend on the data mode, so each mode runs one of the two cases.
             guard try Lab.dataPath == .passthrough else {
                 try MountedDirectory.with { mount in
                     let failures = try Self.failures(changing: mount.path, using: mount.path)

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// `truce read`, `write`, `present`, `why` and `ps`, run as commands on real mounts.
+/// Runs `truce read`, `write`, `present`, `why` and `ps` as commands on real mounts.
 extension MountTests {
     @Suite struct AccessCommandTests {
         @Test(
@@ -249,7 +249,7 @@ extension MountTests {
             try MountedDirectory.with { mount in
                 try Script("mkdir -p \"$1/d\" && echo text >\"$1/d/notes\"").run(mount.path)
                 let presenter = try Self.present(mount.path + "/d/notes")
-                // As git does when a user checks out another branch and returns.
+                // The script removes and makes the directory as git does when a user checks out another branch and returns.
                 try Script("cd \"$1\" && rm -r d && mkdir d && echo again >d/notes").run(mount.path)
                 try Program("mv").run(mount.path + "/d", mount.path + "/e")
                 try eventually(within: .seconds(10), "the move: \(presenter.text)") {
@@ -284,7 +284,7 @@ extension MountTests {
                 try Script("mkdir -p \"$1/site/old\" \"$1/new/deep/er\" && echo x >\"$1/new/deep/er/file\"")
                     .run(mount.path)
                 let presenter = try Self.present(mount.path + "/site")
-                // Claims below have made the new directory known under its own name.
+                // Because of the claims on files in it, the arbiter knows the new directory under its own name.
                 try Script("cd \"$1\" && cat new/deep/er/file && rm -r site && mv new site").run(mount.path)
                 try Script("echo more >>\"$1/site/deep/er/file\"").run(mount.path)
                 try eventually(within: .seconds(10), "the change: \(presenter.text)") {

@@ -4,9 +4,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The numbered situations of file coordination, played by programs that use the library on a real mount.
+    /// Programs that use the library play the numbered situations of file coordination on a real mount.
     @Suite struct CoordinationLibraryTests {
-        /// Half of the scenarios in each data mode: they test turns, which do not depend on the data path.
+        /// Each data mode plays half of the scenarios, because turns do not depend on the data path.
         private static var scenes: [ClientScenario] {
             let first = (try? Lab.dataPath) == .passthrough ? 0 : 1
             let all = ScenarioCatalogue.scenariosOnMount
@@ -26,7 +26,7 @@ extension MountTests {
             try stage.clear()
             let status = try mount.status()
             checkForcedSteps(status, except: scene.forced)
-            // If no file was opened, no data path was chosen.
+            // If no program opened a file, the daemon has chosen no data path.
             if status.options.dataPath != "undecided" { try mount.checkDataPath() }
             try mount.unmount()
         }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Tests with a real editor: unmodified programs make Neovim save, and it is told of their changes.
+    /// Tests with a real editor. Unmodified programs make Neovim save, and Neovim gets messages about their changes.
     @Suite struct NeovimTests {
         private static let saved = "saved;once"
 
@@ -44,7 +44,7 @@ extension MountTests {
                 #expect(try Self.commit("one;line;more", by: editor) == "one\nline\nmore\n")
                 #expect(try Self.commit("1", by: editor) == "1\n")
                 #expect(try !editor.isModified)
-                // After the undo, the text is no longer unsaved.
+                // After an undo of all changes, the buffer has no unsaved text.
                 try editor.type("other")
                 try Editor.waitUntilUnsaved("notes.md", in: mount)
                 _ = try editor.value(of: "execute('undo')")
@@ -56,7 +56,7 @@ extension MountTests {
             }
         }
 
-        /// Returns what git has committed of unsaved text.
+        /// Commits with git while the editor has unsaved text. Returns the committed contents.
         private static func commit(_ text: String, by editor: Editor) throws -> String {
             try editor.type(text)
             try Editor.waitUntilUnsaved("notes.md", in: editor.mount)
@@ -103,7 +103,7 @@ extension MountTests {
                 let unlinked = journal.first { $0.step == "unlinked" && $0.path == "notes.md" }
                 #expect(try #require(agreed).sequence < (try #require(unlinked).sequence))
                 try eventually(within: .seconds(10), "Neovim to be let in again") { try editor.isWritable }
-                // After a write the buffer is presented again.
+                // After a write, Neovim presents the buffer again.
                 _ = try editor.value(of: "execute('write')")
                 #expect(try Program("cat").run(mount.path + "/notes.md").text == "only\nhere\n")
                 checkForcedSteps(try mount.status())
@@ -147,7 +147,7 @@ extension MountTests {
         enum Saver: String, CaseIterable, Sendable {
             case sed, vim, emacs, rsync
 
-            /// Replaces the text of the file by `changed` and a line with the saver's name.
+            /// Replaces the text of the file by `changed` and a line with the saver's name, as the given saver saves.
             func save(_ file: String, elsewhere: String) throws {
                 switch self {
                 case .sed: try Program("sed").run("-i", "-e", "1s/.*/changed/", "-e", "2s/.*/by sed/", file)
@@ -216,7 +216,7 @@ extension MountTests {
                 let editor = try Editor("notes.md", of: mount)
                 try editor.type("unsaved;words")
                 try FileContents.write("another program's\n", to: elsewhereName(mount))
-                // An update asks no presenter to save: the user must resolve the unsaved text.
+                // A write that updates the file does not ask presenters to save. The user must merge the unsaved text.
                 try Script("cat \"$2\" > \"$1\"").run(mount.path + "/notes.md", elsewhereName(mount))
                 try eventually(within: .seconds(10), "the conflict to be marked") {
                     try editor.state == "conflict"

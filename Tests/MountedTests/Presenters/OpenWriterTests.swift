@@ -4,17 +4,17 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs keep a file open or mapped: presenters are told of their writes before they close it.
+    /// If programs have a file open or mapped for long, presenters get messages about their writes before the close.
     @Suite struct OpenWriterTests {
-        /// A second is promised; a busy machine needs more.
+        /// The guarantee is one second. The bound is longer because of busy machines.
         private static let bound = Duration.seconds(11)
-        /// No writer yields or is suspended, so its writes are not reported for that reason.
+        /// With these options no writer yields or is suspended. Either would cause messages about its writes, too.
         private static let patient = "wait=120s,hold=60s,idle=60s"
 
         enum WriteMethod: Sendable { case write, append, size, sync, store }
 
-        /// Each write method, with a file that is opened before or after the presenter registers. Where the daemon moves the
-        /// data, the kernel reports a store to a mapping only when it writes the page.
+        /// Each write method, with a file that is opened before or after the presenter registers. If the daemon moves the data,
+        /// the kernel reports a store to a mapping only when it writes the page.
         private static var cases: [(way: WriteMethod, isOpenBefore: Bool)] {
             let isPassthrough = (try? Lab.dataPath) == .passthrough
             let all = [
@@ -71,16 +71,16 @@ extension MountTests {
                     try PresenterTests.present(mount), try PresenterTests.present(mount, ".")
                 )
                 let writer = try early ?? Self.open(document, way)
-                // The kernel reports further stores to a dirty page only when it has written that page.
+                // After a store to a page, the kernel reports the next store to this page only when it has written the page.
                 let rounds = way == .store ? 1 : 2
                 for round in 1...rounds {
                     try Self.write(String(repeating: "x", count: round), way, by: writer)
                     try Self.wait(for: "didChange", round, presenter)
-                    // A truncation is a request of its own, and the folder is told of it as well.
+                    // A truncation is a separate request, so the folder's presenter gets a second event.
                     try Self.wait(for: "subitemDidChange", round, folder, isExact: way != .size)
                 }
                 try writer.must("close", "w")
-                // The writer ends, and another event follows.
+                // The writer ends. A change of another file then causes a later event.
                 try ScriptedProcess().must("put", mount.path + "/other.md", "other")
                 try Self.wait(for: "subitemDidAppear", 1, folder)
                 #expect(Self.count("didChange", presenter) == rounds)
@@ -90,7 +90,7 @@ extension MountTests {
             }
         }
 
-        /// How an open file comes to a place where a presenter is told of it.
+        /// How a file that is open for writing comes to a place with a presenter.
         enum ArrivalKind: String, CaseIterable, Sendable {
             case moved, withItsDirectory, linked, overDocument
         }

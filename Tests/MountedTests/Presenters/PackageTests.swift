@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-/// Directories that are one document to their user, by their name or by a user's mark.
+/// Checks packages: directories that are a single document for the user, because of their name or a user's mark.
 extension MountTests {
     @Suite struct PackageTests {
         enum Kind: String, CaseIterable {
@@ -64,7 +64,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "\(commands.count) to wait") {
                     try mount.status().waiting.count == commands.count
                 }
-                // No program holds the kernel's lock of the directory.
+                // If a program held the kernel's lock of the directory, this command would hang.
                 #expect(try Program("ls").run(package).text == "empty\ngone\nhere\ninner\ntext\n")
                 try Program("mkdir").run(mount.path + "/beside")
                 try writer.type("\n")
@@ -73,7 +73,8 @@ extension MountTests {
                 #expect(
                     try Program("ls").run(package).text
                         == "inner\nlink\nname\nnew\none\npipe\ntext\nthere\ntwo\n")
-                // A change of names suspends programs that have the file open, and a package is one file.
+                // A change of names in the package suspends all programs that have a file of it open, because a package counts
+                // as one file.
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
         }

@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A presenter that saves when it is asked to, and counts these saves.
+    /// A presenter that saves when it is asked to save, and counts its saves.
     struct SaveCountingPresenter {
         let program: RunningProgram
         private let log: String
 
-        /// If `text` is given, the presenter has unsaved text each time.
+        /// Starts the presenter. If `text` is given, the presenter has unsaved text each time.
         init(_ path: String, writing text: String? = nil) throws {
             log = try Lab.freshDirectory("saves") + "/log"
             try FileContents.write("", to: log)
@@ -29,7 +29,7 @@ extension MountTests {
             "A program that reads the file twice during its save makes the presenter save once",
             arguments: Method.allCases, [true, false])
         func readingTwiceWhileSavingAsksOnce(method: Method, hasUnsaved: Bool) throws {
-            // Long enough for any machine; the default is 2 s.
+            // 60 s is long enough for any machine. The default of `ask-again` is 2 s.
             try MountedDirectory.with("ask-again=60s", prepare: PresenterTests.writeNotes) { mount in
                 let (notes, temporary) = (mount.path + "/notes.md", mount.path + "/notes.md.tmp")
                 let saver = try SaveCountingPresenter(notes, writing: hasUnsaved ? "typed" : nil)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Tests of presenters, with programs that know of Truce and programs that do not.
+    /// Tests of presenters, with programs that use the protocol and programs that do not.
     @Suite struct PresenterTests {
         static let rounds = 100
 
@@ -23,7 +23,7 @@ extension MountTests {
         struct Figures: Decodable {
             var rounds: Int
             var failures: Int
-            /// In milliseconds.
+            /// The longest time of a save, in milliseconds.
             var longest: Int
             var seen: [String: Int]
         }
@@ -43,7 +43,7 @@ extension MountTests {
                 )
                 #expect(figures.rounds == Self.rounds)
                 #expect(figures.failures == 0)
-                // No presenter ran out of time: the shortest limit is 5 s.
+                // No presenter missed its deadline: the shortest deadline is 5 s.
                 #expect(figures.longest < 5_000)
                 #expect(figures.seen[operation == .open ? "save" : "relinquishToWriter"] ?? 0 >= Self.rounds)
                 try mount.checkDataPath()
@@ -69,7 +69,8 @@ extension MountTests {
                 #expect(took < .seconds(11))
                 #expect(took >= .seconds(1))
                 let counters = try mount.counters
-                // One forfeit covers the rest of the access, both relinquishing and saving.
+                // The presenter forfeits once. This forfeit is valid for all further questions of the access, to relinquish and
+                // to save.
                 #expect(counters.forfeited == 1)
                 presenter.send(SIGCONT)
                 try presenter.end()
@@ -93,14 +94,14 @@ extension MountTests {
                 }
                 print("the reader went on \(took.milliseconds) ms after SIGKILL of the presenter")
                 #expect(outcome.text == "saved\n")
-                // The presenter would have had 5 s to answer.
+                // If the presenter had not been killed, the reader would have waited up to 5 s.
                 #expect(took < .seconds(4))
                 checkForcedSteps(try mount.status())
             }
         }
 
-        /// Runs `body` in the middle of a save that a reader waits for. The save goes on when a program writes to the pipe
-        /// `go`.
+        /// Runs `body` while a presenter saves and a reader waits for this save. The save continues when a program writes to
+        /// the pipe `go`.
         private func whileSaving(
             _ body: (MountedDirectory, RunningProgram, RunningProgram, String) throws -> Void
         ) throws {
@@ -151,7 +152,7 @@ extension MountTests {
                 try FileContents.write("other\n", to: mount.path + "/next.md")
                 let presenter = try Self.present(mount)
                 try Program("mv").run(mount.path + "/next.md", mount.path + "/copy.md")
-                // The presented file was not touched.
+                // The replacement did not touch the presented file, so no question was asked.
                 #expect(try mount.counters.asked == 0)
                 #expect(try Program("cat").run(mount.path + "/notes.md").text == "saved\n")
                 #expect(try mount.counters.asked > 0)
@@ -267,7 +268,7 @@ extension MountTests {
                 try saver.must("unlink", made)
                 try eventually(within: .seconds(10), "the change to be told") { changes() == 1 }
                 #expect(try Program("cat").run(document).text == "new")
-                // The file is the presenter's document as before.
+                // The exchanged file is still the presenter's document.
                 try Script("echo more >>\"$1\"").run(document)
                 try eventually(within: .seconds(10), "the next change to be told") { changes() == 2 }
                 for other in ["didMove", "Deletion"] {
@@ -284,13 +285,13 @@ extension MountTests {
             try MountedDirectory.with(prepare: Self.writeNotes) { mount in
                 let presenter = try Self.present(mount)
                 try FileContents.write("new\n", to: place + "/made.md")
-                // The mount is a separate file system, so mv removes the document and makes a new one.
+                // The mount is a separate file system, so mv copies the new file over the document's removed name.
                 try Program("mv").run(place + "/made.md", mount.path + "/notes.md")
                 try eventually(within: .seconds(10), "the change to be told") {
                     presenter.text.contains("presenter/didChange")
                 }
                 #expect(!presenter.text.contains("Deletion"), "\(presenter.text)")
-                // mv deletes its source, and the presenter is asked about the deletion.
+                // mv to another file system deletes the document, so its presenter is asked about the deletion.
                 try Program("mv").run(mount.path + "/notes.md", place + "/kept.md")
                 try eventually(within: .seconds(10), "the deletion to be put") {
                     presenter.text.contains("presenter/accommodateDeletion")

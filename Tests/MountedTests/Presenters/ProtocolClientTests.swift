@@ -5,10 +5,9 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The protocol as its documentation shows it: the same small client in several languages, among programs without the
-    /// protocol.
+    /// Runs the small client of Protocol.md in each of its languages, among programs that do not use the protocol.
     @Suite struct ProtocolClientTests {
-        /// The languages in the order of Protocol.md.
+        /// The languages of the example clients, in the order of Protocol.md.
         enum Language: String, CaseIterable, Sendable {
             case python = "Python"
             case shell = "a shell"
@@ -16,7 +15,7 @@ extension MountTests {
             case emacs = "Emacs"
             case swift = "Swift"
 
-            /// The daemon's name for the client: the final name of its process.
+            /// The name under which the daemon lists the client: the last name of its process.
             var program: String {
                 switch self {
                 case .python: "python3"
@@ -47,7 +46,7 @@ extension MountTests {
                 }
             }
 
-            /// The environment in which `truce` is the command under test.
+            /// The environment in which the command `truce` is the binary under test.
             private static var withCommand: [String: String] {
                 get throws {
                     let directory = try Lab.variable("TRUCE_BINARY").split(separator: "/").dropLast()
@@ -57,7 +56,7 @@ extension MountTests {
             }
         }
 
-        /// A client and its output.
+        /// A running client and its output.
         struct ClientRun {
             let program: RunningProgram
             var lines: [String] {
@@ -144,7 +143,7 @@ extension MountTests {
             return client
         }
 
-        /// The text between the fences, with the path of the test's mount.
+        /// The client's code from Protocol.md, with the path of the test's mount.
         private static func example(_ language: String, of mount: String) throws -> String {
             let text = try FileContents.text(
                 of: Checkout.path("Sources/ControlProtocol/ControlProtocol.docc/Protocol.md"))
@@ -155,8 +154,8 @@ extension MountTests {
             return code.replacing("~/notes", with: mount)
         }
 
-        /// Checks by the journal that another presenter of the file relinquished for the client's access. It was not asked to
-        /// save, since the access was `withoutChanges`.
+        /// Checks in the journal that another presenter of the file relinquished for the client's access. The presenter was not
+        /// asked to save, since the access was `withoutChanges`.
         private func checkAccess(
             of language: Language, asking other: Int32, since before: UInt64, in mount: MountedDirectory
         ) throws {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program writes a file and reads it at once, while a presenter presents it.
+    /// A program writes a file and reads it again at once, while a presenter presents it.
     @Suite struct ReadAfterWriteTests {
         /// The presenter's action after a change of the file: see `Tests/Workers/reading-back`.
         enum Kind: String, CaseIterable, Sendable { case blind, prompt, slow, late }
@@ -85,7 +85,8 @@ extension MountTests {
                     let outcome = try Script("echo \"$2\" >\"$1\"; cat \"$1\"").run(
                         mount.path + "/a.md", "written \(round)", within: .seconds(20))
                     #expect(outcome.text == "written \(round)\n")
-                    // The presenter saves what it has loaded.
+                    // The second program also reads the written contents, because the presenter saves only contents that it has
+                    // loaded.
                     #expect(try Program("cat").run(mount.path + "/a.md").text == "written \(round)\n")
                 }
                 try client.end()
@@ -110,8 +111,8 @@ extension MountTests {
             }
         }
 
-        /// Counts the questions to save after a presenter had let a writer in and before it reacquired. A merge is no such
-        /// case: it asks to save right after it has asked to relinquish, and writes only then.
+        /// Counts the questions to save after a presenter had let a writer in and before it reacquired. A merge is not counted:
+        /// its question to save follows directly on its question to relinquish, and its writes come later.
         private static func savesUntold(_ text: String) -> Int {
             let lines = text.replacing("relinquishToWriter\nsave\n", with: "relinquishToWriter\n")
             var hasLetIn = false
@@ -126,7 +127,7 @@ extension MountTests {
         }
     }
 
-    /// Partner processes of a client.
+    /// Checks accesses for other processes, and presenters with a server process.
     @Suite struct PartnerProcessTests {
         @Test("During an access on behalf of another process, both processes write, and other programs wait")
         func anAccessOnBehalfServesBothProcesses() throws {
@@ -136,7 +137,7 @@ extension MountTests {
                 let client = try Program("python3").start(
                     Checkout.path("Tests/Workers/acting-for"), try mount.socket(), mount.path, "notes.md",
                     "\(named.pid)", input: .keyboard)
-                // Otherwise the client would wait for itself for as long as `wait`.
+                // If the access did not include the client itself, the client would wait until `wait` is over.
                 try eventually(within: .seconds(15), "the client to write: \(client.errorText)") {
                     client.text == "wrote\n"
                 }
@@ -170,8 +171,8 @@ extension MountTests {
                 try server.must("put", notes, "by the server")
                 try Script("echo >\"$1/saved\"").run(stage)
                 #expect(try reader.wait(within: .seconds(20)).text == "by the server")
-                // The presenter is not told of its server's write without a question either. It is told of another program's
-                // change.
+                // The presenter gets no message about a write of its own server process, even without a question. It gets a
+                // message about another program's change.
                 try server.must("put", notes, "by the server again")
                 #expect(!presenter.text.contains("changed"), "\(presenter.text)")
                 try Script("echo other >\"$1\"").run(notes)
@@ -223,7 +224,7 @@ extension MountTests {
                 for round in 1...3 {
                     try Script("echo \"$2\" >\"$1\"").run(notes, "change \(round)")
                     for presenter in presenters {
-                        // Otherwise each would wait for the other until its minute is over.
+                        // If their claims waited for each other, both presenters would wait until their minute is over.
                         try eventually(within: .seconds(15), "both to read: \(presenter.text)") {
                             presenter.text.components(separatedBy: "change \(round)\nheard\n").count > 1
                         }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs for Apple's Foundation, with an additional import, print what they print there.
+    /// Programs for Apple's Foundation, with an additional import, print the same as with Apple's Foundation.
     @Suite struct SampleProgramTests {
         @Test(
             "A sample program for Apple's file coordination prints the expected text with the library",

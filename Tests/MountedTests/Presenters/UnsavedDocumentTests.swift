@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that read the size or the times of a document with unsaved text, and then use it.
+    /// Checks programs that read the size or times of a document with unsaved text, and then use the document.
     @Suite struct UnsavedDocumentTests {
         enum Method: String, CaseIterable, Sendable {
             case inPlace = "in-place"
@@ -20,7 +20,7 @@ extension MountTests {
             var typed: String { text.replacing("\n", with: "\\n") }
         }
 
-        /// How a program uses `doc` in the current directory. It prints the contents that it found.
+        /// How a program uses `doc` in the current directory. The program prints the contents that it found.
         enum DocumentUse: String, CaseIterable, Sendable {
             case status, add, commit, stash, make, cpio, tar, list, read, mapping
 
@@ -102,7 +102,7 @@ extension MountTests {
             return presenter
         }
 
-        /// Sends an order to the presenter, and waits for its answer.
+        /// Sends a command to the presenter, and waits for its answer.
         @discardableResult
         static func tell(
             _ presenter: RunningProgram, _ command: String, _ answer: String
@@ -124,7 +124,7 @@ extension MountTests {
             try Program("stat").run("-c", "%s", path, within: .seconds(20)).text
         }
 
-        /// Returns the contents that a program finds in a document with unsaved text, and its output.
+        /// Lets a program use a document with unsaved text. Returns the contents that the program found, and its output.
         private static func use(
             _ way: DocumentUse, _ length: Length, of presenter: RunningProgram, in mount: MountedDirectory
         ) throws -> String {
@@ -184,7 +184,7 @@ extension MountTests {
                 let presenter = try Self.present(["doc"], in: mount)
                 try Self.tell(presenter, "type doc new", "typed")
                 presenter.send(SIGSTOP)
-                // On a slow machine its wait may end before the signal comes.
+                // On a slow machine, the wait of `stat` may end before the signal arrives, so the test tries again.
                 var outcome: ProgramResult?
                 for _ in 1...10 where try mount.counters.interrupted == 0 {
                     let before = try mount.counters.asked
@@ -215,11 +215,11 @@ extension MountTests {
             }
         }
 
-        /// Uses that do not read, by the path of the document, an attribute that a save changes.
+        /// Uses of the document that do not read by path any attribute that a save changes.
         enum Other: String, CaseIterable, Sendable {
             case access, handle, empty, list, mode, filesystem
 
-            /// The code of the use, with `doc` in the current directory.
+            /// The Python code of the use, which finds `doc` in the current directory.
             var code: String {
                 switch self {
                 case .access: "os.access('doc', os.R_OK)"
@@ -259,7 +259,7 @@ extension MountTests {
                 try Script("cp \"$(command -v stat)\" \"$1/restic\"; \"$1/restic\" \"$2/doc\"").run(
                     elsewhere, mount.path)
                 #expect(try mount.counters.asked == 0, "a background program")
-                // The same by path.
+                // The same call with the document's path makes the presenter save.
                 try Program("python3").run(
                     "-c", Self.prelude + "statx(-100, b'doc', 0, 0x200)", at: mount.path)
                 #expect(try mount.counters.asked > 0)
@@ -280,7 +280,7 @@ extension MountTests {
                     """
                 ).start(at: mount.path, input: .keyboard)
                 try eventually(within: .seconds(20), "the open") { reader.text == "open\n" }
-                // The presenter registers only now, so that the open has asked no presenter.
+                // The presenter registers after the open, so that the open asked no presenter.
                 let presenter = try Self.present(["doc"], in: mount)
                 try Self.tell(presenter, "type doc unsaved", "typed")
                 try reader.type("\n")
@@ -311,13 +311,13 @@ extension MountTests {
                 try read.run(mount.path)
                 try Self.tell(presenter, "type doc second-one", "typed")
                 #expect(try Self.size(of: doc) == "5\n")
-                // For another command, the stat may be the last check before an open.
+                // This program ran before without an open. In this run its stat does not make the presenter save again.
                 try read.run(mount.path)
                 #expect(try Self.size(of: doc) == "10\n")
                 try Self.tell(presenter, "type doc third-and-longest", "typed")
-                // A mixture of old and new text would be the worst result.
+                // The program must not read a mixture of old and new text.
                 #expect(try read.run(mount.path, input: .text("read\n")).text == "second-one")
-                // The program has opened the document, so its access session is more than a stat.
+                // The program opened the document in its last run, so its stat makes the presenter save again.
                 #expect(try read.run(mount.path, input: .text("read\n")).text == "third-and-longest")
                 try Self.tell(presenter, "type doc fourth", "typed")
                 #expect(try Program("cat").run(doc).text == "fourth")
@@ -326,7 +326,7 @@ extension MountTests {
             }
         }
 
-        /// How a program reads the attributes of `doc` and then destroys its contents without reading them.
+        /// How a program reads the attributes of `doc` and then destroys the contents of `doc` without reading them.
         enum Loss: String, CaseIterable, Sendable {
             case removed, overwritten, cut, replaced
 
@@ -370,7 +370,7 @@ extension MountTests {
                 mount in
                 let doc = mount.path + "/doc"
                 let presenter = try Self.present(["doc"], in: mount)
-                // The kernel caches the size for an hour from now on.
+                // The kernel now caches the size for an hour.
                 #expect(try Self.size(of: doc) == "\(Self.saved.utf8.count)\n")
                 for text in ["a", "bc", "def"] {
                     try Self.tell(presenter, "type doc \(text)", "typed")

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Contents are preserved before they are lost", if two programs have a file open or use two names of it.
+/// Guarantees, "Contents are preserved before they are lost", for two programs that have one file open or use two of its names.
 extension MountTests {
     @Suite struct ConcurrentWriterTests {
         @Test("The contents that a writer leaves beside a suspended writer are preserved")
@@ -14,7 +14,7 @@ extension MountTests {
                 forced: [.suspended]
             ) { stage in
                 try stage.other.must("put", stage.document, left)
-                // The next grant preserves the contents that were left.
+                // The grant of this read preserves the contents that the writer left.
                 #expect(try ScriptedProcess().must("read", stage.document) == left)
                 try stage.holder.must("write", "h", "over it")
                 #expect(stage.below() != left)
@@ -31,7 +31,7 @@ extension MountTests {
                 try stage.other.must("open", "o", stage.document, "O_WRONLY|O_TRUNC")
                 try stage.other.must("write", "o", left)
                 try stage.other.must("close", "o")
-                // The file is closed when the program has already gone on.
+                // The daemon handles the close after close(2) has returned, so the test waits.
                 try eventually(within: .seconds(10), "what was left to be kept") {
                     try stage.mount.counters.kept == 2
                 }
@@ -61,7 +61,7 @@ extension MountTests {
                     }
                 }
                 #expect(Set(former.values).contains("one two three"), "\(former)")
-                // An id that a user noted still leads to the same contents.
+                // The id of a former version still leads to the same contents.
                 for (id, text) in former { #expect(try mount.text(ofKept: id) == text) }
                 try two.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try two.must("write", "h", "new")
@@ -126,7 +126,7 @@ extension MountTests {
                 try holder.must("overwrite", "h", "latest")
                 try other.must("link", document, document + ".too")
                 try other.must("open", "o", document, "O_WRONLY|O_TRUNC")
-                // The version is listed under the name that was learnt last.
+                // The version is listed under the name that the daemon learnt last.
                 let entry = try #require(try mount.kept().first)
                 #expect(try mount.text(ofKept: entry.id) == "latest")
                 checkForcedSteps(try mount.status(), except: [.proceeded])

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A store to a shared mapping makes no system call. Where the daemon moves the data, the kernel keeps the dirty pages to
-    /// itself.
+    /// A store to a shared mapping makes no system call. If the daemon moves the data, it does not get the changed pages before
+    /// the kernel writes them.
     @Suite struct MappedWriterTests {
         private static let bounds = "wait=120s,hold=1s,idle=300ms"
         private static let margin = Duration.seconds(10)
@@ -108,7 +108,7 @@ extension MountTests {
             arguments: Place.all)
         func aLingeringMappingHoldsItsClaim(place: Place) throws {
             try Self.withMapping(place, storing: Self.storingClosed) { mount, document in
-                // The contents exist in the kernel's cache only.
+                // The stored contents exist only in the kernel's cache.
                 #expect(try Program("cat").run(document).text == "stored by the mapping")
                 let (_, took) = try timed { try Script("echo new >\"$1\"").run(document) }
                 print("a writer went over a mapping without a descriptor after \(took) (bound 1 s)")
@@ -152,21 +152,21 @@ extension MountTests {
             sys.stdin.read()
             """
 
-        /// The place of the file.
+        /// The file system of the file.
         enum Place: String, Sendable {
             case lab, memory
 
             static var all: [Place] { access("/dev/shm", W_OK) == 0 ? [.lab, .memory] : [.lab] }
         }
 
-        /// Lets a program store to a mapping of a file that it keeps open. Then the body uses the file.
+        /// Lets a program store to a mapping of a file that it has open. Then the body uses the file.
         private static func withMapping(
             _ place: Place, storing: String = storing,
             _ body: (MountedDirectory, _ document: String) throws -> Void,
             after: (MountedDirectory) throws -> Void = { _ in }
         ) throws {
             let mount = try MountedDirectory([bounds], in: place == .memory ? "/dev/shm" : nil)
-            // The lab removes mounts in other places.
+            // The lab itself removes mounts at all other places.
             defer { if place == .memory { remove(mount.path) } }
             do {
                 try FileContents.write("as it was before that", to: mount.path + "/document")

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// If nothing can be preserved, documents are not truncated, but names are still removed. Also tests which users may see
+/// If no version can be preserved, no document is truncated, but names can still be removed. Also checks which users may see
 /// versions.
 extension MountTests {
     @Suite struct PreservationFailureTests {
@@ -13,7 +13,7 @@ extension MountTests {
                 return print("only root can fill a file system: shown by the run as root")
             }
             try SmallFilesystem.with("size=8m,nr_inodes=60") { small in
-                // 5 MiB of 8: there is no room for a second copy.
+                // The file has 5 of 8 MiB, so a second copy has no room.
                 try Script("head -c 5242880 /dev/zero >\"$1/one\"; cp \"$1/one\" \"$1/new\" || true").run(
                     small.source)
                 try Script("truncate -s 4k \"$1/new\"; cp \"$1/new\" \"$1/two\"").run(small.source)
@@ -22,7 +22,7 @@ extension MountTests {
                 try small.refuses(holder, other, "one", size: 5_242_880)
                 try holder.must("open", "t", small.source + "/two", "O_WRONLY")
                 try holder.must("write", "t", "x")
-                // On this file system, a second name takes an inode.
+                // On this file system, a second name of a file needs an inode.
                 try Script("i=0; while touch \"$1/filler-$i\" 2>/dev/null; do i=$((i + 1)); done").run(
                     small.source)
                 try other.must("rename", small.source + "/new", small.source + "/two")
@@ -57,7 +57,7 @@ extension MountTests {
             }
         }
 
-        // User 65534 has a name on every system, which fusermount3 needs.
+        // fusermount3 needs a user with a name. User 65534 has a name on every system.
         @Test(
             "A version is listed and readable only if its stored and the document's present rights allow it")
         func versionsNeedStoredAndCurrentRights() throws {
@@ -78,7 +78,7 @@ extension MountTests {
 
         private static var isRoot: Bool { geteuid() == 0 }
 
-        /// A user mounts, where that is allowed: in a mount namespace with a /dev/fuse for all users.
+        /// A script in which a user mounts, in a mount namespace where all users may use /dev/fuse.
         private static let asUser = Script(
             """
             exec unshare --mount --propagation=private bash -c '
@@ -121,7 +121,7 @@ extension MountTests {
     }
 }
 
-/// A file system of a few megabytes, with Truce mounted over it in the foreground so that its log can be read.
+/// A file system of a few megabytes. Truce is mounted over it in the foreground, so that the test can read its log.
 final class SmallFilesystem {
     let source: String
     private var daemon: RunningProgram?

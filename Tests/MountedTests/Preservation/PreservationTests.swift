@@ -3,17 +3,17 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Guarantees, "Contents are preserved before they are lost": contents are preserved on disk before a step overwrites them, and
-/// survive a kill.
+/// Guarantees, "Contents are preserved before they are lost": before a step overwrites contents, a version of them is written
+/// to the disk, and the version survives a kill.
 ///
-/// There is one test for each caller of `keep`. One program has written to the document and keeps it open, and another one
-/// overwrites it. The daemon is killed, and the next daemon still has the bytes.
+/// Each caller of `keep` has a test: a program has written to a document and has it open, and another program overwrites it.
+/// Then the daemon is killed, and the next daemon must still have the version.
 extension MountTests {
     @Suite struct PreservationTests {
         static let old = "written by the holder"
-        /// No holder yields, and no waiter waits for long.
+        /// Options with which no holder yields, and each waiter waits only for a short time.
         static let impatient = "wait=500ms,hold=60s,idle=60s"
-        /// Holders yield soon, and waiters have time for that.
+        /// Options with which holders yield soon, and waiters have time to wait for them.
         static let yielding = "wait=20s,hold=1s,idle=200ms"
 
         struct Stage {
@@ -21,7 +21,7 @@ extension MountTests {
             let document: String
             /// The program that has the document open as "h" and has written `old` to it.
             let holder: ScriptedProcess
-            /// Another program.
+            /// The program that overwrites the document.
             let other: ScriptedProcess
 
             func below() -> String? {
@@ -54,7 +54,7 @@ extension MountTests {
             "A truncation by path that goes ahead after its wait timed out preserves the holder's contents",
             arguments: ["0", "7"])
         func aPathTruncationAfterATimeoutPreserves(length: String) throws {
-            // The truncated contents are preserved as well, since the holder goes on to write.
+            // The truncated contents are preserved as well, since the holder continues to write.
             let left = String(Self.old.prefix(Int(length) ?? 0))
             let (kept, cause) = left.isEmpty ? ([Self.old], "claim") : ([Self.old, left], "suspended-writer")
             try Self.keeps(kept, as: cause, Self.impatient, forced: [.proceeded]) { stage in
@@ -95,7 +95,7 @@ extension MountTests {
                 try holder.must("write", "h", " and more")
                 try holder.must("close", "h")
                 let restored = try Lab.freshDirectory("restored") + "/document"
-                // The version has the backup's name, and is found by the document's.
+                // The version was preserved under the backup's name. The document's name must also find it.
                 try mount.restore(try #require(try mount.kept("document").first?.id), to: restored)
                 #expect(try FileContents.text(of: restored) == "begun more and more")
                 try presenter.end()
@@ -107,10 +107,10 @@ extension MountTests {
             "The writes of an open `truce write` are preserved when another program deletes or replaces the file",
             arguments: [
                 "rm document", "mv other document", ": >document",
-                // Saves with a backup, step by step and by Vim.
+                // Saves that make a backup: as separate steps, and by Vim.
                 "mv document document~; echo new >document; rm document~",
                 "vim -Nu NONE -i NONE -n -es --cmd 'set backupcopy=no' -c '%s/.*/new/' -c wq document",
-                // A save by RENAME_EXCHANGE.
+                // A save that exchanges the names of the new file and the document.
                 "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"other\", -100, b\"document\", 2)'; rm other",
             ])
         func writesOfAnOpenAccessArePreserved(command: String) throws {
@@ -131,7 +131,7 @@ extension MountTests {
                     try mount.restore(version.id, to: "\(restored)/\(version.id)")
                     return try FileContents.text(of: "\(restored)/\(version.id)")
                 }
-                // The writes of the access are preserved, besides what the save itself leaves.
+                // The access's own write to the file is preserved, in addition to the contents that the save replaces.
                 #expect(kept.contains("begun\n"), "\(kept)")
                 checkForcedSteps(try mount.status(), except: [.proceeded])
             }
@@ -151,7 +151,8 @@ extension MountTests {
                     try Program("chmod").run(mode, directory)
                     return try Self.keepRemoved(directory + "/document", of: mount)
                 }
-                // The rights at the place of preservation count, and those at the present place.
+                // A user may read a version only if the rights both of the place where it was preserved and of the file's
+                // present place allow this.
                 let steps: [(change: String, mayRead: [Bool])] = [
                     ("chmod 700 closed", [false, false]), ("chmod 755 closed", [false, true]),
                     ("mv closed open", [false, true]),
@@ -292,7 +293,7 @@ extension MountTests {
                     try mount.restore(id, to: "\(place)/\(id)")
                     found.append(try FileContents.text(of: "\(place)/\(id)"))
                 }
-                // The newest version is listed first.
+                // The command lists the newest version first.
                 #expect(found == contents.reversed())
                 #expect(entries.first?.cause == cause)
             }

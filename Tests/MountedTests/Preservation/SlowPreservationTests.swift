@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Contents that take long to preserve.
+    /// Checks claims that wait while contents take long to be preserved.
     @Suite struct SlowPreservationTests {
         @Test("A writer that waits for a preservation does not count as idle")
         func waitingForPreservationIsNotIdleness() throws {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
                 try stage.mount.waitUntilParked(stage.reader.pid)
-                // This reader comes later, and its wait limit is as long.
+                // This reader arrives later, and its limit of the wait is the same.
                 let last = try ScriptedProcess()
                 #expect(try last.must("read", stage.another) == "old")
                 #expect(!stage.writer.isDone)
@@ -40,8 +40,8 @@ extension MountTests {
 
         private struct Stage {
             let mount: MountedDirectory
-            /// The holder has both files open and has written to them. Its claim on this one is suspended, and the writer opens
-            /// it.
+            /// The first of two files that the holder has open and has written. The holder's claim on this file is suspended,
+            /// and the writer opens it.
             let document: String
             let another: String
             let holder: ScriptedProcess
@@ -62,7 +62,8 @@ extension MountTests {
             }
         }
 
-        /// While the file system is frozen, nothing can be preserved, and the writer waits for the preservation.
+        /// Makes the stage: the file system is frozen, so no contents can be preserved, and the writer waits for their
+        /// preservation.
         private static func stage(
             _ bounds: String, whileFrozen: (Stage) throws -> Void, after: (Stage) throws -> Void
         ) throws {
@@ -73,7 +74,7 @@ extension MountTests {
                 do {
                     let granted = try mount.status().counters.granted
                     try stage.writer.tell("open", "w", stage.document, "O_WRONLY|O_TRUNC")
-                    // The claim is granted after the holder's `hold`.
+                    // The writer's claim is granted when the holder's `hold` has run out.
                     try eventually(within: .seconds(20), "the writer's turn to come") {
                         try mount.status().counters.granted == granted + 1
                     }

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Versions are bounded, are charged to the owner of the document, and do no harm (D192 to D194).
+/// The versions of a document are limited, are charged to a user, and never fill the disk (D192 to D194).
 extension MountTests {
     @Suite struct VersionLimitTests {
         private static let bounds = "wait=20s,hold=200ms,idle=100ms"
@@ -23,7 +23,7 @@ extension MountTests {
                 }
                 let texts = try mount.kept("document").map { try mount.text(ofKept: $0.id) }
                 #expect(texts == ["text 10", "text 9", "text 8", "old, held"])
-                // Each save was preserved once, and not again before the next save.
+                // The contents of each save were preserved once, and not a second time before the next save.
                 #expect(try mount.counters.kept == 11)
                 try holder.must("close", "h")
                 checkForcedSteps(try mount.status(), except: [.suspended])
@@ -67,7 +67,7 @@ extension MountTests {
                     try holder.must("open", path, path, "O_WRONLY|O_APPEND")
                     try holder.must("write", path, "x")
                 }
-                // The only room left for it is reserved for root.
+                // The remaining room of the file system is reserved for root.
                 for path in [document, roots] {
                     #expect(try other.ask("open", "o", path, "O_WRONLY|O_TRUNC") == "EBUSY", "\(path)")
                 }
@@ -125,7 +125,7 @@ extension MountTests {
                 let (document, holder, other) = (
                     mount.path + "/document", try ScriptedProcess(), try ScriptedProcess()
                 )
-                // "former" is preserved, and so is "text".
+                // The contents of both files, "former" and "text", are preserved.
                 for path in [document, mount.path + "/other"] {
                     try holder.must("open", path, path, "O_WRONLY|O_APPEND")
                     try holder.must("write", path, "!")

@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A program saves if it puts new contents under the name that it has vacated, whatever name the old contents get.
+    /// A program moves a document away and puts new contents under its name. This is a save, whatever name the old contents
+    /// get.
     @Suite struct BackupRenameTests {
-        /// How a new file gets the name.
+        /// How the new file gets the document's name.
         enum Replacement: String, CaseIterable, Sendable { case create, rename, link }
 
         static let names = [
@@ -39,12 +40,12 @@ extension MountTests {
             if filling == .link { try saver.must("unlink", made) }
         }
 
-        /// In milliseconds. A name that is missing for longer may count as deleted. If the saver was not scheduled in time, it
-        /// saves once more.
+        /// The longest time in milliseconds for which a name may be missing in a save. A name that is missing longer may count
+        /// as deleted, so the test saves once more.
         private static let longest = 150
         private static let saves = 3
 
-        /// Checks that the presenter relinquishes once for each save and is told of one change, and of nothing else.
+        /// Checks that for each save the presenter relinquishes once and gets one message about a change, and no other message.
         private static func checkSaves(_ told: String) {
             for other in ["didMove", "Deletion", "didAppear"] { #expect(!told.contains(other), "\(told)") }
             for message in ["relinquishToWriter", "didChange"] {
@@ -60,8 +61,8 @@ extension MountTests {
             throw TestFailure("a program that saves was never run in time")
         }
 
-        /// Saves a few times while other programs read the document and list its directory. Returns the presenter's output, or
-        /// nil if a save took too long.
+        /// Saves several times while other programs read the document and list its directory. Returns the presenter's output,
+        /// or nil if a save took too long.
         private static func saveInTime(aside name: String, _ filling: Replacement) throws -> String? {
             try MountedDirectory.with(prepare: prepare) { mount in
                 let (document, board) = (mount.path + "/notes.md", try CounterTable())
@@ -115,7 +116,7 @@ extension MountTests {
                 let (document, moved) = (mount.path + "/notes.md", mount.path + "/letter.md")
                 let (presenter, mover) = (try PresenterTests.present(mount), try ScriptedProcess())
                 try mover.must("rename", document, moved)
-                // A write to the moved file shows that it is no backup.
+                // This write shows that the moved file is no backup.
                 try mover.must("put", moved, "rewritten")
                 try eventually(within: .seconds(10), "the move and the change to be told") {
                     Self.count("didMove", presenter) == 1 && Self.count("didChange", presenter) == 1
@@ -137,7 +138,7 @@ extension MountTests {
             throw TestFailure("a program that saves was never run in time")
         }
 
-        /// Starts a presenter that writes to the file after its move if `isWriting`.
+        /// Starts a presenter. If `isWriting` is true, it writes to its file after the file was moved.
         private static func present(_ mount: MountedDirectory, isWriting: Bool) throws -> RunningProgram {
             guard isWriting else { return try PresenterTests.present(mount) }
             let presenter = try TruceCommand.start(

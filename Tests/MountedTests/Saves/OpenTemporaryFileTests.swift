@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Programs that save by a helper file and close it only after they have given it the document's name. From then on, other
-    /// programs share the document with a writer.
+    /// Checks programs that give a helper file the document's name before they close it. From then on the document has a writer
+    /// that does not wait for its turn.
     @Suite struct OpenTemporaryFileTests {
         static let helpers = [".#document", ".goutputstream-A1B2C3", "document.log"]
 
@@ -65,7 +65,7 @@ extension MountTests {
             }
         }
 
-        /// Waits until a later change of the file would get a different time.
+        /// Waits so long that the next change of the file gets a later time.
         private static func settle(_ path: String) throws {
             try eventually(within: .seconds(10), "the last change of \(path) to be past") {
                 var status = stat()
@@ -79,7 +79,7 @@ extension MountTests {
             }
         }
 
-        /// Closes a file, and waits until the daemon has done all resulting work, which is so when it has ended.
+        /// Closes a file by ending its process, and waits until the daemon has done all work for the close.
         private static func close(_ actor: ScriptedProcess, in mount: MountedDirectory) throws {
             try actor.must("close", "h")
             try mount.unmount()
@@ -107,7 +107,7 @@ extension MountTests {
             "A program that opens the document waits for the writer of the renamed helper file",
             arguments: helpers, ["rename", "exchange", "link"])
         func anOpenWaitsForTheRenamedFilesWriter(helper: String, call: String) throws {
-            // A log with two names is still a log.
+            // A log to which a second name is added is still a log.
             if (helper, call) == ("document.log", "link") { return }
             try Self.with("wait=60s,hold=60s,idle=60s", helper) { mount, holder in
                 let (document, other) = (mount.path + "/document", try ScriptedProcess())
@@ -224,7 +224,8 @@ extension MountTests {
             os.write(file, b", more")
             """
 
-        /// A document, a file that may replace it, and a helper file that the holder has open and has begun to write.
+        /// Makes a document, a file that may replace it, and a helper file. The holder has the helper file open and has begun
+        /// to write it.
         private static func with(
             _ bounds: String, _ helper: String, _ body: (MountedDirectory, ScriptedProcess) throws -> Void
         ) throws {

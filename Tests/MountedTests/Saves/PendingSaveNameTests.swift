@@ -4,10 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// A name that was moved away is free for all that is not a file, as in a directory that is not mounted (D126). Other
-    /// programs wait for the name only while a living program saves a document that they present or have open.
+    /// When a document was moved away, all programs may use its name, as in a plain directory (D126). An open of the name waits
+    /// only while a living program saves a document that others present or have open.
     @Suite struct PendingSaveNameTests {
-        /// Starts a presenter that is asked only whether the document may be deleted.
+        /// Starts a presenter that takes only the question whether the document may be deleted.
         private static func present(_ document: String) throws -> RunningProgram {
             let presenter = try TruceCommand.start("present", document, "--on-delete", "true")
             try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
@@ -107,7 +107,7 @@ extension MountTests {
             try MountedDirectory.with(prepare: prepare) { mount in
                 let document = mount.path + "/document"
                 let presenter = try Self.present(document)
-                // Programs of this name remove files to write them anew.
+                // Truce treats `install` as a program that removes files to write them anew.
                 let remover = try Script("exec -a install python3 \"$@\"").start(
                     "-c",
                     """

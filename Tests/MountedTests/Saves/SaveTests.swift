@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other programs wait for names that are missing in the middle of a save.
+    /// If a name is missing in the middle of a save, other programs wait for it.
     @Suite struct SaveTests {
         static let lookups = 1_000_000
 
@@ -16,13 +16,13 @@ extension MountTests {
             try saver.prepare(plain)
             print("\(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
             try MountedDirectory.with(prepare: saver.prepare) { mount in
-                // The presenter is asked only about deletions, and the document is not deleted.
+                // The presenter takes only questions about deletions. A save does not delete the document.
                 let presenter = try TruceCommand.start(
                     "present", mount.path + "/" + saver.document, "--on-delete", "true")
                 try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {
                     presenter.text.contains("presenting")
                 }
-                // The scheduler decides how often they meet; for the fastest savers they hardly ever do.
+                // The scheduler decides how often a watcher meets a save. With the fastest savers this happens hardly ever.
                 let figures = try watch(saver, in: mount.path, lookups: Self.lookups) {
                     let counters = try mount.status().counters
                     return counters.waited + counters.bounced > 0
@@ -34,12 +34,12 @@ extension MountTests {
                 print("   \(status.counters.summary)")
 
                 #expect(figures.lookups >= Self.lookups)
-                // ESTALE is no better than ENOENT for a program that reads the attributes of a document.
+                // For a program that reads the attributes of a document, ESTALE is as bad as ENOENT.
                 #expect((figures.missing + figures.stale) * 1_000_000 < figures.lookups)
                 #expect(figures.unlisted == 0, "of \(figures.listings) listings")
                 #expect(figures.failures == 0, "\(figures.lastErrors)")
-                // A reader that was idle for 250 ms between the open and the first byte has yielded to the writer. It sees the
-                // same contents as below.
+                // A reader that was idle for 250 ms between its open and its first read has yielded to the writer. Then it
+                // reads the same contents as in a plain directory.
                 #expect(figures.empty <= status.counters.yielded)
                 let below = try FileContents.text(of: mount.below + "/" + saver.document)
                 #expect(below == saver.expected(afterRuns: figures.runs))
@@ -49,8 +49,7 @@ extension MountTests {
             }
         }
 
-        /// Runs the program until the document was looked up this many times and `isEnough` is true. It completes at least one
-        /// run.
+        /// Runs the saver until the document was looked up this many times and `isEnough` is true, but at least once.
         private func watch(
             _ saver: Saver, in directory: String, lookups: Int, until isEnough: () throws -> Bool = { true }
         ) throws -> Figures {
@@ -77,13 +76,13 @@ extension MountTests {
         }
     }
 
-    /// The observations of the watchers.
+    /// The counts of the watchers: results of look-ups and listings during saves.
     struct Figures: CustomStringConvertible {
         let runs: Int
         let took: Duration
         let watchers: [Worker]
 
-        /// An open looks the name up as a stat does.
+        /// The number of look-ups. An open looks up the name as well as a stat.
         var lookups: Int { watchers[0].rounds + watchers[1].rounds }
         var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
         var stale: Int { watchers[0][.stale] + watchers[1][.stale] }
@@ -117,7 +116,7 @@ struct Saver: Sendable, CustomTestStringConvertible {
     var prepare: @Sendable (_ directory: String) throws -> Void = { directory in
         try FileContents.write(Saver.heading, to: directory + "/document.txt")
     }
-    /// Makes one run; throws if any save failed.
+    /// Runs the saver once. Throws if a save failed.
     let save: @Sendable (_ directory: String) throws -> Void
     var isAppending = true
 
@@ -153,7 +152,7 @@ struct Saver: Sendable, CustomTestStringConvertible {
     }
 
     static let emacs = Saver(name: "Emacs") { directory in
-        // Emacs makes its backup once per buffer; a user that saves for days has many buffers.
+        // Emacs makes a backup once per buffer. Each save uses a new buffer, as for a user that saves for days.
         let form = """
             (progn (find-file "document.txt")
               (dotimes (i \(saves))

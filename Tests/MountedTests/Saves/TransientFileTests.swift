@@ -4,10 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Files that a program makes and removes again in a save cause no events for presenters of the folder, whatever their
-    /// names.
+    /// If a program makes a helper file and removes it within a save, presenters of the folder get no event of it, whatever its
+    /// name.
     @Suite struct TransientFileTests {
-        /// How a program saves `notes.md`, as orders for `Tests/Workers/actor`.
+        /// How a program saves `notes.md`, as commands for `Tests/Workers/actor`.
         enum SaveMethod: String, CaseIterable, Sendable {
             case helper = "a helper is made first and removed last"
             case copy = "a helper is made, read, and removed before the document is written"
@@ -68,8 +68,8 @@ extension MountTests {
 
         static let backups = ["notes.md.bak", "notes.md.orig", "Copy of notes.md"]
         private static let names = ["stA1b2C3", ".notes.md20274", "notes.md_original"]
-        /// In milliseconds. The presenter may be told of a helper that lives longer. If the program was not scheduled in time,
-        /// it saves once more.
+        /// The longest time of a save in milliseconds. A helper file that lives longer may cause an event, so the test then
+        /// saves once more.
         private static let longest = 150
 
         private static func prepare(_ directory: String) throws {
@@ -77,7 +77,7 @@ extension MountTests {
             for name in backups + ["fence"] { try FileContents.write("old\n", to: directory + "/" + name) }
         }
 
-        /// The orders, with paths in the mount.
+        /// The commands, with the paths of their files in the mount.
         private static func orders(_ steps: [[String]], _ mount: MountedDirectory) -> [[String]] {
             let places = ["put": 1, "read": 1, "unlink": 1, "rename": 2, "link": 2, "mkdir": 1]
             return steps.map { step in
@@ -86,7 +86,7 @@ extension MountTests {
             }
         }
 
-        /// Whether a program has finished all steps in time.
+        /// True if the program has finished all steps in time.
         private static func perform(
             _ steps: [[String]], by program: ScriptedProcess, in mount: MountedDirectory
         ) throws
@@ -104,7 +104,7 @@ extension MountTests {
             return took < .milliseconds(longest)
         }
 
-        /// The questions and events of a folder's presenter in order: the message and its item.
+        /// The questions and events of a folder's presenter in order, each with its message and item.
         private static func told(_ presenter: RunningProgram) throws -> [String] {
             struct Message: Decodable {
                 struct Parameters: Decodable {
@@ -116,7 +116,7 @@ extension MountTests {
                 let method: String
                 let params: Parameters
             }
-            // The last line may be incomplete.
+            // The last line of the output may be incomplete.
             return try presenter.text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map
             {
                 let message = try JSONDecoder().decode(Message.self, from: Data($0.utf8))
@@ -126,8 +126,8 @@ extension MountTests {
             }
         }
 
-        /// A program that may save deletes another file, and its presenters are asked a moment later. By then they have been
-        /// told of all earlier changes.
+        /// Waits until the presenter of the folder has all events. A program deletes the file `fence`, and the event of this
+        /// deletion comes after all earlier events.
         private static func waitUntilAllIsTold(_ folder: RunningProgram, _ mount: MountedDirectory) throws {
             let other = try ScriptedProcess()
             try other.must("unlink", mount.path + "/fence")
@@ -136,7 +136,7 @@ extension MountTests {
             }
         }
 
-        /// The events of the folder's presenter for a save with each of the names; nil if a save took too long.
+        /// Saves once with each of the names. Returns the events of the folder's presenter, or nil if a save took too long.
         private static func hear(
             _ names: [String], isPresented: Bool, _ steps: (String, Int) -> [[String]]
         ) throws -> [String]? {
@@ -202,7 +202,7 @@ extension MountTests {
             }
         }
 
-        /// Starts a presenter that notes whether the file still exists when it is asked about its deletion.
+        /// Starts a presenter that, when it is asked about a deletion, records whether the file still exists.
         private static func presentLooking(_ mount: MountedDirectory) throws -> RunningProgram {
             let presenter = try TruceCommand.start(
                 "present", mount.path, "--on-delete", "cd '\(mount.path)'; ls | sed 's/^/there: /'")
@@ -261,7 +261,7 @@ extension MountTests {
             }
         }
 
-        /// The event does not have the new path, which the presenter of the folder could not know.
+        /// The events do not contain the directory's new path, because a presenter of the folder could not know it.
         @Test("Events in a directory that is moved out of the folder have the directory's old path")
         func eventsKeepTheOldPathOfALeavingDirectory() throws {
             let prepare = { (source: String) in

@@ -3,9 +3,9 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// A headless Neovim with the plug-in, driven over its own socket as by a user's second Neovim.
+/// A headless Neovim with the plug-in. The test controls it over its own socket, as a second Neovim would.
 ///
-/// Nothing in it saves by itself: no 'autowrite', no timer, no swap file.
+/// No option of this Neovim saves by itself: it has no 'autowrite', no timer and no swap file.
 struct Editor {
     let program: RunningProgram
     private let socket: String
@@ -13,7 +13,7 @@ struct Editor {
 
     var pid: Int32 { program.pid }
 
-    /// Opens a file of the mount and waits until it is presented.
+    /// Opens a file of the mount in Neovim and waits until Neovim presents the file.
     init(_ file: String, of mount: MountedDirectory, backupcopy: String = "auto") throws {
         self.mount = mount
         socket = try Lab.freshDirectory("editor") + "/socket"
@@ -34,7 +34,7 @@ struct Editor {
             && census.contains("\"messages\"")
     }
 
-    /// Waits until Neovim has reported unsaved text and the daemon knows of it, so that later programs find it.
+    /// Waits until Neovim has reported unsaved text and the daemon has received this report.
     static func waitUntilUnsaved(_ file: String, in mount: MountedDirectory) throws {
         try eventually(within: .seconds(10), "the daemon to hear of unsaved text in \(file)") {
             try TruceCommand.run("ps", mount.path).text.split(separator: "\n").contains {
@@ -45,7 +45,7 @@ struct Editor {
 
     /// The value of an expression of Vim script.
     func value(of expression: String) throws -> String {
-        // Neovim 0.7 prints the result to standard error, later versions to standard output; it has no line end.
+        // Neovim 0.7 prints the result to standard error, and later versions to standard output. The result has no line end.
         let outcome = try Program("nvim").run(
             "--server", socket, "--remote-expr", expression, within: .seconds(20))
         return (outcome.text + outcome.errorText).trimmingCharacters(in: .newlines)
@@ -71,10 +71,10 @@ struct Editor {
 
 /// The questions and events of a mount's presenters, from its journal.
 struct PresenterExchange {
-    /// Messages such as `relinquishToWriter` and `didChange`, with the program that caused them.
+    /// The messages in order, such as `relinquishToWriter` and `didChange`, each with the program that caused it.
     let steps: [(kind: String, message: String, program: String)]
 
-    /// Reads the steps of one presenter after a given step.
+    /// Reads the messages of one presenter after the given step of the journal.
     init(_ status: MountStatus, with pid: Int32, since sequence: UInt64) {
         steps = status.journal.filter {
             $0.sequence > sequence && $0.actor?.pid == pid && ($0.step == "asked" || $0.step == "told")
@@ -84,7 +84,7 @@ struct PresenterExchange {
         }
     }
 
-    /// The messages about writing, without those that relinquish to readers and reacquire after them.
+    /// The messages about writers. Relinquishing to readers and reacquiring afterwards are left out.
     func aboutWriters() -> [String] {
         var isReaders = false
         var found: [String] = []
@@ -102,6 +102,6 @@ struct PresenterExchange {
 }
 
 extension MountStatus {
-    /// The number of the last step so far.
+    /// The number of the last step in the journal.
     var lastStep: UInt64 { journal.last?.sequence ?? 0 }
 }

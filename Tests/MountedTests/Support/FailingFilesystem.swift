@@ -4,21 +4,21 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Failures of a file system while programs work on it.
+/// The faults of a file system that a test causes while programs work on it.
 enum FilesystemFault: String, CaseIterable, Sendable {
-    /// No block is left, no inode is left, or the quota is used up.
+    /// The file system has no free block, has no free inode, or the user's quota is used up.
     case full, withoutInodes, overQuota
-    /// Its disk is gone; it has found an error in itself; an administrator made it read-only.
+    /// The disk is gone, the file system has found an error in itself, or an administrator made it read-only.
     case broken, failed, madeReadOnly
-    /// Data outside the page cache cannot be read; written data has no place on the disk, which is reported late.
+    /// Data that is not in the page cache cannot be read; or written data finds no room on the disk, which is reported late.
     case unreadable, thin
 
-    /// The faults with which every call is tried.
+    /// The faults under which the tests try each call.
     static let total: [FilesystemFault] = [
         .full, .withoutInodes, .overQuota, .broken, .failed, .madeReadOnly,
     ]
 
-    /// The error of most calls.
+    /// The error that most calls give under this fault.
     var errno: String {
         switch self {
         case .full, .withoutInodes, .thin: "ENOSPC"
@@ -28,17 +28,17 @@ enum FilesystemFault: String, CaseIterable, Sendable {
         }
     }
 
-    /// A file system cannot be made read-only while a file is open for writing.
+    /// The open mode of the holder. A file system cannot be made read-only while a file is open for writing.
     var opens: String { [.madeReadOnly, .unreadable].contains(self) ? "reading" : "writing" }
 }
 
-/// A small file system in a file, for root; with or without a mount of Truce over it.
+/// A small file system in a file, which only root can mount. Truce may be mounted over it.
 final class FailingFilesystem {
-    /// Its mount point, independent of `source`.
+    /// The mountpoint of the file system, without Truce.
     let base: String
-    /// The same file system, bound to a second place.
+    /// A second mountpoint of the same file system, over which Truce may be mounted.
     let source: String
-    /// The daemon's pid.
+    /// The pid of the Truce daemon; nil without a mount.
     private(set) var pid: Int32?
     let kind: FilesystemFault
     let place: String
@@ -170,7 +170,7 @@ final class FailingFilesystem {
         sync --file-system base
         """)
 
-    /// Runs on a disk that stores only the data from its creation.
+    /// A script that makes a disk which can store only the data that it had when it was made.
     private static let makingThin = Script(
         """
         cd "$1"
@@ -183,7 +183,7 @@ final class FailingFilesystem {
         mkdir base/tree
         """)
 
-    /// Acts as if the kernel had found an impossible state.
+    /// A script that puts the file system into the same state as a fault that the kernel has found.
     private static let failing = Script(
         """
         device=$(findmnt --noheadings --output SOURCE --mountpoint "$1")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import TestSupport
 
-/// A separate ext4, for more files than the lab should hold, or for features of ext4 only. It is removed with the object.
+/// A separate ext4 file system, for tests with very many files or with features of ext4. The file system is removed with the
+/// object.
 final class LoopFilesystem: Sendable {
     let path: String
     private let image: String
@@ -9,7 +10,7 @@ final class LoopFilesystem: Sendable {
     init(inodes: Int, options: String = "defaults", making: String = "-b 4096") throws {
         path = try Lab.freshDirectory("loop")
         image = path + ".image"
-        // An inode takes 256 bytes, and a name some 16.
+        // An inode needs 256 bytes, and a name about 16 bytes.
         let size = "\(((inodes * 400) >> 20) + 512)M"
         try Script(
             """

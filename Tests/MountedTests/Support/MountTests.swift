@@ -2,8 +2,8 @@
 import TestSupport
 import Testing
 
-/// Tests on real mounts with real programs. They run one after the other: they measure times, and the machine has no cores to
-/// spare.
+/// Tests on real mounts with real programs. The tests run one after another, because they measure times and a parallel test
+/// would delay them.
 @Suite(.serialized) enum MountTests {}
 
 extension MountTests {

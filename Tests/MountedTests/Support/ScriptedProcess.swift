@@ -3,20 +3,20 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// Files of the checkout that these tests were built from.
+/// Paths of files in the checkout from which these tests were built.
 enum Checkout {
     static func path(_ name: String, from file: String = #filePath) -> String {
-        // A file below Tests, in any folder.
+        // This source file may be in any folder below Tests.
         let parts = file.split(separator: "/")
         let root = parts.prefix(parts.lastIndex(of: "Tests") ?? 0).map { "/" + $0 }.joined()
         return root + "/" + name
     }
 }
 
-/// A process that makes the system calls that it is told, and prints their results. It runs `Tests/Workers/actor`, or another
-/// worker that answers each order by one line.
+/// A process that makes system calls on command, and prints their results. It runs `Tests/Workers/actor`, or another worker
+/// that answers each command by one line.
 ///
-/// Actors are siblings, so that no claim of one is open to another.
+/// Such processes are siblings, so that none of them counts as working for another.
 final class ScriptedProcess: Sendable {
     let program: RunningProgram
     private let told = Mutex(0)
@@ -34,13 +34,13 @@ final class ScriptedProcess: Sendable {
 
     var pid: pid_t { program.pid }
 
-    /// Its answers, one line for each order.
+    /// The answers of the process, one line for each command.
     var answers: [String] {
         let lines = program.text.split(separator: "\n", omittingEmptySubsequences: false)
         return lines.dropFirst().dropLast().map { String($0) }
     }
 
-    /// Sends an order without waiting for the answer.
+    /// Sends a command and does not wait for the answer.
     func tell(_ words: String...) throws { try tell(words) }
 
     func tell(_ words: [String]) throws {
@@ -48,10 +48,10 @@ final class ScriptedProcess: Sendable {
         try program.type(words.joined(separator: "\t") + "\n")
     }
 
-    /// Whether it has answered every order.
+    /// True if the process has answered every command.
     var isDone: Bool { answers.count == told.withLock { $0 } }
 
-    /// The answer to the last order.
+    /// Waits for the answer to the last command and returns it.
     func answer(within bound: Duration = .seconds(20)) throws -> String {
         try eventually(within: bound, "the answer of actor \(pid) to its order \(told.withLock { $0 })") {
             if program.hasEnded { throw TestFailure("actor \(pid) ended\n\(program.errorText.suffix(1000))") }
@@ -60,7 +60,7 @@ final class ScriptedProcess: Sendable {
         return answers.last ?? ""
     }
 
-    /// Sends an order and returns its result.
+    /// Sends a command and returns its result.
     func ask(_ words: String..., within bound: Duration = .seconds(20)) throws -> String {
         try ask(words, within: bound)
     }
@@ -70,7 +70,7 @@ final class ScriptedProcess: Sendable {
         return try answer(within: bound)
     }
 
-    /// Sends an order that must succeed, and returns its result.
+    /// Sends a command that must succeed, and returns its result.
     @discardableResult
     func must(_ words: String..., within bound: Duration = .seconds(20)) throws -> String {
         try tell(words)
@@ -83,7 +83,7 @@ final class ScriptedProcess: Sendable {
 }
 
 extension MountedDirectory {
-    /// Waits until a program's request is parked.
+    /// Waits until the daemon has parked a request of the process.
     func waitUntilParked(_ pid: pid_t, within bound: Duration = .seconds(10)) throws {
         try eventually(within: bound, "process \(pid) to wait in \(path)") {
             try status().waiting.contains { $0.actor.pid == pid }

@@ -3,10 +3,10 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Programs that coordinate themselves: they lock a file (rule X6), or they only append to it.
+/// Checks programs that coordinate themselves: they lock a file (rule X6: a lock replaces turns), or they only append to it.
 extension MountTests {
     @Suite struct ApplicationLockTests {
-        /// No claim ends by time: a wait that should not happen fails the test.
+        /// Options with which no claim ends because of time. If a program waits where it should not, the test fails.
         static let patient = "wait=60s,hold=60s,idle=60s"
         static let soon = Duration.seconds(10)
 
@@ -80,7 +80,7 @@ extension MountTests {
                     try two.must("write", "h", "two")
                     try two.must("close", "h")
                 }
-                // Another process of the same name, which only reads.
+                // `three` is another process with the same program name, and only reads.
                 #expect(try three.must("read", data, within: Self.soon) == "two3456789")
                 try one.must("close", "h")
                 // The daemon remembers that these programs lock the file.
@@ -93,7 +93,8 @@ extension MountTests {
                 }
                 let status = try mount.status()
                 #expect(status.counters.kept == 0)
-                // The first open waited, and so did the reader, which was known only after a check.
+                // The first open by `two` waited, and so did the reader `three`. The daemon then knew that their programs lock
+                // the file.
                 #expect(status.counters.waited == 2)
                 checkForcedSteps(status)
             }
@@ -130,7 +131,7 @@ extension MountTests {
                 try owner.must("write", "h", "new")
                 try other.tell("open", "h", data, "O_RDWR")
                 try mount.waitUntilParked(other.pid)
-                // The holder is checked for the wait and for the lock, with growing pauses.
+                // While a program waits, the daemon checks repeatedly whether the holder locks the file, with growing pauses.
                 let looked = try mount.counters.identified
                 try eventually(within: Self.soon, "looks at the holder of the file") {
                     try mount.counters.identified > looked + 4
@@ -176,7 +177,7 @@ extension MountTests {
         func appendersRunSideBySide() throws {
             try MountedDirectory.with(Self.patient) { mount in
                 let results = mount.path + "/results.csv"
-                // Each program keeps the file open until another one has opened it, too.
+                // Each program has the file open until the next program has opened it.
                 let run = try Script(
                     """
                     for number in {1..24}; do echo $number; done |

@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// Design 4, "Interrupts": a program that waits for the daemon can be killed at any moment, and nothing less ends the wait.
+/// Design 4, "Interrupts": a program that waits for the daemon can be killed at any moment. No signal that does not end the
+/// program ends the wait.
 extension MountTests {
     @Suite struct InterruptTests {
         static let signals = [SIGINT, SIGTERM, SIGKILL]
@@ -74,7 +75,7 @@ extension MountTests {
             #expect(try mount.counters.interrupted == 0)
         }
 
-        /// A mount in which one program holds a document and another one waits for it, for up to a minute.
+        /// Makes a mount in which a program holds a document and another program waits for it, for up to a minute.
         static func withWaiter(
             _ request: Request, catching signal: String? = nil,
             _ body: (_ mount: MountedDirectory, _ holder: ScriptedProcess, _ waiter: ScriptedProcess) throws
@@ -107,7 +108,7 @@ extension MountTests {
     }
 }
 
-/// Observes a program that got a signal, and the daemon, every 10 ms until the program is gone.
+/// After a signal, observes the program and the daemon every 10 ms until the program has ended.
 struct Watch {
     let program: RunningProgram
     let others: [pid_t]
@@ -120,9 +121,9 @@ struct Watch {
     struct SignalResponse {
         var isGone = false
         var took = Duration.zero
-        /// The states it was seen in, with the number of times.
+        /// How many samples showed the program in each process state.
         var states: [String: Int] = [:]
-        /// Processes seen in state D after the program was gone.
+        /// The processes that were in state D after the program had ended.
         var stuckAfterwards: [String] = []
 
         func report(_ what: String) {
@@ -133,7 +134,7 @@ struct Watch {
         }
     }
 
-    /// Sends a signal and watches the program: for `span` if it should survive, else until it is gone, 10 s at most.
+    /// Sends a signal and watches the program: for `span` if it should survive, else until it has ended, at most 10 s.
     func send(_ signal: Int32, for span: Duration? = nil) throws -> SignalResponse {
         let clock = ContinuousClock()
         let began = clock.now

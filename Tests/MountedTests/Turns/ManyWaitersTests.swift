@@ -5,23 +5,24 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Very many threads wait for one file, and no other program has to wait for them.
+    /// Very many threads wait for one file. Checks that no other program waits because of them.
     @Suite struct ManyWaitersTests {
-        /// The worker's output; times in milliseconds.
+        /// The output of the worker, with times in milliseconds.
         private struct Outcome: Decodable {
             var quiet: Double
             var crowded: Double
-            /// The number of opens that ended before the openers got their signal.
+            /// The number of opens that ended before the waiting threads were signalled.
             var early: Int?
             var opened: Int
             var failed: Int
             var taken: Int?
         }
 
-        /// In milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd` checks the 100 ms.
+        /// The longest time of a request in milliseconds: 100 ms, and a margin of 10 s for a busy machine. `Scripts/crowd`
+        /// checks the 100 ms.
         private static let most = 10_100.0
 
-        /// If root runs this test, the openers belong to another user.
+        /// The mount option for root, because then the waiting threads run as another user.
         private static let others = geteuid() == 0 ? "allow_other," : ""
 
         private static func openMany(_ path: String, threads: Int = 100, _ way: String...) throws -> Outcome {
@@ -40,7 +41,7 @@ extension MountTests {
             guard try Lab.dataPath == .passthrough else {
                 return print("shown where the kernel moves the data")
             }
-            // The writer keeps its file for longer than a wait lasts.
+            // The writer holds the file for longer than a wait may last.
             try MountedDirectory.with(Self.others + "wait=1s,hold=60s,idle=60s") { mount in
                 let outcome = try Self.openMany(mount.path)
                 #expect(outcome.crowded < outcome.quiet + Self.most)
@@ -82,7 +83,7 @@ extension MountTests {
 
         @Test("An open beyond a user's 1,024 waiting opens goes ahead, with a line in the log")
         func opensBeyondAUsersShareProceed() throws {
-            // The user that mounted has a larger share.
+            // The user that mounted may have more waiting opens than other users.
             guard geteuid() == 0, try Lab.dataPath == .passthrough else {
                 return print("shown as root, where the kernel moves the data")
             }

@@ -5,15 +5,15 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// The result of an open when its document is replaced, moved or deleted while it waits. The kernel looks the name up
-    /// again, and the program gets the file that has the name when its claim is granted.
+    /// Checks the result of an open when its document is replaced, moved or deleted while it waits. After the grant, the kernel
+    /// looks up the name again, and the program gets the file that then has the name.
     @Suite struct OpenRetryTests {
         struct Case: CustomTestStringConvertible {
-            /// The change by another program while the open waits.
+            /// The steps of another program while the open waits.
             let change: [String]
             let request: [String]
             let answer: String
-            /// The contents under the name afterwards, and under the name it was moved to.
+            /// The contents that the open finds, under its name or under the name to which the file was moved.
             var found: String?
             var foundAway: String?
             var testDescription: String { "\(change[0]), then \(request[0])" }
@@ -33,7 +33,7 @@ extension MountTests {
             Case(
                 change: ["unlink", "document"], request: ["put", "document", "put"], answer: "ok",
                 found: "put"),
-            // An open follows a moved file: it was found under its former name.
+            // The open gets the moved file, because it had found the file under its former name.
             Case(
                 change: ["rename", "document", "away"], request: ["read", "document"], answer: "ok written",
                 foundAway: "written"),
@@ -42,7 +42,7 @@ extension MountTests {
                 foundAway: "put"),
         ]
 
-        /// `O_PATH` of `<fcntl.h>`, which Swift does not see.
+        /// The value of `O_PATH` in `<fcntl.h>`, which Swift does not import.
         private static let onlyPath: CInt = 0o10_000_000
         private static let names = ["document", "new", "away"]
 
@@ -66,21 +66,20 @@ extension MountTests {
                 #expect(FileContents.ofFile(mount.path + "/away") == example.foundAway.map { Array($0.utf8) })
                 print(
                     "\(example.testDescription): \(try waiter.answer()), \(try mount.counters.estale) ESTALE")
-                // Changes of names suspend programs that have the file open.
+                // A change of a file's name suspends programs that have the file open.
                 checkForcedSteps(try mount.status(), except: [.suspended])
             }
         }
 
-        /// The kernel retries a request once only. The file that the retry finds may be replaced as well, while another
-        /// program, which retried earlier, still writes to it. The open waits for that program, as it would have a moment
-        /// earlier.
+        /// The kernel retries a request only once. If the file that the retry finds was replaced too, its writer may still
+        /// write. The open then waits for this writer.
         @Test(
             "An open whose file was replaced twice while it waited waits for the new file's writer, and versions stay",
             arguments: ["O_WRONLY|O_TRUNC", "O_RDWR"])
         func aTwiceReplacedOpenWaitsAgain(flags: String) throws {
             try MountedDirectory.with("wait=60s,hold=60s,idle=60s") { mount in
                 let (writer, waiter) = (try ScriptedProcess(), try ScriptedProcess())
-                // The kernel decides which of the two retries comes first.
+                // The kernel decides which of the two waiting programs retries first, so several tries may be needed.
                 var tries = 0
                 repeat {
                     tries += 1
@@ -147,7 +146,7 @@ extension MountTests {
             }
         }
 
-        /// The contents of every version.
+        /// The contents of all preserved versions.
         private static func contentsKept(of mount: MountedDirectory) throws -> [String] {
             let place = try Lab.freshDirectory("restored")
             return try mount.kept("document").map { entry in
@@ -156,7 +155,7 @@ extension MountTests {
             }
         }
 
-        /// Whether the waiter had to wait for the writer again.
+        /// True if the waiter had to wait for the writer a second time.
         private static func isReplacedTwice(
             _ mount: MountedDirectory, _ writer: ScriptedProcess, _ waiter: ScriptedProcess, _ flags: String
         ) throws -> Bool {
@@ -167,7 +166,7 @@ extension MountTests {
             try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
             try writer.tell("open", "w", document, "O_WRONLY|O_APPEND")
             try mount.waitUntilParked(writer.pid)
-            // The write follows at once: a program that has written nothing is not waited for.
+            // The writer writes at once, because no program waits for a writer that has written nothing.
             try writer.tell("write", "w", ", and more")
             try waiter.tell("open", "t", document, flags)
             try mount.waitUntilParked(waiter.pid)
@@ -192,7 +191,8 @@ extension MountTests {
             return true
         }
 
-        /// Opens by a link of `/proc`, which leads to a file under any name. The open comes after the file was replaced.
+        /// Opens a file by a link in `/proc`, which leads to the file without a name. The open comes after the file was
+        /// replaced.
         @Test(
             "A late open of a replaced file is retried once in a mount with presenters"
         )
@@ -209,7 +209,7 @@ extension MountTests {
                 #expect(try Program("cat").run(link).text == "old")
                 #expect(try mount.counters.estale == 0)
                 let presenter = try PresenterTests.present(mount)
-                // The retry comes at once, and this link leads to no other file.
+                // The open is answered with ESTALE, and the kernel retries it at once. The link still leads to the old file.
                 #expect(try Program("cat").run(link).text == "old")
                 #expect(try mount.counters.estale == 1)
                 #expect(try Program("cat").run(document).text == "new")
@@ -222,6 +222,6 @@ extension MountTests {
 }
 
 extension MountedDirectory {
-    /// The command's list of all versions.
+    /// The output of `truce kept` for the mount.
     fileprivate func listKept() throws -> String { try TruceCommand.run("kept", path).text }
 }

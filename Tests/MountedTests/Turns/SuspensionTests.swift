@@ -4,9 +4,10 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Claims of unmodified programs yield or are suspended: an open file delays other programs for a bounded time only.
+    /// Claims of unmodified programs yield or are suspended, so that an open file delays other programs only for a limited
+    /// time.
     @Suite struct SuspensionTests {
-        /// A margin for a busy machine. `wait` is far longer, so that it cannot be what ended the wait.
+        /// The margin for a busy machine. `wait` is far longer, so a wait within the margin did not end because of `wait`.
         static let margin = Duration.seconds(10)
         static let bounds = "wait=120s,hold=1s,idle=300ms"
         static let hold = Duration.seconds(1)
@@ -89,7 +90,7 @@ extension MountTests {
                 Self.report("an idle O_RDWR holder", "a writer", written, Self.idle)
                 #expect(written < Self.idle + Self.margin)
                 let status = try mount.status()
-                // There was a claim, and it yielded.
+                // The claim of the program has yielded.
                 #expect(status.counters.yielded > 0)
                 checkForcedSteps(status)
             }
@@ -119,14 +120,14 @@ extension MountTests {
                 Self.report("a slow command", "a writer", written, Self.hold)
                 #expect(written < Self.hold + Self.margin)
                 let read = try Self.read(file)
-                // The contention with the writer has used `hold` up.
+                // In the contention with the writer, the command has used up `hold`.
                 Self.report("a slow command suspended before", "a reader", read, .zero)
                 #expect(read < Self.margin)
-                // The slow command goes on to write at the offset where the final figures begin.
+                // The slow command continues to write at its old offset, which is near the end of the figures.
                 try eventually(within: .seconds(10), "the slow command to write over the others' work") {
                     try FileContents.text(of: mount.below + "/file").hasPrefix("progress")
                 }
-                // The next access preserves the contents that were left, at the latest.
+                // The contents that were left are preserved at the next access at the latest.
                 _ = try Self.read(file)
                 let kept = try Self.kept(file)
                 let status = try mount.status()
@@ -152,7 +153,7 @@ extension MountTests {
                 Self.report("slow command > file", "a reader", read, Self.hold)
                 #expect(read < Self.hold + Self.margin)
                 let written = try Self.write("replaced", to: file)
-                // The contention with the reader has used `hold` up.
+                // In the contention with the reader, the command has used up `hold`.
                 Self.report("slow command > file suspended before", "a writer", written, .zero)
                 #expect(written < Self.margin)
                 let kept = try Self.kept(file)
@@ -172,10 +173,10 @@ extension MountTests {
             try Self.withFile { mount, file in
                 let writer = try Program("python3").start("-c", Self.counting, file, input: .keyboard)
                 try eventually(within: .seconds(10), "the writer to begin") { writer.text == "begun\n" }
-                // From then on no program waits for the writer.
+                // After the suspension, no program waits for the writer.
                 _ = try Self.read(file)
                 let times = 40
-                // The store keeps the last three versions of a writer, and its first.
+                // For a writer, the store keeps the first version and the last three versions.
                 var texts: [String: String] = [:]
                 for _ in 0..<times {
                     try Script(": >\"$1\"").run(file)
@@ -189,7 +190,7 @@ extension MountTests {
                 texts["the file"] = try FileContents.text(of: mount.below + "/file")
                 let lines = texts.values.flatMap { $0.split { $0 == "\n" || $0 == "\0" } }
                 let found = Set(lines.filter { $0.count == 8 }.compactMap { Int($0) })
-                // Data written while the kernel truncates the file belongs to no version.
+                // Data that is written while the kernel truncates the file is in no version.
                 let gaps = (0..<count).filter { !found.contains($0) && ($0 == 0 || found.contains($0 - 1)) }
                 print("emptied \(times) times; of \(count) lines there are gaps at \(gaps)")
                 #expect(count > 100)
@@ -226,7 +227,7 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// The holder is a sibling of the programs that the body starts.
+    /// Runs the body while a holder has the file open. The holder is a sibling of the programs that the body starts.
     private static func withHolder(
         _ habit: String, _ body: (MountedDirectory, _ file: String) throws -> Void
     ) throws {
@@ -258,7 +259,7 @@ extension MountTests.SuspensionTests {
     func savesBelowASuspendedWritersWritesArePreserved(_ descriptor: String, saves: Int) throws {
         try Self.withFile { mount, file in
             let worker = Checkout.path("Tests/Workers/placed-writes")
-            // The program that keeps the file open has changed nothing at first, so its claim yields after `idle`.
+            // The program that has the file open has changed nothing yet, so its claim yields after `idle`.
             let saved = try Program("python3")
                 .run(worker, file, "5", "\(saves)", descriptor, within: .seconds(60)).text
             #expect(saved.split(separator: "\n").count == 5 * saves)
@@ -268,7 +269,7 @@ extension MountTests.SuspensionTests {
         }
     }
 
-    /// The contents of every version of a file, restored by the command.
+    /// The contents of all versions of a file, which the command restores.
     private static func kept(_ file: String) throws -> [String] {
         let place = try Lab.freshDirectory("restored")
         let list = try TruceCommand.run("kept", file).text

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// No torn opens: between a writer's open and its close, no other program's open of that file succeeds.
+    /// Between a writer's open and its close, no other program's open of the file succeeds.
     @Suite struct TurnTests {
         @Test(
             "A file that a shell removes is gone at once, even if the shell has just made a directory named tmpdir"
@@ -18,7 +18,7 @@ extension MountTests {
             }
         }
 
-        /// Rule Y6: a program that waits for another does not wait for each of its handles anew.
+        /// Rule Y6: a program that waits for another program does not wait again for each of its handles.
         @Test("A program that opens a file again before it closes it delays a writer no longer than `hold`")
         func overlappingOpensDelayAWriterByHoldOnly() throws {
             try MountedDirectory.with("hold=1s,wait=60s") { mount in
@@ -62,7 +62,7 @@ extension MountTests {
                         [place + "/notes.md", place + "/notes.md~"], [place + "/app.log", place + "/logged"],
                     ]
                 }
-                // The daemon is not told of changes below, so it learns such a name only by a lookup.
+                // The daemon gets no events of changes in the source, so it learns such a name only by a look-up.
                 for pair in names(way != "link") { try other.must("link", pair[0], pair[1]) }
                 try holder.must("open", "h", document, "O_WRONLY|O_TRUNC")
                 try holder.must("open", "l", log, "O_WRONLY|O_APPEND")
@@ -114,12 +114,12 @@ extension MountTests {
                 #expect(figures.reads >= Self.rounds)
                 for writer in figures.writers {
                     #expect(writer.rounds >= Self.rounds)
-                    // Out of every 1,000 tries; a failure counts as a try.
+                    // The least number of wins in every 1,000 tries. A failure counts as a try.
                     #expect(writer.wins * Self.rounds >= (writer.rounds + writer.failures) * Self.leastWins)
                     #expect(writer.failures == 0 || form.mayBeReplacedTwice, "\(writer.lastError)")
                     #expect(writer.failures == 0 || writer.lastError == String(cString: strerror(ESTALE)))
                 }
-                // A rename of a new file over the old one conflicts with no claim: claims follow the old inode.
+                // A rename of a new file over the old file waits for no claim, because the claims are on the old file's inode.
                 if form != .renameOver { #expect(status.counters.waited > 0) }
                 try mount.checkDataPath()
                 checkForcedSteps(status)
@@ -132,15 +132,15 @@ extension MountTests {
         case renameOver = "rename-over"
         case unlinkCreate = "unlink-create"
 
-        /// A writer that waits for a file that the other one just made finds it gone. It looks the name up again, and may find
-        /// the next file gone as well: then it gets ESTALE.
+        /// A waiting writer may find that its file was removed. The kernel looks up the name once more. If this next file was
+        /// removed too, the writer gets ESTALE.
         var mayBeReplacedTwice: Bool { self == .unlinkCreate }
     }
 
-    /// Two writers and a reader of one file, siblings, run as fast as they can.
+    /// Two writers and a reader, which are sibling processes, use one file as fast as they can.
     struct WriterContention {
-        /// The results of a writer. A win is a turn without interference: it ran from open to close without an error, and just
-        /// before the close its handle read back all that it wrote.
+        /// The results of a writer. A win is a turn without interference: no call failed, and just before the close the writer
+        /// read back all that it wrote.
         struct Writer {
             var rounds, wins, replaced, failures: Int
             var lastError: String
@@ -173,8 +173,8 @@ extension MountTests {
             try FileContents.write("", to: file)
         }
 
-        /// The writers go on until each has its rounds. The reader also needs as many whole reads that began while both writers
-        /// were running.
+        /// Runs until each writer has made its rounds. The reader also needs this number of complete reads that began while
+        /// both writers ran.
         func play(rounds: Int) throws -> Figures {
             let board = try CounterTable()
             let writers = try (1...2).map { number in

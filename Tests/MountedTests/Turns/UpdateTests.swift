@@ -3,11 +3,11 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Turns of three kinds of programs: programs that read, think and write by one handle, programs that truncate the file that
-/// they opened, and readers at the end of the data.
+/// Checks the turns of programs that read and later write by one handle, of programs that truncate the file that they opened,
+/// and of readers at the end of the data.
 extension MountTests {
     @Suite struct UpdateTests {
-        /// No holder yields by time except to readers, and never by `hold`.
+        /// Options with which a holder yields only to readers, and never because of `hold`.
         static let patient = "wait=120s,hold=60s,idle=60s"
 
         @Test(
@@ -45,7 +45,7 @@ extension MountTests {
                 print("100 appends beside a program that has the file open took \(took.milliseconds) ms")
                 #expect(took < .seconds(2 + 10))
                 #expect(try FileContents.text(of: document).hasSuffix("98\n99\n"))
-                // Written by one program: its handles need not wait for each other.
+                // One program writes all these lines, so its handles do not wait for each other.
                 try Script(
                     "touch \"$1\"; for ((i = 0; i < 30; i++)); do echo $i >\"$1\"; done; echo last >>\"$1\""
                 )
@@ -53,7 +53,7 @@ extension MountTests {
                 #expect(try mount.kept().isEmpty)
                 let text = "29\nlast\n"
                 #expect(try FileContents.text(of: document) == text)
-                // The holder truncates data of other programs.
+                // The holder truncates data that other programs have written.
                 try holder.must("size", "h", "0")
                 try holder.must("write", "h", "mine")
                 try holder.must("close", "h")
@@ -74,7 +74,7 @@ extension MountTests {
                 try other.must("size", "o", "0")
                 try other.must("write", "o", "by the other")
                 try other.must("close", "o")
-                // That claim ends when the contents that it left are copied.
+                // The claim of `other` ends when its contents have been copied. Only then can this program read.
                 #expect(try ScriptedProcess().must("read", document) == "by the other")
                 if cuts { try holder.must("size", "h", "0") }
                 try holder.must("write", "h", "by the holder")
@@ -113,7 +113,7 @@ extension MountTests {
                 try eventually(within: .seconds(10), "the first text from tail") { tail.text == "old" }
                 let writer = try ScriptedProcess()
                 let before = try mount.counters.waited
-                // A program that may do more than append.
+                // The writer opens the file to append, but may also read and overwrite it.
                 try writer.must("open", "w", document, "O_RDWR|O_APPEND")
                 try writer.must("close", "w")
                 for number in 0..<20 {
@@ -223,7 +223,7 @@ extension MountTests.UpdateTests {
         return program
     }
 
-    /// The last output of a program.
+    /// The figures in the last line of a program's output.
     private static func end(_ program: RunningProgram) throws -> [String: Int] {
         let text = try program.wait(within: .seconds(120)).requireSuccess().text
         var numbers: [String: Int] = [:]
