@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// The documents that texts cite: links, articles, decisions, rules and situations. A citation that leads nowhere is a
-/// finding.
+/// Finds each citation of a link, article, decision, rule or situation that does not exist.
 struct Citations {
     static let decisionFolder = "Sources/truce/truce.docc/Decisions/"
     static let ruleFolder = "Sources/Arbitration/Arbitration.docc/"
     static let situationArticle = "Situations.md"
-    /// What a maintainer reads in half a minute; the title is left out.
+    /// The words that a maintainer reads in half a minute. The title is not counted.
     static let mostDecisionWords = 120
 
     private let paths: Set<String>
     private let articles: Set<String>
     private let decisions: Set<Int>
-    /// P4 and H12 of `- **P4** …` and `| **H12** | …` in an article.
+    /// The numbers of rules and situations, such as P4 and H12 of `- **P4** …` and `| **H12** | …` in an article.
     private let rules: Set<String>
     private let situations: Set<String>
     private let scenarios: Set<String>
-    /// The code in Sources without its comments, and the paths of its files.
+    /// The code in Sources without its comments, with the paths of its files.
     private let code: String
 
     init(in files: [TextFile]) {
@@ -57,13 +56,14 @@ struct Citations {
             + names.filter { !articles.contains($0) }.map { "no catalog has an article \($0)" }
     }
 
-    /// In code only comments cite: elsewhere a letter and a number may be anything.
+    /// The rule and situation numbers in a line that no article defines. In code only comments are searched, because a letter
+    /// with a number may be anything.
     private func brokenNumbers(in line: Substring, of file: TextFile) -> [String] {
         let isProse = file.isMarkdown || file.isScenario
         guard isProse || line.has("//") else { return [] }
         let text = isProse ? line : line.range(of: "//").map { line[$0.upperBound...] } ?? ""
         guard text.utf8.contains(where: { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else { return [] }
-        // `[H-FC11]` behind a number is its source.
+        // `[H-FC11]` behind the number of a situation names its source, so it is removed.
         let plain = String(text).replacing(#/ \[[^\]]*\]/#, with: "")
         let unknownDecisions = plain.matches(of: /\bD([0-9]+)\b/).map { $0.output.1 }
             .filter { !decisions.contains(Int($0) ?? 0) }
@@ -78,14 +78,14 @@ struct Citations {
         text.matches(of: list).flatMap { $0.output.1.matches(of: /[A-Z][0-9]+/).map { String($0.output) } }
     }
 
-    /// The article of situations names the scenarios that show them.
+    /// The article of situations names the scenarios that show each situation. Returns the names without a file.
     private func missingScenarios(in line: Substring, of file: TextFile) -> [String] {
         guard file.name == Self.situationArticle else { return [] }
         return line.matches(of: /`([A-Z][0-9]+-[a-z0-9-]+)`/).map { String($0.output.1) }
             .filter { !scenarios.contains($0) }.map { "there is no scenario \($0)" }
     }
 
-    /// Names in double backticks in an article, such as ``FairWorkQueue`` or ``Party/works(for:)``.
+    /// The names in double backticks in an article, such as ``FairWorkQueue`` or ``Party/works(for:)``, that no code declares.
     private func missingSymbols(in line: Substring, of file: TextFile) -> [String] {
         guard file.isMarkdown, line.contains("``") else { return [] }
         return line.matches(of: /``([^`]+)``/).map { $0.output.1 }
@@ -97,7 +97,7 @@ struct Citations {
             .map { "no code has \($0)" }
     }
 
-    /// A decision with another number in its file, or with too many words.
+    /// Finds a decision whose file name has a different number, and a decision with too many words.
     static func findings(inDecision file: TextFile) -> [Finding] {
         guard file.path.hasPrefix(decisionFolder) else { return [] }
         let title = file.lines[0]
@@ -122,7 +122,7 @@ extension TextFile {
     var isMarkdown: Bool { name.hasSuffix(".md") }
     var isScenario: Bool { name.hasSuffix(".scenario") }
 
-    /// 12 of `D012-request-loop.md`.
+    /// The number of a decision's file, such as 12 of `D012-request-loop.md`. Nil for other files.
     var decisionNumber: Int? {
         guard path.hasPrefix(Citations.decisionFolder), name.hasPrefix("D") else { return nil }
         return Int(name.dropFirst().prefix(3))

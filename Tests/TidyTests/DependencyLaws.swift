@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which rooms may import a module of the system.
+/// Finds each import of a system module by a room (a folder in Sources) that may not import it.
 ///
-/// `Package.swift` says which rooms a room may import, and Scripts/test builds with a check of it. The modules of the
-/// system are in no manifest. The pure rooms import none of them: no clock, no thread, no Foundation. Foundation is for
-/// JSON and dates, FoundationEssentials where that is enough.
+/// `Package.swift` says which rooms a room may import, and Scripts/test builds with a check of this. No manifest lists the
+/// modules of the system. The pure rooms import none of these modules: no clock, no thread, no Foundation. Other rooms import
+/// Foundation for JSON and dates, or FoundationEssentials where that is enough.
 enum DependencyLaws {
     static let pureRooms: Set = ["Arbitration", "Coordination"]
 
@@ -31,7 +31,7 @@ enum DependencyLaws {
             ? pureRooms.contains(String(module)) : importers[module]?.contains(room) ?? true
     }
 
-    /// `package import struct Module.Name` imports from Module as `import Module` does.
+    /// The module that a line imports. `package import struct Module.Name` imports from Module, as `import Module` does.
     private static func imported(by line: Substring) -> Substring? {
         guard line.has("import ") else { return nil }
         return line.firstMatch(of: /^\s*(?:@\w+\s+)*(?:\w+\s+)?import\s+(?:[a-z]+\s+(?=[A-Z]))?(\w+)/)?.1

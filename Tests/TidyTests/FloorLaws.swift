@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The floors of FilesystemServer, the lowest first: a service calls only services of its own floor or of a lower one.
+/// The floors of FilesystemServer, the lowest first. A service calls only services of its own floor or of a lower floor.
 ///
-/// The compiler holds the services to it, since each is made after the services that it refers to. This law fails earlier,
-/// and says which floor is too high.
+/// The compiler also checks this, since a service is made after the services that it refers to. This law fails earlier, and
+/// names the floor that is too high.
 enum FloorLaws {
     struct Floor: Sendable {
-        /// Files and folders below ``root``.
+        /// The files and folders of the floor, relative to ``root``.
         let paths: [String]
-        /// The types that only this floor and higher ones may name.
+        /// The types that only files of this floor and of higher floors may name.
         let types: Set<String>
     }
 
@@ -61,7 +61,7 @@ enum FloorLaws {
             return [Finding(path: file.path, line: 1, what: "the file is on no floor")]
         }
         let higher = floors[(number + 1)...].reduce(into: Set<String>()) { $0.formUnion($1.types) }
-        // A name after a dot is a member: `.mount` and `Outcome.Open` name no service.
+        // A name after a dot is a member, such as `.mount` and `Outcome.Open`, and names no service.
         let word = /(?<member>\.)?(?<name>\b[A-Z]\w*\b)/.wordBoundaryKind(.simple)
         return zip(1..., file.codeLines).flatMap { line, code in
             code.matches(of: word).compactMap { match in

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-/// An object alone takes its lock, in the one file that has its state: there the transitions can be read together.
+/// Only the object that has a lock takes this lock, in the file that declares its state. So all transitions of the state are in
+/// one file.
 @Suite("Locks that only their own object takes")
 struct LockTests {
     @Test("no object takes the lock of another object")

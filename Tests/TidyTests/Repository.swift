@@ -2,18 +2,18 @@
 import Foundation
 import Glibc
 
-/// A text file of the repository, as the checks see it.
+/// A text file of the repository, as the checks read it.
 struct TextFile {
     enum Language { case swift, c, shell, python, other }
 
-    /// Relative to the root of the repository.
+    /// The file's path, relative to the root of the repository.
     let path: String
     let text: String
 
     var name: String { String(path.split(separator: "/").last ?? "") }
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
 
-    /// Scripts have no extension; their first line says what runs them.
+    /// The language of the file. A script has no extension, and its first line names its interpreter.
     var language: Language {
         if name.hasSuffix(".swift") { return .swift }
         if name.hasSuffix(".c") || name.hasSuffix(".h") { return .c }
@@ -23,7 +23,7 @@ struct TextFile {
         return .other
     }
 
-    /// `Sources/truce/Mount.swift` lies in `Sources/truce`.
+    /// True if the file is below a directory: `Sources/truce/Mount.swift` is below `Sources/truce`.
     func isBelow(_ directory: String) -> Bool { path.hasPrefix(directory + "/") }
 }
 
@@ -31,7 +31,7 @@ enum Repository {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Every text file that belongs to the project. What a build leaves at the top level does not.
+    /// Every text file of the project, without the files that a build makes at the top level.
     static let files: [TextFile] = {
         var found: [TextFile] = []
         for entry in ["Package.swift", "README.md", ".ci", ".swift-format", ".gitignore"] + directories {
@@ -51,7 +51,7 @@ enum Repository {
         let entries = FileManager.default.enumerator(atPath: url.path)?.compactMap { $0 as? String }
         let paths = entries.map { $0.map { path + "/" + $0 } } ?? [path]
         return paths.compactMap { path in
-            // A directory or a file that is not text cannot be read as a string and has no style.
+            // A directory, and a file that is not text, cannot be read as a string. The checks of style do not apply to it.
             let text = FileManager.default.contents(atPath: root.appendingPathComponent(path).path)
                 .flatMap { String(data: $0, encoding: .utf8) }
             return text.map { TextFile(path: path, text: $0) }
@@ -59,8 +59,8 @@ enum Repository {
     }
 }
 
-/// What a check found: where, and what is wrong. Checks are functions from a text to findings, so that each is
-/// also shown to fail on a planted text.
+/// A finding of a check: the place and the fault. A check is a function from a text to findings, so that a test can give it a
+/// text with a planted fault.
 struct Finding: Equatable, CustomStringConvertible {
     let path: String
     let line: Int
@@ -70,7 +70,7 @@ struct Finding: Equatable, CustomStringConvertible {
 }
 
 extension TextFile {
-    /// The lines without comments and without what stands in quotes.
+    /// The file's lines, without comments and without the contents of string literals.
     var codeLines: [Substring] {
         guard language == .swift || language == .c else { return lines }
         var isText = false
@@ -96,7 +96,7 @@ extension TextFile {
 }
 
 extension StringProtocol {
-    /// Whether a text is in it, compared by bytes: the checks look at millions of lines.
+    /// True if this text contains the other text. The comparison is by bytes, because the checks compare millions of lines.
     func has(_ text: some StringProtocol) -> Bool {
         withCString { own in text.withCString { strstr(own, $0) != nil } }
     }

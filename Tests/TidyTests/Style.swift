@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A habit of style that no formatter checks: what must not stand in the code of some files.
+/// A rule of style that no formatter checks: a text that the code of some files must not contain.
 struct Habit: Sendable {
     let what: String
-    /// Part of each match; a file without it keeps the habit.
+    /// A text that is part of each match. A file without this text cannot break the rule.
     let mark: String
-    /// Only files below this directory have the habit.
+    /// The rule applies only to files below this directory; if empty, to all files.
     var directory = ""
-    /// The next line may excuse a match: a comment with this word, a colon and a sentence.
+    /// If this is set, a comment in the next line excuses a match. The comment has this word after `@`, a colon and a sentence.
     var excuse: String?
     let isBroken: @Sendable (Substring) -> Bool
 
@@ -41,7 +41,8 @@ enum Style {
         Habit(what: "no // @unchecked: sentence", mark: "nonisolated(unsafe)", excuse: "unchecked") { _ in
             true
         },
-        // A test that sleeps to let something happen fails on a slow machine. Sampling at an interval is another thing.
+        // A test must not sleep to let something happen, because it then fails on a slow machine. A test may sleep between two
+        // samples.
         Habit(what: "no // @sleep: sentence", mark: "sleep(", directory: "Tests/", excuse: "sleep") {
             $0.contains(/(^|\W)(u|nano)?sleep\(/)
         },
@@ -55,13 +56,15 @@ enum Style {
         },
     ]
 
-    /// Paths that exist on one machine only, and marks of unfinished work. Each is in two parts, for this file's sake.
+    /// Texts that no file may contain: paths that exist on one machine only, and marks of unfinished work. Each is written in
+    /// two parts, so that this file does not contain it.
     static let unwanted = [
         "/wo" + "rk/", "/tmp/w" + "t", "../sha" + "red", "../.lib" + "rary", "/opt/sw" + "ift", "/ro" + "ot/",
         "TO" + "DO", "FIX" + "ME",
     ]
 
-    /// Other packages import these; and of the files, the compiler inlines what is public in other modules.
+    /// Places where `public` is allowed. Other packages import these modules; and from the single files, the compiler inlines
+    /// public code into other modules.
     static let publicPlaces = [
         "Sources/FileCoordination/", "Sources/Coordination/", "Sources/Arbitration/",
         "Sources/FuseBridge/NodeID.swift",
@@ -80,7 +83,8 @@ enum Style {
             .map { Finding(path: file.path, line: 1, what: "'\($0)' is in it") }
     }
 
-    /// The first line names the license, after a line that has to be first.
+    /// Finds a file whose first line does not name the license. The license is in the second line if the first line must be
+    /// another, such as `#!`.
     private static func license(_ file: TextFile, _ lines: [Substring]) -> [Finding] {
         guard file.language != .other || file.path.hasSuffix("/packages") else { return [] }
         let isSecond = file.text.hasPrefix("#!") || file.text.hasPrefix("// swift-tools-version")
@@ -90,7 +94,8 @@ enum Style {
         return [Finding(path: file.path, line: 1, what: "the first line does not name the license")]
     }
 
-    /// From the line that opens a function to the brace below it, or in Python to the next line that is no deeper.
+    /// Finds functions and files that are too long. A function ends at its closing brace, or in Python before the next line
+    /// that is no deeper.
     private static func lengths(_ file: TextFile, _ lines: [Substring]) -> [Finding] {
         guard file.language != .other else { return [] }
         let depths = lines.map { line in
@@ -111,7 +116,7 @@ enum Style {
     private static func opensFunction(_ line: Substring, in language: TextFile.Language) -> Bool {
         let text = line.drop { $0 == " " }
         return switch language {
-        // The signature may have lines before.
+        // The line with the opening brace may follow earlier lines of the signature.
         case .swift:
             text.hasSuffix("{")
                 && (["func ", "init(", "subscript("].contains { text.contains($0) } || text.hasPrefix(")")

@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// These words hide the subject of a sentence. There is fewer than one of them in 1,000 words of each kind of prose.
+/// Words such as "it" hide the subject of a sentence. In each kind of prose, 1,000 words may contain at most one of them.
 @Suite("Words that hide the subject of a sentence")
 struct WordTests {
     enum Prose: Hashable, CaseIterable { case comments, documents, literals }
@@ -36,7 +36,8 @@ struct WordTests {
     private static let hidden = Set(["who", "whoever", "somebody", "nobody"])
     private static let markers = ["swift": "//", "c": "//", "h": "//", "lua": #"(?<!\S)--"#]
 
-    /// The words of a file, and those that hide a subject. Code between backticks or in a literal does not count.
+    /// For each kind of prose in a file: the number of its words, and the number of words that hide a subject. Code in
+    /// backticks or literals is not counted.
     static func counts(in file: TextFile) throws -> [Prose: [Int]] {
         let type = String(file.name.split(separator: ".").dropFirst().last ?? "")
         let isDocument = ["md", "txt", "scenario"].contains(type)

@@ -5,10 +5,11 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A version is on the disk when `preserve` returns. After a power cut, a file or directory is as at its last fsync(2).
+/// When `preserve` returns, the version is on the disk. After a power cut, a file or directory has the contents of its last
+/// fsync(2).
 @Suite("A preserved version survives a power cut")
 struct DurabilityTests {
-    /// The contents at the last fsync(2), by inode.
+    /// A stand-in for the disk. For each inode it stores the contents at the last fsync(2).
     private final class Disk: Sendable {
         private let texts = Mutex<[UInt64: String]>([:])
         private let path: String
@@ -54,7 +55,7 @@ struct DurabilityTests {
 
     private func inode(_ name: String) throws -> UInt64 { try sandbox.status(".truce/store/" + name).inode }
 
-    /// Whether the contents, the name and the line of a version are on the disk.
+    /// Checks that the contents, the name and the log line of a version are on the disk.
     private func check(_ id: VersionID, isLinked: Bool = false) throws {
         if !isLinked { #expect(try disk[inode("kept/\(id)")] == "contents") }
         let names = try disk[inode("kept")]?.split(separator: "\n").map(String.init) ?? []
@@ -68,7 +69,7 @@ struct DurabilityTests {
         let id = try store.preserveByCopying(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         try check(id)
         disk.forget()
-        // The second version is another name of the first.
+        // The second version is a second name of the first version's file.
         try check(try store.preserveByCopying(try sandbox.file("a"), path: bytes("b"), cause: .claim))
     }
 

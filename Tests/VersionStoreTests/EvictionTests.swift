@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A store with little room, and a clock that stands still between two steps.
+/// A store with little room. Its clock advances only when a test advances it.
 private struct SmallStore {
     let sandbox: Sandbox
     let clock = ManualClock()
@@ -41,14 +41,14 @@ private struct SmallStore {
     func ids(_ store: VersionStore) throws -> [VersionID] { try store.list(under: []).map(\.id) }
 }
 
-/// D210: each evicted version makes room for a new version.
+/// D210: the store evicts a version only if its room is used for a new version.
 @Suite("No version is evicted without need (D210)")
 struct FutileEvictionTests {
     private let small: SmallStore
 
     init() throws { small = try SmallStore() }
 
-    /// `/dev/shm` is another file system, so no block can be shared.
+    /// `/dev/shm` is another file system, so a copy cannot share blocks with the file.
     @Test("the attempt to copy a file above the size limit evicts no version")
     func aFileAboveTheCopyLimitEvictsNoVersion() throws {
         let store = try small.open(4, largestCopy: 8192)
@@ -63,7 +63,7 @@ struct FutileEvictionTests {
         }
         #expect(try small.ids(store) == kept)
         #expect(try small.sandbox.kept() == kept.map(\.description))
-        // The reserved room is free again.
+        // The failed copy had reserved room, which is free again.
         _ = try small.keep(3, in: store)
         #expect(try small.ids(store).count == 4)
     }
@@ -100,7 +100,8 @@ struct FutileEvictionTests {
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
         small.clock.pass(hours: 2)
-        // A single name frees enough room.
+        // The new version needs one block. One name of the shared file would free this block, but only version `old` is
+        // evicted.
         let next = try small.keep(1, in: store)
         #expect(try small.ids(store) == [conflict] + names + [next])
         let last = try small.keep(2, in: store)
@@ -151,7 +152,7 @@ struct FutileEvictionTests {
         #expect(try small.ids(store) == [old] + links)
     }
 
-    /// The blocks stay when the version is dropped.
+    /// If the store dropped the version, the file's blocks would still be used by its other name.
     @Test(
         "on a full disk, a file that has names outside the store is not evicted",
         .enabled(if: geteuid() == 0, "only root can make a file system"))
@@ -195,7 +196,7 @@ struct FutileEvictionTests {
     }
 }
 
-/// D211: ages are measured by a clock that does not jump.
+/// D211: the store measures the age of versions by a clock that does not jump.
 @Suite("Jumps of the clock neither block the limits nor empty the store (D211)")
 struct JumpingClockTests {
     private let small: SmallStore
@@ -308,7 +309,7 @@ struct JumpingClockTests {
     }
 }
 
-/// D212: the charge for a version, and the user it is charged to.
+/// D212: which room a version uses, and which user it is charged to.
 @Suite("Each version is charged to the user that caused it (D212)")
 struct QuotaChargeTests {
     private let small: SmallStore
@@ -353,7 +354,7 @@ struct QuotaChargeTests {
         small.clock.pass(hours: 2)
         let long = String(repeating: "\u{1}", count: 4000)
         _ = try small.keep(1, as: long, in: store)
-        // Each byte of the path takes six bytes in the line, so the line is larger than the file.
+        // Each byte of this path is written as six bytes, so the log line is larger than the file.
         #expect(throws: StoreError.overLimit(10 * 4096)) { try small.keep(2, as: long, in: store) }
     }
 
@@ -364,7 +365,7 @@ struct QuotaChargeTests {
         let others = try (0..<2).map { try small.keep($0, as: "other", in: store) }
         small.clock.pass(hours: 2)
         let shared = try (2..<6).map { try small.keep($0, as: "shared", by: stranger, in: store) }
-        // The rest is for the owner.
+        // Half of the room is reserved for the owner.
         #expect(throws: StoreError.overLimit(4 * 4096)) {
             try small.keep(6, as: "shared", by: stranger, in: store)
         }
@@ -376,7 +377,7 @@ struct QuotaChargeTests {
         }
         let mine = try (8..<10).map { try small.keep($0, as: "mine", in: store) }
         #expect(try small.ids(store) == others + shared[1...] + [next] + mine)
-        // Now the store is full, and the owner may evict any version.
+        // The store is full now. For a new version of the owner, the store may evict any version.
         let last = try small.keep(10, as: "mine", in: store)
         #expect(try small.ids(store) == others[1...] + shared[1...] + [next] + mine + [last])
     }
@@ -396,7 +397,8 @@ struct QuotaChargeTests {
         #expect(throws: StoreError.overLimit(4 * 4096)) { _ = try copy(7) }
         kept.append(try small.keep(8, as: "mine", in: store))
         #expect(try small.ids(store) == kept)
-        // The owner's own program preempts the claim, but the stranger wrote the contents.
+        // The owner's program preempts the claim. Still the version is charged to the stranger, because the stranger wrote the
+        // contents.
         let id = try store.record(needed, path: bytes("shared"), cause: .suspendedWriter, by: geteuid())
         #expect(try store.entry(id).user == stranger)
     }
@@ -412,13 +414,13 @@ struct QuotaChargeTests {
         #expect(throws: StoreError.overLimit(2 * 4096)) {
             try small.keep(2, as: "shared", by: stranger, in: store)
         }
-        // Root is no stranger.
+        // Root is not limited like other users that are not the owner.
         kept.append(try small.keep(3, as: "shared", by: 0, in: store))
         #expect(try small.ids(store) == kept)
     }
 }
 
-/// D213: a version that a step counts on stays.
+/// D213: if a step relies on a version instead of making a new version, the version is not evicted soon.
 @Suite("A version that a later step relies on stays (D213)")
 struct VersionRenewalTests {
     private let small: SmallStore
@@ -433,7 +435,8 @@ struct VersionRenewalTests {
         #expect(store.renewIfRecent(first))
         small.clock.pass(seconds: 3570)
         let second = try small.keep(1, in: store)
-        // It was preserved more than an hour ago, but a step counted on it within the hour.
+        // The first version was preserved more than an hour ago, but it was renewed within the hour, so the store does not
+        // evict it.
         #expect(throws: StoreError.overLimit(2 * 4096)) { try small.keep(2, in: store) }
         #expect(!store.renewIfRecent(first))
         small.clock.pass(seconds: 60)
@@ -501,7 +504,7 @@ struct VersionRenewalTests {
     }
 }
 
-/// `kept.log` is compacted now and then. The compacted file is the log as soon as it has the name.
+/// The store compacts `kept.log` from time to time. The compacted file becomes the log when it is renamed to `kept.log`.
 @Suite("Compaction of the store's log")
 struct LogCompactionTests {
     private final class Fault: Sendable {

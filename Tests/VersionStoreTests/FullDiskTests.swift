@@ -4,8 +4,8 @@ import LinuxSystem
 import Testing
 import VersionStore
 
-/// A link needs no room, a line in the log does. In these tests a process may not make files larger, so each test has a process
-/// of its own.
+/// A link needs no room on the disk, but its log line does. In these tests a process may not make files larger, so each test
+/// runs a separate process.
 @Suite("Preserving while the store's log has no room")
 struct FullDiskTests {
     private func prepared() throws -> Sandbox {
@@ -84,7 +84,7 @@ struct FullDiskTests {
     }
 }
 
-/// Steps of a process that may not grow a file beyond the size of a document's copy.
+/// The steps of a process that may not make a file larger than a copy of the document.
 private struct SizeLimitedProcess {
     struct Wrong: Error { let line: UInt }
 

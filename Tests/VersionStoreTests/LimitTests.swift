@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A clock that stands still between two steps of a test.
+/// A clock that advances only when a test advances it.
 final class ManualClock: Sendable {
     private let seconds = Mutex<Int64>(1_800_000_000)
 
@@ -38,7 +38,7 @@ struct LimitTests {
         try sandbox.store(limits: limits, clock: clock.now)
     }
 
-    /// Writes so many blocks of contents that no other file has.
+    /// Writes a file with the given number of blocks. The contents differ for each number.
     private func write(_ number: Int, blocks: Int = 1, to name: String = "a") throws {
         let text = String(format: "%08d", number)
         try sandbox.write(text + String(repeating: "x", count: blocks * 4096 - text.utf8.count), to: name)
@@ -77,7 +77,7 @@ struct LimitTests {
         let old = try keep(0, in: store)
         clock.pass(hours: 2)
         let new = [try keep(1, in: store), try keep(2, in: store)]
-        // The evictable versions are too small, so none is evicted.
+        // The only version that may be evicted is too small to make room, so it is not evicted.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 2, in: store) }
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(3, blocks: 4, in: store) }
         #expect(try ids(store) == [old] + new)
@@ -85,7 +85,7 @@ struct LimitTests {
         #expect(try ids(store) == new + [last])
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(5, in: store) }
         #expect(try sandbox.kept().count == 3)
-        // A link makes the disk hold more, too.
+        // A link also counts, because it prevents the disk from freeing the file.
         #expect(throws: StoreError.overLimit(3 * 4096)) {
             try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         }
@@ -105,7 +105,7 @@ struct LimitTests {
         clock.pass(hours: 2)
         let others = [try keep(4, .orphan, in: store), try keep(5, .conflict, in: store)]
         #expect(try ids(store) == [conflict] + others)
-        // Within the hour, versions in conflict are not evicted either.
+        // Versions in conflict of the last hour are not evicted either.
         #expect(throws: StoreError.overLimit(3 * 4096)) { try keep(6, blocks: 2, in: store) }
         #expect(try ids(store) == [conflict] + others)
         clock.pass(hours: 2)
@@ -115,7 +115,7 @@ struct LimitTests {
             sandbox.log.last
                 == "removed kept/\(conflict) of user \(geteuid()), in conflict: the limit of 12288 bytes is reached"
         )
-        // The plain version is evicted before the others in conflict.
+        // The plain version is evicted before the versions in conflict.
         clock.pass(hours: 2)
         let newest = try keep(7, in: store)
         #expect(try ids(store) == others + [newest])
@@ -127,7 +127,7 @@ struct LimitTests {
         let conflict = try keep(0, .presenter, in: store)
         let kept = try (1..<5).map { try keep($0, in: store) }
         let other = try keep(9, as: "other", in: store)
-        // No version may be evicted yet.
+        // All versions are younger than an hour, so none may be evicted.
         #expect(try ids(store).count == 6)
         clock.pass(hours: 2)
         let last = try keep(5, in: store)
@@ -195,20 +195,20 @@ struct LimitTests {
 
     @Test("opening a store computes the used room from its files and their names")
     func openingComputesTheUsedRoom() throws {
-        // A second name counts as a block.
+        // In the limit, a second name of a file counts as one block.
         let limits = Self.limits(blocks: 7)
         let kept: [VersionID]
         do {
             let store = try store(limits)
             kept = try (0..<4).map { try keep($0 / 2, as: $0 % 2 == 0 ? "a" : "b", in: store) }
-            // Two contents, and two names of each.
+            // The four versions are two files with two names each.
             #expect(try sandbox.status(".truce/store/kept/\(kept[0])").linkCount == 2)
         }
         let store = try store(limits)
         let more = try (2..<5).map { try keep($0, in: store) }
         #expect(try ids(store) == kept + more)
         clock.pass(hours: 2)
-        // There is room only after both names are gone.
+        // The new version has room only after both names of a file were removed.
         let last = try keep(5, blocks: 2, in: store)
         #expect(try ids(store) == Array(kept[2...]) + more + [last])
     }
@@ -253,7 +253,7 @@ struct LimitTests {
         }
         #expect(try ids(store).count == 3)
         #expect(try contents(store, held) == "grown" && contents(store, holder) == "grown more")
-        // No other process can open the store while it is used.
+        // While a store is open, no other process can open it.
         #expect(throws: StoreError.inUse) { _ = try sandbox.store() }
         #expect(try sandbox.names(".truce/store") == ["kept", "kept.log", "version"])
     }

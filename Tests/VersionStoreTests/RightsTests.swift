@@ -13,7 +13,7 @@ struct RightsTests {
         FileRights(user: 10, group: 20, mode: 0o100_000 | mode, accessControlList: list)
     }
 
-    /// An access list in the kernel's form; entries are (tag, permissions, number).
+    /// An access control list in the kernel's byte format. Each entry is (tag, permissions, number).
     private func list(version: UInt8 = 2, _ entries: [(UInt8, UInt8, UInt8)]) -> [UInt8] {
         entries.reduce(into: [version, 0, 0, 0]) { $0 += [$1.0, 0, $1.1, 0, $1.2, 0, 0, 0] }
     }

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import VersionStore
 
-/// A source directory of a single test, removed with the test.
+/// A source directory for a single test, which is removed after the test.
 final class Sandbox: Sendable {
     let path: String
     private let sentences = Mutex<[String]>([])
@@ -20,7 +20,7 @@ final class Sandbox: Sendable {
         do { try FileManager.default.removeItem(atPath: path) } catch { print("left \(path): \(error)") }
     }
 
-    /// Error lines of the store.
+    /// The lines that the store has logged.
     var log: [String] { sentences.withLock { $0 } }
 
     func root() throws -> OwnedDescriptor { try OwnedDescriptor.openPath(path) }

@@ -44,7 +44,7 @@ struct StoreRemovalTests {
         let store = try sandbox.store()
         _ = try store.preserveByLinking(try sandbox.file("a"), path: bytes("a"), cause: .claim)
         #expect(try openForWriting(below: sandbox.path).isEmpty)
-        // Checks that this search finds a file that is open for writing.
+        // With this handle the test checks that `openForWriting` finds files that are open for writing.
         let handle = try #require(FileHandle(forWritingAtPath: "\(sandbox.path)/a"))
         #expect(try openForWriting(below: sandbox.path).count == 1)
         try handle.close()

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 
 extension MountTests {
-    /// Other file systems that are mounted in the source appear in the mount as parts of one file system, with the limits of
-    /// their own mounts.
+    /// Other file systems that are mounted in the source appear as parts of one file system. Each part has the limits of its
+    /// own mount.
     @Suite struct NestedFilesystemTests {
         @Test(
             "Files of nested file systems have unique inode numbers that stay the same in the next mount"

@@ -5,7 +5,8 @@ import Testing
 
 /// The data path is chosen for each inode. Data that the kernel moves gives the same results as data that the daemon moves.
 ///
-/// `Tests/Workers/posix/together.py` checks in every mode that the data path of a file does not change while the file is open.
+/// `Tests/Workers/posix/together.py` checks in every data mode that programs which have a file open get the same results,
+/// whatever happens to the file.
 extension MountTests {
     @Suite struct PassthroughTests {
         @Test("A file is registered for passthrough once, and is unregistered when the kernel forgets it")

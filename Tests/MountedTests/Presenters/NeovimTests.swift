@@ -44,7 +44,7 @@ extension MountTests {
                 #expect(try Self.commit("one;line;more", by: editor) == "one\nline\nmore\n")
                 #expect(try Self.commit("1", by: editor) == "1\n")
                 #expect(try !editor.isModified)
-                // After an undo of all changes, the buffer has no unsaved text.
+                // After the undo of its last change, the buffer has no unsaved text.
                 try editor.type("other")
                 try Editor.waitUntilUnsaved("notes.md", in: mount)
                 _ = try editor.value(of: "execute('undo')")

@@ -151,8 +151,8 @@ extension MountTests {
                     try Program("chmod").run(mode, directory)
                     return try Self.keepRemoved(directory + "/document", of: mount)
                 }
-                // A user may read a version only if the rights both of the place where it was preserved and of the file's
-                // present place allow this.
+                // Two rights decide if a user may read a version: the rights of the place where it was preserved, and of the
+                // file's present place.
                 let steps: [(change: String, mayRead: [Bool])] = [
                     ("chmod 700 closed", [false, false]), ("chmod 755 closed", [false, true]),
                     ("mv closed open", [false, true]),

@@ -3,7 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The versions of a document are limited, are charged to a user, and never fill the disk (D192 to D194).
+/// The number of a document's versions is limited. Versions are charged to a user, and use no room that is reserved for root
+/// (D192 to D194).
 extension MountTests {
     @Suite struct VersionLimitTests {
         private static let bounds = "wait=20s,hold=200ms,idle=100ms"

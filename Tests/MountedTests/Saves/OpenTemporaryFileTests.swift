@@ -79,7 +79,8 @@ extension MountTests {
             }
         }
 
-        /// Closes a file by ending its process, and waits until the daemon has done all work for the close.
+        /// Closes a file, and ends the daemon. When the daemon has ended, it has done all work for the close. Then mounts
+        /// again.
         private static func close(_ actor: ScriptedProcess, in mount: MountedDirectory) throws {
             try actor.must("close", "h")
             try mount.unmount()

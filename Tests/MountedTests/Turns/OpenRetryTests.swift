@@ -13,7 +13,8 @@ extension MountTests {
             let change: [String]
             let request: [String]
             let answer: String
-            /// The contents that the open finds, under its name or under the name to which the file was moved.
+            /// The expected contents under the document's name afterwards. `foundAway` has the contents under the name to which
+            /// the document was moved.
             var found: String?
             var foundAway: String?
             var testDescription: String { "\(change[0]), then \(request[0])" }

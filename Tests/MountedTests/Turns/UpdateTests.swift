@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Checks the turns of programs that read and later write by one handle, of programs that truncate the file that they opened,
-/// and of readers at the end of the data.
+/// Checks the turns of three kinds of programs: programs that read and later write by one handle, programs that truncate their
+/// open file, and readers at the end of the data.
 extension MountTests {
     @Suite struct UpdateTests {
         /// Options with which a holder yields only to readers, and never because of `hold`.
