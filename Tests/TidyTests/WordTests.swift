@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-/// Words such as "it" hide the subject of a sentence. In each kind of prose, 1,000 words may contain at most one of them.
+/// Words such as "nobody" hide the subject of a sentence. In each kind of prose, 1,000 words may contain at most one of them.
 @Suite("Words that hide the subject of a sentence")
 struct WordTests {
     enum Prose: Hashable, CaseIterable { case comments, documents, literals }

@@ -100,8 +100,8 @@ struct FutileEvictionTests {
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
         let names = try ["c", "d"].map { try small.keep(0, as: $0, in: store) }
         small.clock.pass(hours: 2)
-        // The new version needs one block. One name of the shared file would free this block, but only version `old` is
-        // evicted.
+        // Each further name of the shared file counts as a block. So the removal of one name frees enough room for a new
+        // version.
         let next = try small.keep(1, in: store)
         #expect(try small.ids(store) == [conflict] + names + [next])
         let last = try small.keep(2, in: store)
