@@ -24,13 +24,14 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
     static let all = ofNotices + ofPresenters + ofWaiting + ofGrants
 
     private static let ofNotices = [
-        ArbiterFault("no presenter hears of changes", "NoticeChecker", "is let in before it is told") {
+        ArbiterFault("no presenter gets didChange", "NoticeChecker", "is let in before it is told") {
             if case .tell(let notice) = $0, notice.kind == .didChange { [] } else { [$0] }
         },
-        ArbiterFault("no presenter hears of changes in a folder", "NameViewChecker", "does not know that") {
+        ArbiterFault("no presenter gets notices of subitems", "NameViewChecker", "does not know that") {
             if case .tell(let notice) = $0, notice.subitem != nil { [] } else { [$0] }
         },
-        ArbiterFault("no presenter hears of a deletion in a folder", "NameViewChecker", "believes that") {
+        ArbiterFault("no presenter gets a notice of a subitem's deletion", "NameViewChecker", "believes that")
+        {
             if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
                 notice.cause.access == .write(.forDeleting)
             {
@@ -40,7 +41,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
             }
         },
         ArbiterFault(
-            "no presenter hears of a write in a folder", "NameViewChecker", "has other contents"
+            "no presenter gets a notice of a subitem's write", "NameViewChecker", "has other contents"
         ) {
             if case .tell(let notice) = $0, notice.kind == .subitemDidChange,
                 notice.cause.access != .write(.forDeleting)
@@ -50,7 +51,9 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 [$0]
             }
         },
-        ArbiterFault("what is in a folder is told of again", "NameViewChecker", "where nothing happened") {
+        ArbiterFault(
+            "a notice of a subitem is repeated for another item", "NameViewChecker", "where nothing happened"
+        ) {
             effect in
             guard case .tell(let told) = effect, let subitem = told.subitem else { return [effect] }
             let other = Notice.Subitem(ItemID(subitem.item.rawValue + 1_000), at: subitem.place)
@@ -59,13 +62,13 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 .tell(Notice(told.kind, of: other, to: told.presenter, in: told.accessSession, told.cause)),
             ]
         },
-        ArbiterFault("no presenter hears of moves", "NoticeChecker", "is let in before it is told: moved") {
+        ArbiterFault("no presenter gets didMove", "NoticeChecker", "is let in before it is told: moved") {
             if case .tell(let notice) = $0, notice.kind == .didMove { [] } else { [$0] }
         },
-        ArbiterFault("a change is told of again and again", "NoticeChecker", "which did not happen") {
+        ArbiterFault("each notice is sent twice", "NoticeChecker", "which did not happen") {
             if case .tell = $0 { [$0, $0] } else { [$0] }
         },
-        ArbiterFault("another program is named as the cause", "NoticeChecker", "which did not happen") {
+        ArbiterFault("a notice names another program as its cause", "NoticeChecker", "which did not happen") {
             effect in
             guard case .tell(let told) = effect, told.kind != .reacquire else { return [effect] }
             let cause = Cause(.nobody, told.cause.access)
@@ -73,10 +76,10 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
                 .tell(Notice(told.kind, of: told.subitem, to: told.presenter, in: told.accessSession, cause))
             ]
         },
-        ArbiterFault("all is told twice", "AccessSessionChecker", "is told twice in") {
+        ArbiterFault("each notice is sent twice in one session", "AccessSessionChecker", "is told twice in") {
             if case .tell = $0 { [$0, $0] } else { [$0] }
         },
-        ArbiterFault("no presenter may reacquire", "AccessSessionChecker", "was never let in again") {
+        ArbiterFault("no presenter gets reacquire", "AccessSessionChecker", "was never let in again") {
             if case .tell(let notice) = $0, notice.kind == .reacquire { [] } else { [$0] }
         },
     ]
@@ -85,7 +88,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
         ArbiterFault("questions are not forfeited", "QuestionChecker", "is open beyond its deadline") {
             if case .forfeit = $0 { [] } else { [$0] }
         },
-        ArbiterFault("all is asked twice", "QuestionChecker", "twice for") { effect in
+        ArbiterFault("each question is asked twice", "QuestionChecker", "twice for") { effect in
             guard case .ask(let question) = effect else { return [effect] }
             let again = Question(
                 id: QuestionID(question.id.rawValue + 1_000_000), presenter: question.presenter,
@@ -108,23 +111,26 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
     ]
 
     private static let ofWaiting = [
-        ArbiterFault("waits do not run out", "WaitChecker", "waits beyond its bound") {
+        ArbiterFault("a claim whose wait runs out is not refused", "WaitChecker", "waits beyond its bound") {
             if case .refuse(_, .busy) = $0 { [] } else { [$0] }
         },
-        ArbiterFault("waiting claims are forgotten", "QueueChecker", "waits for nobody") {
+        ArbiterFault("a claim that has waited is never granted", "QueueChecker", "waits for nobody") {
             if case .grant(_, let grant) = $0, grant.basis == .waited { [] } else { [$0] }
         },
-        ArbiterFault("no claim is suspended by time", "ContentionChecker", "keeps others out for longer") {
+        ArbiterFault(
+            "no claim is suspended at the end of hold", "ContentionChecker", "keeps others out for longer"
+        ) {
             if case .suspend(_, .holdExpired) = $0 { [] } else { [$0] }
         },
-        ArbiterFault("everybody is asked about twice", "ContentionChecker", "is asked about twice") {
+        ArbiterFault("each claim is identified twice", "ContentionChecker", "is asked about twice") {
             if case .identify = $0 { [$0, $0] } else { [$0] }
         },
-        ArbiterFault("cycles are told backwards", "DeadlockChecker", "does not wait for") { effect in
+        ArbiterFault("a deadlock is reported in reverse order", "DeadlockChecker", "does not wait for") {
+            effect in
             guard case .deadlock(let told) = effect else { return [effect] }
             return [.deadlock(Deadlock(cycle: told.cycle.reversed(), told.resolution, told.claim))]
         },
-        ArbiterFault("nothing is done about cycles", "DeadlockChecker", "a deadlock is left") {
+        ArbiterFault("no claim of a deadlock is refused", "DeadlockChecker", "a deadlock is left") {
             if case .refuse(_, .deadlock) = $0 { [] } else { [$0] }
         },
     ]
@@ -134,7 +140,7 @@ struct ArbiterFault: Sendable, CustomTestStringConvertible, CustomStringConverti
             guard case .grant(let claim, let grant) = effect else { return [effect] }
             return [.grant(claim, Grant(basis: grant.basis, unanswered: grant.unanswered))]
         },
-        ArbiterFault("every waiting claim is granted", "GrantChecker", "stands in its way") { effect in
+        ArbiterFault("each waiting claim is granted at once", "GrantChecker", "stands in its way") { effect in
             guard case .identify(let claim) = effect else { return [effect] }
             return [effect, .grant(claim, Grant(basis: .waited))]
         },

@@ -53,28 +53,28 @@ enum TestParts {
 extension Menu {
     static let locks = [
         Menu(
-            name: "Q1, Q2: readers and writers come and go",
+            name: "Q1, Q2: claims to read and write begin and end",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             depth: 7),
         Menu(
-            name: "X1, X2, X3, Q3: processes are identified at any time",
+            name: "X1, X2, X3, Q3: claims are identified at any time",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             parties: [TestParties.parent, TestParties.stranger], depth: 6),
         Menu(
-            name: "Q3, T2, T6: relatives and strangers in turn, some are forced",
+            name: "Q3, T2, T6: claims of relatives and unrelated programs, some of them forced",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             parties: [TestParties.parent, TestParties.stranger, TestParties.child], isIdentifiedAtOnce: true,
             canForce: true,
             canEndWait: true,
             depth: 7),
         Menu(
-            name: "G1, Q3: one item, the other, or both",
+            name: "G1, Q3: claims on one of two items, or on both",
             claims: [
                 ClaimTemplate(.handle, TestParts.write), ClaimTemplate(.handle, TestParts.otherRead),
                 ClaimTemplate(.aware, TestParts.write, TestParts.otherWrite),
             ], parties: [TestParties.parent, TestParties.stranger], isIdentifiedAtOnce: true, depth: 6),
         Menu(
-            name: "G3, G4, G5, B1, Y7, T1: every nature",
+            name: "G3, G4, G5, B1, Y7, T1: claims of every nature",
             claims: [
                 ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write),
                 ClaimTemplate(.handleless, TestParts.write),
@@ -85,13 +85,13 @@ extension Menu {
             spans: [.milliseconds(65)],
             depth: 5),
         Menu(
-            name: "Y1 to Y6, X4: writers and readers are looked at",
+            name: "Y1 to Y6, X4: writers and readers are observed",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             parties: [TestParties.parent, TestParties.stranger], isIdentifiedAtOnce: true,
             observations: [.clean, .emptied, .dirty(stamp: 1), .dirty(stamp: 2), .reading(position: 1)],
             spans: [.milliseconds(40)], depth: 6),
         Menu(
-            name: "Y5, Y6, Y9, X4: writers that have changed nothing, and then have",
+            name: "Y5, Y6, Y9, X4: writers that change the file late or never",
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             parties: [TestParties.parent, TestParties.stranger], isIdentifiedAtOnce: true,
             observations: [
@@ -119,7 +119,7 @@ extension Menu {
             claims: [ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write)],
             spans: [.milliseconds(25), .milliseconds(95)], bounds: failing, depth: 6),
         Menu(
-            name: "X5, G4, Y6: purposes",
+            name: "X5, G4, Y6: claims with and without purposes",
             claims: [
                 ClaimTemplate(.aware, TestParts.read, by: TestParties.aware("a")),
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("b")),
@@ -128,7 +128,7 @@ extension Menu {
                 ClaimTemplate(.nameChange, TestParts.delete, by: TestParties.other),
             ], spans: [.milliseconds(75)], depth: 5),
         Menu(
-            name: "R1, R2, R3: items change hands",
+            name: "R1, R2, R3: a name is vacated or replaced",
             claims: [
                 ClaimTemplate(.handle, TestParts.read), ClaimTemplate(.handle, TestParts.write),
                 ClaimTemplate(.handle, TestParts.otherWrite),
@@ -143,7 +143,7 @@ extension Menu {
 
     static let deadlocks = [
         Menu(
-            name: "D1, D2, D3: two programs, two items, one holds what the other wants",
+            name: "D1, D2, D3: each of two programs holds the item that the other wants",
             claims: [
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.parent),
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.parent),
@@ -151,7 +151,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.stranger),
             ], depth: 6),
         Menu(
-            name: "D1: threads of one program",
+            name: "D1: claims of several threads of one program",
             claims: [
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.thread(1, of: TestParties.parent)),
                 ClaimTemplate(
@@ -160,7 +160,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.stranger),
             ], depth: 6),
         Menu(
-            name: "D3, D4: aware accesses within others",
+            name: "D3, D4: aware accesses within other accesses",
             claims: [
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a")),
                 ClaimTemplate(.aware, TestParts.otherWrite, by: TestParties.aware("b", TestParties.other)),
@@ -171,7 +171,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.otherWrite, by: TestParties.parent),
             ], depth: 5),
         Menu(
-            name: "D2, D3: an answer waits for a claim, and the claim for the asking program",
+            name: "D2, D3: an answering claim waits for another claim, and this for the asking program",
             setup: [.presented(Presenter(PresenterID(1), of: ItemID(1), by: TestParties.editor, .all))],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),

@@ -22,7 +22,7 @@ extension Menu {
                 ClaimTemplate(.nameChange, TestParts.delete, by: TestParties.parent),
             ], answers: [.done], stamps: [1], spans: [.milliseconds(20)], depth: 6),
         Menu(
-            name: "N12, N4: a writer that goes on", setup: [editor, viewer],
+            name: "N12, N4: a writer that continues to write", setup: [editor, viewer],
             claims: [
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.other),
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
@@ -30,7 +30,7 @@ extension Menu {
             ], observations: [.dirty(stamp: 1)], answers: [.done], stamps: [1], goingOn: [1, 2],
             spans: [.milliseconds(20)], depth: 5),
         Menu(
-            name: "P4, P7, P8, T1: silence, lateness and progress", setup: [editor],
+            name: "P4, P7, P8, T1: a presenter answers late or never, or reports progress", setup: [editor],
             claims: [
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
                 ClaimTemplate(.handleless, TestParts.write, by: TestParties.other),
@@ -38,7 +38,8 @@ extension Menu {
             answers: [.done], hasLateAnswers: true, hasProgress: true, hasHurry: true,
             spans: [.milliseconds(31), .milliseconds(70)], depth: 6),
         Menu(
-            name: "P12, P13, P14, T2: refusals, policy fail, and death", setup: [editor, viewer],
+            name: "P12, P13, P14, T2: a presenter refuses, or is removed, under policy fail",
+            setup: [editor, viewer],
             claims: [
                 ClaimTemplate(.nameChange, TestParts.delete, by: TestParties.parent),
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.stranger),
@@ -63,7 +64,7 @@ extension Menu {
                 ClaimTemplate(.aware, TestParts.read, by: TestParties.aware("a")),
             ], answers: [.done, .failed], spans: [.milliseconds(30)], depth: 6),
         Menu(
-            name: "P25, P6: presenters that read", setup: [editor, viewer],
+            name: "P25, P6: presenters that read before they answer", setup: [editor, viewer],
             claims: [
                 ClaimTemplate(.aware, TestParts.read, by: TestParties.aware("a", TestParties.editor)),
                 ClaimTemplate(.aware, TestParts.read, by: TestParties.aware("b", TestParties.viewer)),
@@ -72,7 +73,7 @@ extension Menu {
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.other),
             ], answers: [.done], spans: [.milliseconds(20)], depth: 5),
         Menu(
-            name: "P15, P22, P20: accesses within accesses", setup: [editor],
+            name: "P15, P22, P20: accesses within other accesses", setup: [editor],
             claims: [
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a", TestParties.parent)),
                 ClaimTemplate(
@@ -110,7 +111,7 @@ extension Menu {
                 .deleted(ItemID(1), at: Place(), by: TestParties.stranger, under: nil),
             ], depth: 5),
         Menu(
-            name: "N4, Y1: what suspended holders have changed", setup: [editor],
+            name: "N4, Y1: suspended holders that have changed the item", setup: [editor],
             claims: [
                 ClaimTemplate(.handle, TestParts.write, by: TestParties.stranger),
                 ClaimTemplate(.handle, TestParts.read, by: TestParties.other),
@@ -127,7 +128,7 @@ extension Menu {
                 changed(1, by: TestParties.worker, stamp: 9), changed(1, by: TestParties.stranger, stamp: 10),
             ], depth: 5),
         Menu(
-            name: "B1, B2, B3: batches", setup: [editor],
+            name: "B1, B2, B3: batches and a presenter", setup: [editor],
             claims: [
                 ClaimTemplate(.batch, TestParts.write, by: TestParties.aware("a")),
                 ClaimTemplate(.aware, TestParts.write, by: TestParties.aware("a")),

@@ -26,7 +26,7 @@ extension Menu {
 
     static let trees = [
         Menu(
-            name: "S1, S2: packages are one file", setup: tree,
+            name: "S1, S2: a package is locked as one file", setup: tree,
             claims: [
                 ClaimTemplate(.handle, TestParts.reading(3, in: 12)),
                 ClaimTemplate(.handle, TestParts.writing(4, in: 13)),
@@ -47,7 +47,7 @@ extension Menu {
                 ClaimTemplate(.handleless, TestParts.writing(11, in: 10), by: TestParties.stranger),
             ], depth: 5),
         Menu(
-            name: "S5: directories move, and become packages", setup: tree,
+            name: "S5: directories are moved, and become packages", setup: tree,
             claims: [
                 ClaimTemplate(.handle, TestParts.writing(2, in: 11)),
                 ClaimTemplate(.handle, TestParts.reading(6, in: 10)),
@@ -63,7 +63,7 @@ extension Menu {
                     under: nil),
             ], depth: 5),
         Menu(
-            name: "S6, S7: claims follow items, and replacements names", setup: tree,
+            name: "S6, S7: claims follow items, and claims to replace follow names", setup: tree,
             claims: [
                 ClaimTemplate(
                     .aware, TestParts.writing(1, in: 10, .forReplacing), by: TestParties.aware("a")),
@@ -123,7 +123,7 @@ extension Menu {
                 ),
             ], depth: 5),
         Menu(
-            name: "N6, N7, N8: what is told of things in folders and packages",
+            name: "N6, N7, N8: notices of items in folders and packages",
             setup: tree + [
                 shown(1, 10, in: nil),
                 shown(2, 12, in: 11, by: TestParties.viewer, [.didChange, .subitemDidMove]),
@@ -131,7 +131,7 @@ extension Menu {
             ], spans: [.milliseconds(20)],
             facts: happenings, depth: 5),
         Menu(
-            name: "N8, N9: what is deleted and was moved after all",
+            name: "N8, N9: an item is deleted and found again elsewhere",
             setup: tree + [
                 shown(1, 12, in: 11), shown(2, 14, in: 12, by: TestParties.viewer),
                 shown(3, 3, in: 12, [.didMove, .didChange]),
@@ -153,7 +153,7 @@ extension Menu {
                     under: nil),
             ], followsMoves: true, depth: 6),
         Menu(
-            name: "P21: what is shown does not exist yet",
+            name: "P21: a presenter of an item that does not exist yet",
             setup: tree + [
                 .presented(Presenter(PresenterID(1), of: nil, by: TestParties.editor, .all)),
                 shown(2, 11, in: 10),

@@ -178,7 +178,7 @@ struct ConnectionTests {
                     '{"intents":[{"path":"a","access":"updating"}]}}')
                 if os.fork() == 0:
                     os.setsid()
-                    # Ends when the server hangs up.
+                    # The program ends when the server closes the connection.
                     f.readline()
                     os._exit(0)
                 sys.stdin.readline()

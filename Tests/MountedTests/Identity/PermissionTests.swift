@@ -22,7 +22,7 @@ extension MountTests {
             tell() { stat -c '%n %a %u %g' "$@"; getfacl -cnp "$@"; }
             owner bash -c 'umask 027; echo text >f'
             chown :54321 f
-            # The mask shows as the mode of the group, which its own entry forbids everything.
+            # stat shows the mask as the mode of the group. The entry of the group itself allows nothing.
             owner setfacl -m g::-,g:77777:r f
             tell f
             member cat f 2>/dev/null || echo "refused"
@@ -36,7 +36,7 @@ extension MountTests {
             other cat f 2>/dev/null || echo "refused"
             other setfacl -m u:12346:rw f 2>/dev/null || echo "refused"
             member setfacl -b f 2>/dev/null || echo "refused"
-            # Set-group-ID is for members of the group: a list that another user sets clears it.
+            # If the owner is no member of the group, setting an access control list clears set-group-ID.
             for mode in 2755 6755 2711 2644; do
                 chmod "$mode" f
                 owner setfacl -m u:12346:rx f

@@ -47,7 +47,7 @@ extension MountTests.OutOfBandChangeTests {
         }
         trap finish EXIT
 
-        # NAME [PATH]: presents something in the place from now on.
+        # present NAME [PATH]: starts a presenter of a file in `place`, and waits until the presenter is registered.
         present() {
             local path=place
             [[ $1 = place ]] || path=place/${2:-$1}
@@ -60,7 +60,7 @@ extension MountTests.OutOfBandChangeTests {
             echo "$1 is not presented: $(<"$1.errors")"
             exit 1
         }
-        # WHAT COMMAND...: how long it takes until the command succeeds.
+        # eventually WHAT COMMAND...: waits until the command succeeds, and prints how long this took.
         eventually() {
             local what=$1 start=${EPOCHREALTIME/./}
             shift
@@ -79,8 +79,8 @@ extension MountTests.OutOfBandChangeTests {
         is_listed() { [[ $'\\n'$(ls place)$'\\n' = *$'\\n'"$1"$'\\n'* ]]; }
         has_told() { (($(grep -c "$2" "$1.told") >= $3)); }
         was_told_last() { [[ $(tail --lines=1 "$1.told") = *$2* ]]; }
-        # Just after something was told, what is shown is written by `1<>`, which does not truncate it: it may still be looked at,
-        # and the truncation would be told as a change of its own.
+        # Just after an event, the scenarios write a presented file by `1<>`, which does not truncate. The daemon may still
+        # compare the file, and would report the truncation as a further change.
 
         changes() {
             present document
@@ -113,7 +113,7 @@ extension MountTests.OutOfBandChangeTests {
             eventually "sed is told" has_told second didChange 2
             vim -u NONE -es -c "set backup backupcopy=no" -c "call setline(1, 'by vim')" -c wq source/second
             eventually "vim is told" has_told second didChange 3
-            # Whatever is told twice is told by now.
+            # If an event were sent twice, the second one would come before the event of this last file.
             echo last >source/last
             eventually "the last is told" has_told place '"last"' 1
         }
@@ -121,7 +121,7 @@ extension MountTests.OutOfBandChangeTests {
             present place
             mkdir source/folder/inner
             echo one >source/folder/inner/deep
-            # What was made just before it is shown would be told of still: that has been looked at now.
+            # A presenter also gets events of files made just before it registers. After this event both files are reported.
             echo made >source/made
             eventually "what was made is told" has_told place '"made"' 1
             present deep folder/inner/deep
@@ -142,7 +142,7 @@ extension MountTests.OutOfBandChangeTests {
             mv elsewhere source/folder
             eventually "and one back" has_told deep didChange 5
         }
-        # What is written by a name goes to the file of that name, at the very moment it has been renamed and made anew.
+        # A document is renamed and made anew out of band. A write by its name at this moment must reach the new file.
         backups() {
             python3 -c '
         import os
@@ -160,7 +160,7 @@ extension MountTests.OutOfBandChangeTests {
             with open("source/document") as file:
                 text = file.read()
             assert text == ("theirsmine", "mine", "miners")[number % 3] if number < 30 else text == "mine", (number, text)
-        # So it is with what else a file is.
+        # Changes of size, mode, times and attributes by the name must also reach the new file.
         place = "place/document"
         steps = [
             (lambda: os.truncate(place, 3), lambda of: of.st_size == 3),
@@ -178,7 +178,8 @@ extension MountTests.OutOfBandChangeTests {
             assert holds(os.stat("source/document")), number
         '
         }
-        # And so it is with what is made, moved and removed in a directory, and in one within it.
+        # A directory is renamed and made anew out of band. Files that are then made, moved and removed by its name are in the
+        # new directory.
         successors() {
             python3 -c '
         import os, shutil, socket, struct
@@ -216,7 +217,7 @@ extension MountTests.OutOfBandChangeTests {
             for name in former - present:
                 with open("source/folder/inner/" + name, "w") as file:
                     file.write(name)
-        # By a descriptor one gets where that leads, whatever it is called.
+        # A descriptor of a directory still leads to the same directory after it was renamed.
         look()
         directory = os.open(place, os.O_RDONLY)
         os.rename("source/folder", "source/former")
@@ -225,7 +226,7 @@ extension MountTests.OutOfBandChangeTests {
             os.mkdir(f"made{number}", dir_fd=directory)
         os.fchdir(directory)
         os.close(directory)
-        # What the kernel does not come back with, and what it comes back with once for two requests.
+        # Requests that the kernel does not retry, and a retry that stands for two requests.
         server = socket.socket(socket.AF_UNIX)
         server.bind("socket")
         capability = struct.pack("<IIIII", 0x02000001, 0x400, 0, 0, 0)
@@ -237,8 +238,7 @@ extension MountTests.OutOfBandChangeTests {
         assert sorted(os.listdir(".")) == ["gone", "made0", "made1", "made2", "moved", "socket"]
         '
         }
-        # A file that replaces a document may have been moved around the mount at this very moment; the writer of the document
-        # is another program.
+        # A program renames a file over a document out of band, while another program writes the document through the mount.
         newcomers() {
             coproc {
                 while read -r word; do
@@ -278,7 +278,7 @@ extension MountTests.OutOfBandChangeTests {
             while read -r id _; do "$truce" kept place --restore "$id" "restored-$id"; done <kept
             [[ $(cat restored-* | grep --only-matching finished | wc -l) = 20 ]]
         }
-        # No directory is looked at before something is in it.
+        # New directories get a file before the daemon has listed them.
         unseen() {
             echo one >source/third
             ln source/second source/link
@@ -309,7 +309,7 @@ extension MountTests.OutOfBandChangeTests {
             rm source/second
             eventually "that one of two links is gone is told" has_told second forDeleting 1
         }
-        # Whether each of the two is told of a change, the first time and of a write of its own.
+        # both_are_told NUMBER: waits until both presenters have a first change, and each also has a write to its own file.
         both_are_told() {
             eventually "the one is told" has_told document didChange "$1"
             eventually "the other is told" has_told second didChange "$1"
@@ -321,7 +321,7 @@ extension MountTests.OutOfBandChangeTests {
         exchange() {
             present document
             present second
-            # It finds all of it done.
+            # The daemon is stopped meanwhile, so it finds all three renames finished.
             kill -STOP "$daemon"
             mv source/document source/aside
             mv source/second source/document
@@ -335,7 +335,7 @@ extension MountTests.OutOfBandChangeTests {
             kill -CONT "$daemon"
             both_are_told 3
         }
-        # Each is done while the mount still remembers what it did itself.
+        # Each out-of-band change follows while the daemon still remembers the change through the mount.
         after() {
             present document
             present place
@@ -354,11 +354,11 @@ extension MountTests.OutOfBandChangeTests {
             eventually "another save is told" has_told document didChange 5
             rm source/document
             eventually "a removal is told" has_told document didChange 6
-            # Whatever is told twice is told by now.
+            # If an event were sent twice, the second one would come before the event of this last file.
             echo last >source/last
             eventually "the last is told" has_told place '"last"' 1
         }
-        # NUMBER: what a program writes.
+        # write_through NUMBER: the writes and renames of a program through the mount.
         write_through() {
             for ((i = 0; i < 125; i++)); do echo "$i" >>"place/shared$1"; done
             exec 4>>"place/held$1"
@@ -375,12 +375,12 @@ extension MountTests.OutOfBandChangeTests {
                 writers[number]=$!
             done
             wait "${writers[@]}"
-            # Whatever was seen before it is told before it.
+            # Events of earlier changes would come before the event of this last file.
             "$truce" status place | grep "around the mount"
             echo last >source/last
             eventually "a file made below is told" has_told place '"last"' 1
         }
-        # In kB.
+        # The memory of the daemon in kB.
         memory() { sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' "/proc/$daemon/status"; }
         burst() {
             present document
@@ -399,7 +399,7 @@ extension MountTests.OutOfBandChangeTests {
             kill -CONT "$daemon"
             eventually "the document is seen" has_size place/document 19
             eventually "the document is told" has_told document didChange 1
-            # Before anybody lists the directory, which would find it.
+            # No program has listed the directory yet; a listing would also find the file.
             eventually "what was missing is told" has_told missing didChange 1
             eventually "the directory is told" has_told place '"subitem":{"path":""}' 1
             eventually "the survivor is seen" is_listed survivor
@@ -414,7 +414,7 @@ extension MountTests.OutOfBandChangeTests {
             echo "the daemon has grown from $before kB to $after kB; $(((times[13] + times[14]) * 10)) ms of CPU"
             ((after < before + 65536))
         }
-        # More than the kernel keeps happens while the daemon stands still.
+        # Stops the daemon and makes more changes than the kernel stores events.
         overflow() {
             kill -STOP "$daemon"
             for ((i = 0; i < 10000; i++)); do : >"source/burst$i"; done

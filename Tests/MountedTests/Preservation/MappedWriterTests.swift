@@ -201,7 +201,7 @@ extension MountTests {
 
         private static let storingClosed = """
             import ctypes, os, sys
-            # That of Python's own module keeps a descriptor.
+            # Python's own mmap module would keep a descriptor of the file open.
             library = ctypes.CDLL(None)
             library.mmap.restype = ctypes.c_void_p
             library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
@@ -219,7 +219,7 @@ extension MountTests {
             import mmap, os, sys
             file = os.open(sys.argv[1], os.O_RDWR)
             mapped = mmap.mmap(file, 0)
-            # Once a page was read, tmpfs does not learn of a store to it.
+            # After a page was read, tmpfs does not notice a store to it.
             if mapped[:] != b"as it was before that": sys.exit("something else")
             mapped[:] = b"stored by the mapping"
             print("stored", flush=True)

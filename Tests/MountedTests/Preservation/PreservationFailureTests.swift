@@ -93,7 +93,7 @@ extension MountTests {
             exec 5<source
             "$1" mount source -o wait=500ms >restored/log
             trap "\\"$1\\" unmount source" EXIT
-            # try STORED PRESENT: a file is removed under one mode while a program writes to it, and made again.
+            # try TRUCE USER OLD NEW: removes a file of mode OLD while a program writes to it, and makes it anew with mode NEW.
             try() {
                 echo -n contents >source/document
                 (exec 4>>source/document; echo -n "+" >&4; echo >ready; read -r _ <go) &
@@ -103,7 +103,7 @@ extension MountTests {
                 touch source/document
                 chmod "$4" source/document
                 listed=$("$1" kept source/document | wc -l)
-                # From the log below: what may not be read is not listed, either.
+                # Read the id from the log of the store, because a version that may not be read is not listed.
                 id=$(tail -n 1 /proc/$$/fd/5/.truce/store/kept.log | sed "s/.*\\"id\\":\\"\\([0-9a-f]*\\).*/\\1/")
                 status=0
                 "$1" kept source/document --restore "$id" "restored/$id" 2>>restored/errors || status=$?

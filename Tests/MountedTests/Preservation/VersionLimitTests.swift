@@ -43,7 +43,7 @@ extension MountTests {
                     head -c 12M /dev/urandom >"$1/roots"
                     chmod 666 "$1/roots"
                     chown 65534:65534 "$1" "$1/document" "$1/small"
-                    # All that is not root's, but for 8 MiB.
+                    # Fill the room that is not reserved for root, except 8 MiB.
                     sync -f "$1"
                     room=$(($(stat -f -c "%a * %S" "$1") - 8388608))
                     setpriv --reuid=65534 --regid=65534 --clear-groups fallocate -l "$room" "$1/filler"
@@ -188,7 +188,7 @@ extension MountTests {
                 cd "$1"
                 as() { setpriv --reuid="$1" --regid="$1" --clear-groups env HOME=/nonexistent "${@:2}"; }
                 as 65534 git init -q .
-                # Readers of the directory that are neither its owner nor the store's.
+                # These users read the directory but do not own the store.
                 for user in 65534 0; do
                     as $user git -c safe.directory="*" status --porcelain
                     as $user git -c safe.directory="*" add -A

@@ -44,9 +44,9 @@ extension MountTests {
 
         /// How a program replaces an existing backup.
         enum Backup: String, CaseIterable, Sendable {
-            case renamed = "the document is renamed to it and made anew"
-            case renamedTo = "the document is renamed to it, and a new file to the document"
-            case linked = "the document is linked to it, and a new file renamed over the document"
+            case renamed = "the document is renamed to the backup and made anew"
+            case renamedTo = "the document is renamed to the backup, and a new file to the document"
+            case linked = "the document is linked to the backup, and a new file renamed over the document"
 
             func steps(_ backup: String, _ round: Int) -> [[String]] {
                 let text = "new \(round)"

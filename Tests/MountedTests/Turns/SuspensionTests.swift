@@ -206,7 +206,7 @@ extension MountTests {
             import os, select, sys
             file, count = os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC), 0
             print("begun", flush=True)
-            # A line each two milliseconds, until the input ends.
+            # Writes a line every two milliseconds until the input ends.
             while not select.select([0], [], [], 0.002)[0]:
                 os.write(file, b"%08d\\n" % count)
                 count += 1
