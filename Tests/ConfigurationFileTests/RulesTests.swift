@@ -5,7 +5,7 @@ import Glibc
 import Testing
 
 @Suite struct RulesTests {
-    /// A directory of the test's own, with files in it.
+    /// A directory for a single test, with the files that the test writes.
     private final class Folder {
         let path: String
 

@@ -3,7 +3,7 @@ import ControlProtocol
 import Coordination
 import Testing
 
-/// Protocol.md: registrations, accesses, and messages to presenters, in both directions.
+/// Checks how registrations, accesses and messages to presenters (Protocol.md) are encoded and decoded, in both directions.
 struct PresenterMessageTests {
     private static let bytes = MessageSamples.bytes
 

@@ -5,7 +5,7 @@ import TestSupport
 
 /// A message that the code encodes, and that `protocol-check` compares with the schema.
 struct SchemaSample {
-    /// `clientMessage`, `serverMessage` or `reply`.
+    /// The definition of the schema for this message: `clientMessage`, `serverMessage` or `reply`.
     let kind: String
     let message: [UInt8]
     /// If the message is a reply: the method of its request.

@@ -158,7 +158,7 @@ struct ChangeWatchTests {
     }
 }
 
-/// A new directory that exists as long as the test.
+/// A new directory that is removed at the end of the test.
 private struct Folder {
     let path: String
 

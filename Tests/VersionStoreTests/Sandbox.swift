@@ -55,7 +55,7 @@ final class Sandbox: Sendable {
         #expect(chmod("\(path)/\(name)", mode) == 0)
     }
 
-    /// An `O_PATH` descriptor of a file of the source.
+    /// Opens a file of the source directory with `O_PATH`.
     func file(_ name: String) throws -> OwnedDescriptor {
         let root = try root()
         let bytes = Array(name.utf8CString)

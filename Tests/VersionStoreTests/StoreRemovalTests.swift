@@ -51,7 +51,7 @@ struct StoreRemovalTests {
         #expect(try store.list(under: []).count == 1)
     }
 
-    /// The files that this process has open for writing.
+    /// The files below the directory that this process has open for writing.
     private func openForWriting(below directory: String) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { number in
             var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -150,7 +150,7 @@ struct ConflictTrial {
         }
     }
 
-    /// A separate process for each claim, with a separate purpose if the claim is aware.
+    /// The party that makes a claim. Each claim has its own process, and an aware claim also its own purpose.
     private func party(of claim: ClaimID) -> Party {
         let number = 100 + Int32(truncatingIfNeeded: claim.rawValue)
         var party = Party(process: ProcessID(number: number, started: 1), ancestors: [])

@@ -7,7 +7,7 @@ import Testing
 /// The comments of a scenario file cite the situations that the file shows, with their sources: `Situations H8 [H-FC11], F19`.
 @Suite("Situations and pitfalls of file coordination")
 struct ConformanceTests {
-    /// Situations outside the scope of the arbiter, with the reason.
+    /// The situations that are outside the scope of the arbiter, each with the reason.
     static let elsewhere = table(
         """
         | 20 | a purpose that is set twice is an error of the library, which the arbiter never hears of |
@@ -22,7 +22,7 @@ struct ConformanceTests {
         | 70 | a matter of speed, which benchmarks show |
         """)
     static let scenarios = 1...70
-    /// The pitfalls that concern an arbiter.
+    /// The numbers of the pitfalls that an arbiter can avoid.
     static let pitfalls = [1, 2, 3, 5, 10, 11, 12, 15, 16, 17, 18, 19, 20, 21, 25, 26]
 
     @Test(

@@ -53,7 +53,7 @@ struct Matrix {
 
     private static func plain(_ name: String) -> String { name.filter { $0 != "*" } }
 
-    /// The accesses by their names in the tables.
+    /// The names that the tables use for accesses, and the access for each name.
     static let accesses: [String: Access] = [
         "r": .read(), "r-nc": .read(.withoutChanges), "r-ln": .read(.resolvesSymbolicLink),
         "r-md": .read(.immediatelyAvailableMetadataOnly), "r-up": .read(.forUploading),

@@ -147,7 +147,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rules Y8 and T2: a claim forced over a writer that is not suspended supersedes it.
+    /// Rules Y8 and T2: a claim that is forced over a writer supersedes this writer, even if the writer is not suspended.
     @Test func aForcedClaimSupersedesThePreemptedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -309,7 +309,7 @@ struct QueryTests {
         #expect(harness.arbiter.conflict(of: ClaimID(1), with: ClaimID(3)) == nil)
     }
 
-    /// Rule D1: the dependencies of holders, and the claims that answer a question.
+    /// Rule D1: queries return on which claims a holder depends, and which claims are made to answer a question.
     @Test func aClaimThatAnswersAQuestionIsListed() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)

@@ -45,7 +45,7 @@ struct WorkLimitTests {
         #expect(ticks == [512, 488])
     }
 
-    /// Rule G5: a grant lists a bounded number of the claims that it preempts, and says whether there are more.
+    /// Rule G5: a grant lists a limited number of the claims that it preempts, and says if there are further claims.
     @Test func aGrantListsALimitedNumberOfPreemptedClaims() {
         let most = WorkLimits().preempted
         var harness = Self.manyWaiters(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
@@ -100,7 +100,7 @@ struct WorkLimitTests {
         harness.claim(number + 3, .write(.updating), number, by: .process(51))
     }
 
-    /// The number of whole seconds until a deadlock is found.
+    /// The first whole second at which a deadlock is found. Nil if no deadlock is found until second `most`.
     private static func secondsUntilFound(_ harness: inout ArbiterHarness, atMost most: UInt64) -> UInt64? {
         for second in 1...most {
             harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))

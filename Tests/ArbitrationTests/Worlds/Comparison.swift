@@ -32,7 +32,7 @@ struct Comparison {
     /// Leaves out the next claim number, so that later claims get the same numbers as in a longer run.
     mutating func skipClaim() { made += 1 }
 
-    /// Sends a claim to both arbiters; its party is identified as soon as they ask.
+    /// Sends a claim to both arbiters. When an arbiter asks for the claim's party, identifies it at once.
     mutating func claim(_ request: ClaimRequest, by party: Party?) -> String? {
         makers[request.claim] = party
         made += 1

@@ -49,7 +49,7 @@ enum TestParts {
     }
 }
 
-/// Worlds of one or two items without presenters.
+/// Menus of worlds with one or two items and without presenters.
 extension Menu {
     static let locks = [
         Menu(

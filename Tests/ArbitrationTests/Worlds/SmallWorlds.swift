@@ -4,7 +4,7 @@ import NaiveArbitration
 
 /// The possible next events in a small world.
 struct Menu: Sendable {
-    /// A kind of claim.
+    /// A kind of claim that a step can make.
     struct ClaimTemplate: Sendable {
         let nature: ClaimRequest.Nature
         let parts: [ClaimRequest.Part]
@@ -12,9 +12,9 @@ struct Menu: Sendable {
         /// is identified.
         var party: Party?
         var accessPattern: ClaimRequest.AccessPattern = []
-        /// The claim is made within all claims that its party holds.
+        /// True if the claim is made within all claims that its party holds.
         var isNested = false
-        /// The claim is made to answer the last question.
+        /// True if the claim is made to answer the last question.
         var isAnswer = false
 
         init(
@@ -85,7 +85,7 @@ struct Menu: Sendable {
     }
 }
 
-/// A step of a run.
+/// A step of a run: a claim, an event of the menu, an event that follows from the state, or a span of time.
 enum WorldStep: Sendable {
     case claim(Menu.ClaimTemplate)
     case fact(Int)
@@ -93,12 +93,12 @@ enum WorldStep: Sendable {
     case pass(TimeSpan)
 }
 
-/// The beginning of a run.
+/// A run of a world up to some step, with both arbiters.
 struct ComparisonRun {
     var comparison: Comparison
     /// The menu's events that have not happened yet in this run.
     var left: [Int]
-    /// The places of moved items.
+    /// The current places of the items that were moved.
     private var places: [ItemID: Place] = [:]
 
     init(_ menu: Menu) {
@@ -207,7 +207,7 @@ struct ComparisonRun {
     }
 }
 
-/// All runs of a small world.
+/// Plays all runs of a small world, and stores their disagreements.
 struct Exploration {
     let menu: Menu
     private(set) var runs = 0

@@ -99,7 +99,7 @@ struct AccessOptionTests {
             try editor.answer(.relinquishToReader)
             try editor.answer(.save)
             let batch: AccessBeginResult = try copier.reply(to: prepare)
-            // Another program may write the prepared items: a batch holds nothing (scenario 63).
+            // Another program may write the prepared items, because a batch locks no item (scenario 63).
             let other = try AwareProgram(server)
             try other.end(try other.reply(to: try other.begin("b", .write(.updating))))
             let nested: AccessBeginResult = try copier.reply(to: try copier.begin("a", .read(), as: mine))
@@ -129,7 +129,7 @@ struct AccessOptionTests {
             try editor.write(AnswerMessage(to: id))
             try sync.end(try sync.reply(to: inner))
             try sync.end(held)
-            // A question that was answered or withdrawn blocks no access.
+            // After a question was answered or withdrawn, it blocks no access.
             try editor.end(try editor.reply(to: try editor.send(.beginAccess(wanted))))
             wanted.answering = .number(999)
             #expect(try editor.failure(of: .beginAccess(wanted))?.code == -32004)

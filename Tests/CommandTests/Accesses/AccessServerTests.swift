@@ -54,7 +54,7 @@ struct AccessServerTests {
             // A request on the same connection without a purpose counts as a request of another program.
             let third = try one.begin("b", .read())
             #expect(try other.failure(of: try other.begin("b", .read(), as: mine))?.code == -32004)
-            // The presenter was not asked about its own access.
+            // The presenter was not asked about the access of its own program.
             #expect(try one.unread() == [])
             try one.end(first)
             try one.end(second)
@@ -202,7 +202,7 @@ struct AccessServerTests {
             let begin = try Self.wait(reader, for: "a", on: server)
             _ = try writer.send(.endAccess(AccessEndParameters(access: held.access)))
             try writer.breakOff()
-            // No later event delivers the grant to the reader.
+            // The reader must get its grant now, because no later event would cause the server to send it.
             let access: AccessBeginResult = try reader.reply(to: begin)
             try reader.end(access)
         }

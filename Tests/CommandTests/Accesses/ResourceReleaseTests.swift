@@ -11,7 +11,8 @@ import func TestSupport.eventually
 @testable import ControlServer
 @testable import CoordinationEngine
 
-/// A connection that cancels an access, or ends during an access, leaves nothing in the engine and uses none of its limits.
+/// If a connection cancels an access, or ends during an access, the engine drops everything of it, and its limits are free
+/// again.
 @Suite("Resources of ended connections", .serialized)
 struct ResourceReleaseTests {
     /// A program without a presenter that writes a file.

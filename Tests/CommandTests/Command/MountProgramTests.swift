@@ -4,8 +4,8 @@ import LinuxSystem
 import Testing
 import truce
 
-/// mount(8), "External helpers": `/sbin/mount.suffix spec dir [-sfnv] [-N namespace] [-o options] [-t
-/// type.subtype]`.
+/// Checks the arguments of a mount helper. mount(8), "External helpers": `/sbin/mount.suffix spec dir [-sfnv] [-N namespace]
+/// [-o options] [-t type.subtype]`.
 struct MountProgramTests {
     static func line(_ change: (inout MountHelperArguments) -> Void) throws -> MountHelperArguments {
         var line = try MountHelperArguments(parsing: ["/a", "/b"])

@@ -21,7 +21,7 @@ struct ConnectionTests {
             let item = server.documents.document("a").item
             var process: Int32 = 1
             try eventually(within: .seconds(60), "the outbox to be full") {
-                // Each program makes an access session of its own, and each session reports a change.
+                // Each program makes an access session of its own, and the presenter gets a change for each session.
                 for _ in 0..<100 {
                     process += 1
                     var party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
@@ -44,7 +44,7 @@ struct ConnectionTests {
             for _ in 0..<count { _ = try busy.register("a", [.didChange]) }
             let item = server.documents.document("a").item
             for process in Int32(1)...4 {
-                // Each program makes an access session of its own; the next session ends it.
+                // Each program makes an access session of its own, which ends when the next program makes its session.
                 let party = Party(process: ProcessID(number: process, started: 1), ancestors: [])
                 server.engine.noteChange(
                     of: item, at: Place(), by: party, .write(.updating), under: nil, stamp: UInt64(process))
@@ -68,7 +68,7 @@ struct ConnectionTests {
             server.engine.place(directory, DirectoryInfo(in: nil))
             let count = ProtocolLimits.outboxMessages * 4
             func change(_ number: Int) {
-                // Each program makes an access session of its own; the next session ends it.
+                // Each program makes an access session of its own, which ends when the next program makes its session.
                 let process = ProcessID(number: Int32(number), started: 1)
                 server.engine.noteChange(
                     of: server.documents.document("a/\(number)").item, at: Place(in: directory),

@@ -12,7 +12,7 @@ import Testing
 /// Protocol.md, Guests: before the server sends a guest a message, it checks the guest's rights and may delay the message.
 @Suite("Messages to presenters of guests")
 struct GuestTests {
-    /// A source in which no guest may look into `secret`.
+    /// A source directory in which guests may not search the directory `secret`.
     private struct ClosedSource: SourceInspector {
         func rights(of user: FileUser, at path: [UInt8]) -> Rights {
             path.starts(with: "secret/".utf8) ? [] : [.read, .write, .rename]

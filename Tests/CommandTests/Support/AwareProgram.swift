@@ -5,7 +5,7 @@ import Glibc
 import LinuxSystem
 import Testing
 
-/// A program that knows about Truce, on a connection of its own.
+/// A program that uses the protocol, on a connection of its own.
 final class AwareProgram {
     let client: RawClient
     private var inbox: [(message: IncomingMessage, bytes: [UInt8])] = []
@@ -70,7 +70,7 @@ final class AwareProgram {
         return event
     }
 
-    /// Answers the next question, which must be the given one.
+    /// Answers the next question. Fails if it is not the given question.
     @discardableResult
     func answer(_ request: PresenterRequest, refusing words: String? = nil) throws -> PresenterQuestion {
         let (id, question) = try nextQuestion()

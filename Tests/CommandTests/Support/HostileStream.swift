@@ -15,7 +15,7 @@ struct StreamFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// A server, a client that keeps to the protocol, and a sequence of hostile clients.
+/// A server, a client that follows the protocol, and a sequence of hostile clients.
 final class HostileStage {
     /// After this number of streams a new server starts, so that the stand-ins' records of one server stay few.
     private static let streamsPerServer = 200
@@ -61,7 +61,7 @@ final class HostileStage {
         let piece = max(1, stream.count % 3 == 0 ? stream.count : stream.count / 7)
         var rest = stream[...]
         while !rest.isEmpty {
-            // The server may have closed the connection.
+            // The server may have closed the connection because of the bytes sent so far.
             do { try client.send(Array(rest.prefix(piece))) } catch { return }
             rest = rest.dropFirst(piece)
         }
@@ -85,7 +85,7 @@ final class HostileStage {
     private func rounded(_ milliseconds: Double) -> Double { (milliseconds * 100).rounded() / 100 }
 }
 
-/// A server with limits so short that no client waits for long.
+/// A server with limits of time so short that no client waits for long.
 private final class HostileServer {
     private let directory: TemporaryDirectory
     private let path: String

@@ -109,7 +109,7 @@ final class TemporaryDirectory {
     func abandon(_ socket: consuming ControlSocket) throws {}
 }
 
-/// A file that can be renamed; it exists on no disk.
+/// A stand-in for a file. A test can rename it, but it exists on no disk.
 final class FakeDocument: TrackedDocument {
     let item: ItemID
     private let state: Mutex<(path: [UInt8], finders: Int)>

@@ -7,7 +7,7 @@ extension ProgramClasses {
     static let shipped = ProgramClasses(Rules.shipped.programs)
 }
 
-/// A folder, a clock and some programs, so that a test reads like a trace.
+/// A simulated folder with a clock and several programs, in which a test plays the steps of a real program's trace.
 struct SaveTrace {
     static let folder = NodeNumber(1)
     static let document = ItemID(7)

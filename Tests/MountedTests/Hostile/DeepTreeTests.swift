@@ -65,7 +65,7 @@ extension MountTests {
             try Script("rm -rf \"$1\"/d").run(mount.path, within: .seconds(120))
         }
 
-        /// Sends a request to the client and returns what it prints.
+        /// Sends a request to the client, and returns the line that the client prints.
         private static func ask(_ client: RunningProgram, _ request: String) throws -> String {
             let lines = { client.text.split(separator: "\n") }
             let before = lines().count

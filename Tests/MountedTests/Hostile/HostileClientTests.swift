@@ -7,7 +7,8 @@ import Testing
 extension MountTests {
     /// Checks the control socket with clients that break the protocol in many different forms.
     @Suite struct HostileClientTests {
-        /// The output of `hostile-clients`.
+        /// The output of the program `hostile-clients`: the counts for each kind of hostile client, and the answer times of a
+        /// well-behaved client.
         struct Figures: Decodable {
             struct Kind: Decodable {
                 var errors: Int

@@ -178,7 +178,7 @@ extension MountTests {
 
 /// The sums over all rounds in which the daemon was killed.
 private struct CrashTotals {
-    /// The output of `ledger check` for one round.
+    /// The figures that `ledger check` prints for one round: it compares the files with the ledgers of the programs.
     private struct Round: Decodable {
         var steps: Int
         var kept: Int

@@ -6,7 +6,8 @@ import Testing
 extension MountTests {
     /// Checks mounts over, in and beside other mounts. A mount that would show a file twice is refused and leaves nothing.
     @Suite struct MountOverlapTests {
-        /// A command line in a directory that has `docs/inner`, `place/inner`, `elsewhere` and `other`.
+        /// For each case: the words of a first mount, the words of a second mount, and the reason for which it is refused. The
+        /// directory has `docs/inner`, `place/inner`, `elsewhere` and `other`.
         static let refusals: [(first: String, second: String, says: String)] = [
             ("docs", "docs", "already mounted by truce"),
             ("docs", "docs elsewhere", "inside the truce mount at 'DIRECTORY/docs'"),

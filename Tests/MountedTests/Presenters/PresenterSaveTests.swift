@@ -47,7 +47,7 @@ extension MountTests {
                     try editor.must("unlink", notes)
                     try editor.must("put", notes, "new")
                 }
-                // The second read checks that the contents are complete.
+                // Reads the document once more, to check that its contents are complete.
                 #expect(try editor.must("read", notes) == "new")
                 #expect(try saver.count == 1)
                 try saver.program.end()

@@ -19,7 +19,7 @@ extension MountTests {
 
         enum Operation: String, CaseIterable, Sendable { case open, unlink, rename, truncate }
 
-        /// The output of `presented-saves`.
+        /// The output of the program `presented-saves`.
         struct Figures: Decodable {
             var rounds: Int
             var failures: Int

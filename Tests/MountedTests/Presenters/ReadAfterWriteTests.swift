@@ -104,7 +104,7 @@ extension MountTests {
             return presenter
         }
 
-        /// Waits until the presenter has reacquired after each question to relinquish.
+        /// Waits until the presenter has got a reacquire for each question to relinquish.
         private static func waitForTurns(of presenter: RunningProgram) throws {
             try eventually(within: .seconds(20), "the last turn to end: \(presenter.text)") {
                 presenter.text.split(separator: "\n").last { $0 != "didChange" } == "reacquire"

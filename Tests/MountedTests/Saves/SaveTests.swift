@@ -87,7 +87,7 @@ extension MountTests {
         var missing: Int { watchers[0][.missing] + watchers[1][.missing] }
         var stale: Int { watchers[0][.stale] + watchers[1][.stale] }
         var listings: Int { watchers[2].rounds }
-        /// The number of listings that lacked the name.
+        /// The number of listings in which the document's name was missing.
         var unlisted: Int { watchers[2][.missing] + watchers[2][.stale] }
         var failures: Int { sum { $0.failures } }
         var empty: Int { watchers[1][.empty] }

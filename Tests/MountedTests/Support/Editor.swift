@@ -43,7 +43,7 @@ struct Editor {
         }
     }
 
-    /// The value of an expression of Vim script.
+    /// Evaluates an expression of Vim script in Neovim, and returns its value.
     func value(of expression: String) throws -> String {
         // Neovim 0.7 prints the result to standard error, and later versions to standard output. The result has no line end.
         let outcome = try Program("nvim").run(

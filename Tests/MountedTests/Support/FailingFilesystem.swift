@@ -129,7 +129,7 @@ final class FailingFilesystem {
             }
             var mounts: [Mount]
         }
-        // The kernel may report a close later.
+        // The kernel may report a close to the daemon with a delay, so the test waits.
         try eventually(within: .seconds(10), "the end of all claims in \(source)") {
             let output = try TruceCommand.run("ps", "--json", source).output
             let mounts = try JSONDecoder().decode(PsOutput.self, from: Data(output)).mounts

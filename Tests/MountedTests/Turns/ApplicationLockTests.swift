@@ -83,7 +83,7 @@ extension MountTests {
                 // `three` is another process with the same program name, and only reads.
                 #expect(try three.must("read", data, within: Self.soon) == "two3456789")
                 try one.must("close", "h")
-                // The daemon remembers that these programs lock the file.
+                // The daemon has noticed before that these programs lock the file, so none of them waits.
                 for actor in [one, two, three] {
                     try actor.must("open", "h", data, "O_RDWR", within: Self.soon)
                 }

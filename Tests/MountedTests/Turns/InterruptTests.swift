@@ -61,7 +61,7 @@ extension MountTests {
             }
         }
 
-        /// Checks that the waiter still waits, and that its request is granted when the holder ends.
+        /// Checks that the waiting program still waits, and that its request is granted when the holder ends.
         static func finish(
             _ request: Request, _ mount: MountedDirectory, _ holder: ScriptedProcess,
             _ waiter: ScriptedProcess

@@ -125,7 +125,7 @@ extension MountTests {
             }
         }
 
-        /// The output of `replaced-saves`.
+        /// The output of the program `replaced-saves`.
         private struct Saves: Decodable {
             let done: [String: Int]
             let torn: Int

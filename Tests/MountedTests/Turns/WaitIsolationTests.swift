@@ -5,10 +5,10 @@ import Testing
 
 extension MountTests {
     /// Guarantees, "Every wait ends": a program that waits for a document blocks no access to other files. The kernel holds a
-    /// directory's lock for most requests, so they must not wait under it.
+    /// directory's lock during most requests, so a request must not wait while this lock is held.
     @Suite struct WaitIsolationTests {
-        /// How the request names its file: by its path, in the current directory, below a descriptor, or in the mount's root.
-        /// Each takes half a minute, so each data mode has two of them.
+        /// The forms in which a request names its file: by its path, in the current directory, below a descriptor, or in the
+        /// mount's root. Each form takes half a minute, so each data mode tests only two forms.
         static var forms: [String] {
             (try? Lab.dataPath) == .passthrough ? ["path", "descriptor"] : ["name", "root"]
         }
@@ -28,7 +28,7 @@ extension MountTests {
                     Program("python3").start(
                         Checkout.path("Tests/Workers/blocking"), mount.path, mount.below, input: .keyboard))
                 var cells = 0
-                // There is no truncate(2) below a descriptor.
+                // No system call truncates a file by a name below a descriptor.
                 for kind in Self.kinds where (form, kind) != ("descriptor", "truncate") {
                     cells += try Self.probe(form, kind, worker, mount)
                 }
@@ -75,7 +75,7 @@ extension MountTests {
             try daemon.wait(within: .seconds(20)).requireSuccess()
         }
 
-        /// A daemon, and a command that holds a package, in a pid namespace of their own.
+        /// A script that runs a daemon, and a command that holds a package, in a new pid namespace.
         private static let elsewhere = Script(
             """
             exec unshare --pid --fork --kill-child bash -c '
@@ -87,7 +87,7 @@ extension MountTests {
             ' "$1" "$2" "$3"
             """)
 
-        /// The number of requests that were tried while another one waited.
+        /// Lets a request wait for a document. Returns the number of other requests that the worker made meanwhile.
         private static func probe(
             _ form: String, _ kind: String, _ worker: ScriptedProcess, _ mount: MountedDirectory
         ) throws -> Int {
