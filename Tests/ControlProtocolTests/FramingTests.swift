@@ -18,7 +18,9 @@ struct FramingTests {
         ("", .lines, []),
     ]
 
-    @Test("a stream has the same messages, in pieces of whatever size it arrives", arguments: streams)
+    @Test(
+        "a stream is decoded to the same messages, in pieces of whatever size the stream arrives",
+        arguments: streams)
     func aStreamInPiecesHasTheSameMessages(stream: String, framing: Framing, messages: [String]) throws {
         let bytes = Array(stream.utf8)
         for pieceSize in 1...max(1, bytes.count) {
@@ -93,7 +95,7 @@ struct FramingTests {
         #expect(Framing.contentLength.frame(Array("{}".utf8)) == Array("Content-Length: 2\r\n\r\n{}".utf8))
     }
 
-    @Test("all of many messages that arrive in one piece are found")
+    @Test("if many messages arrive in one piece, all messages are decoded")
     func manyMessagesInOnePieceAreFound() throws {
         var reader = FrameReader()
         reader.append(String(repeating: "{}\n", count: 10_000).utf8)

@@ -79,7 +79,7 @@ struct PresenterMessageTests {
         #expect(try read.get() == notification)
     }
 
-    @Test("an answer keeps its id, and of its error one short line")
+    @Test("an encoded answer contains its id, and one short line of its error")
     func anAnswerKeepsItsIDAndAShortError() throws {
         let done = try JSONCodec.encode(AnswerMessage(to: .number(5)))
         #expect(try answer(done) == ClientAnswer(to: .number(5)))

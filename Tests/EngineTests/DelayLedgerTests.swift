@@ -13,7 +13,7 @@ struct DelayLedgerTests {
         ledger.charge(account, from: start + .seconds(begin), to: start + .seconds(end))
     }
 
-    @Test("each guest may delay each other user for one minute in an hour, with all files together")
+    @Test("a guest may delay another user for one minute in an hour, summed over all files")
     func aGuestMayDelayEachUserOneMinutePerHour() {
         for count: UInt64 in 0..<12 {
             #expect(!ledger.isSpent(account, at: start + .seconds(10 * count)))

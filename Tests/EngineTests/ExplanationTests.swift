@@ -69,7 +69,7 @@ import func TestSupport.eventually
         #expect(stage.engine.snapshot(of: nil) == CoordinationSnapshot())
     }
 
-    @Test("the report of an access to two items shows both, and a reason names the item in conflict")
+    @Test("the report of an access to two items shows both items, and a reason names the item in conflict")
     func anAccessToTwoItemsShowsBothItems() throws {
         let stage = try EngineHarness()
         let mover = StandInClaimant("mover", 31, purpose: "1")

@@ -30,7 +30,7 @@ struct LockWaitingTests {
         }
     }
 
-    @Test("a free lock is taken, and no other open file gets the lock then")
+    @Test("a free lock is taken, and no other open file can take the lock meanwhile")
     func aFreeLockIsTaken() throws {
         let pair = try Pair()
         #expect(try pair.lockSecond(within: .seconds(60)))

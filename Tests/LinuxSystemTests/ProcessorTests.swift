@@ -25,7 +25,8 @@ struct ProcessorTests {
         return seen
     }
 
-    @Test("A thread changes to another processor if there is one, and may later run on as many as before")
+    @Test(
+        "A thread changes to another processor if one exists, and may later run on as many processors as before")
     func aThreadChangesToAnotherProcessor() throws {
         let seen = try change(onlyOne: false)
         let before = seen.before.load(ordering: .relaxed)

@@ -22,7 +22,7 @@ struct CitationTests {
         #expect(files.flatMap { citations.findings(in: $0) } == [])
     }
 
-    @Test("the index of Tests/Workers lists each program there, and no other")
+    @Test("the index of Tests/Workers lists exactly the programs in this directory")
     func theIndexListsEachWorkerProgram() throws {
         let index = try #require(Repository.files.first { $0.path == "Tests/Workers/README.md" })
         let listed = index.lines.compactMap {

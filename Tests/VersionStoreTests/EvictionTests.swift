@@ -94,7 +94,7 @@ struct FutileEvictionTests {
         #expect(throws: StoreError.noSuchEntry) { _ = try contents(store, other) }
     }
 
-    @Test("versions that share one file are evicted only when no other version can be")
+    @Test("versions that share one file are evicted only when no other version can be evicted")
     func versionsOfOneFileAreEvictedLast() throws {
         let store = try small.open(4)
         let conflict = try small.keep(0, as: "b", .presenter, in: store)
@@ -205,7 +205,7 @@ struct JumpingClockTests {
     init() throws { small = try SmallStore() }
 
     @Test(
-        "a version that was preserved while the clock was ahead is evicted like others after the correction")
+        "a version that was preserved while the clock was ahead can be evicted after the clock is corrected")
     func aVersionFromAClockAheadIsEvictedAsUsual() throws {
         small.clock.pass(hours: Self.years)
         let early = try small.keep(0, in: try small.open(3))
@@ -427,7 +427,7 @@ struct VersionRenewalTests {
 
     init() throws { small = try SmallStore() }
 
-    @Test("a recent version can be renewed and then stays for an hour; an old version cannot")
+    @Test("a recent version can be renewed and then stays for an hour; an old version cannot be renewed")
     func aRenewedRecentVersionStaysForAnHour() throws {
         let store = try small.open(2)
         let first = try small.keep(0, in: store)

@@ -112,7 +112,7 @@ struct GrownFileTests {
         #expect(try store.list(under: []).map(\.id) == [first, second, plain, fourth])
     }
 
-    @Test("after a copy was removed from outside, neither its version nor versions in it are found")
+    @Test("after another program removed a copy, its version and the versions that it replaced are not found")
     func aRemovedCopyIsNotFound() throws {
         let first = try keep().id
         try FileManager.default.removeItem(atPath: "\(sandbox.path)/.truce/store/kept/\(first)")

@@ -30,7 +30,7 @@ struct RightsTests {
         #expect(rights(0o000).mayRead(root))
     }
 
-    @Test("a named user in an access list may read if both its entry and the mask allow it")
+    @Test("a named user in an access list may read if both the user's entry and the mask allow reading")
     func anAccessListsNamedUserIsBoundedByTheMask() {
         let open = list([(1, 6, 255), (2, 4, 12), (4, 0, 255), (0x10, 4, 255), (0x20, 0, 255)])
         #expect(rights(0o640, open).mayRead(stranger))
@@ -42,7 +42,9 @@ struct RightsTests {
         #expect(rights(0o640, masked).mayRead(Credentials(user: 13, groups: [23])))
     }
 
-    @Test("any matching group in an access list may allow reading; if none does, others' rights do not count")
+    @Test(
+        "one matching group in an access list is enough to read; without one, the rights of others do not apply"
+    )
     func anAccessListsMatchingGroupDecides() {
         let list = list([
             (1, 6, 255), (4, 0, 255), (8, 4, 21), (8, 0, 22), (0x10, 7, 255), (0x20, 4, 255),
@@ -73,7 +75,7 @@ struct RightsTests {
     }
 
     @Test(
-        "a version may be read if its stored rights and the document's present rights both allow it"
+        "a version may be read if its stored rights and the document's present rights both allow reading"
     )
     func storedAndPresentRightsMustAllow() throws {
         let id = try #require(VersionID("0000000000000000"))

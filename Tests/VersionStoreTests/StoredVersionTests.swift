@@ -99,7 +99,7 @@ struct StoredVersionTests {
         #expect(try sandbox.text(of: ".truce/store/kept.log").split(separator: "\n").count == 1)
     }
 
-    @Test("the versions of a path include versions below it, and not those of longer names")
+    @Test("the versions of a path include versions of paths below it, but not of longer names")
     func aListingContainsVersionsBelowThePath() throws {
         let sandbox = try Sandbox()
         let store = try sandbox.store()

@@ -92,7 +92,7 @@ struct AccessIdentityTests {
         }
     }
 
-    @Test("no presenter is asked about a claim of the process that saves for it")
+    @Test("a presenter is not asked about a claim of the process that saves for this presenter")
     func aServerProcessCountsAsItsPresenter() throws {
         try withServer(documents: FakeDocuments(hasRealProcesses: true)) { server in
             let editor = try AwareProgram(server)

@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "the text names all guests together and unknown programs, and leaves out an allowance that is not used up"
+        "the delay text can name all guests and unknown programs, and promises short waits only after the allowance"
     )
     func theDelayTextNamesAllGuestsTogether() {
         let sum = DelayForm(guest: nil, delayed: nil, spent: 240_000, allowed: 240_000, left: 1)

@@ -95,7 +95,7 @@ struct OptionTests {
         #expect(try MountOptions(parsing: lists) == expected)
     }
 
-    @Test("the daemon parses the options that the command passes on to the same values", arguments: accepted)
+    @Test("the command and the daemon parse mount options to the same values", arguments: accepted)
     func theDaemonParsesTheCommandsOptionsEqually(lists: [String], expected: MountOptions) throws {
         #expect(try MountOptions(parsing: [expected.words.joined(separator: ",")]) == expected)
     }

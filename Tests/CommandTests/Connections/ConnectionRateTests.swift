@@ -8,7 +8,8 @@ import Testing
 struct ConnectionRateTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
-    @Test("a user may make some connections at once and then a number each second; other users do not count")
+    @Test(
+        "a user may make a burst of connections and then a limited number a second, whatever other users do")
     func eachUserHasALimitOfConnectionsPerSecond() {
         var rate = ConnectionRate(
             ofUser: .init(burst: 5, perSecond: 10), ofGuests: .init(burst: 100, perSecond: 100))

@@ -102,7 +102,9 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("some time after the last subscription, the daemon forgets all events and records no new events")
+    @Test(
+        "some time after the last subscription ended, the daemon forgets all events and records no new events"
+    )
     func eventsAreForgottenAfterTheLastSubscription() throws {
         try withServer(eventMemory: .milliseconds(500)) { server in
             let world = FeedFixture(server)
@@ -127,7 +129,9 @@ struct EventSubscriptionTests {
         }
     }
 
-    @Test("for some time after the last subscription ends, the daemon still remembers events for it")
+    @Test(
+        "for some time after the last subscription ended, the daemon still records events for a later subscription"
+    )
     func eventsAreRememberedForAWhileWithoutSubscribers() throws {
         try withServer { server in
             let world = FeedFixture(server)

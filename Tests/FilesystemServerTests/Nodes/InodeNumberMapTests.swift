@@ -45,7 +45,7 @@ struct InodeNumberMapTests {
         #expect(seen.count == 400)
     }
 
-    @Test("A file keeps its number after the table forgot it, and in the next daemon")
+    @Test("A file has the same inode number after the table forgot the file, and in the next daemon")
     func aFilesNumberIsTheSameInTheNextDaemon() {
         let numbers = InodeNumberMap(deviceOfSource: Self.source)
         let first = (1...100).map { numbers.number(ofInode: 1 << 60 | $0, on: 0x20) }

@@ -54,7 +54,8 @@ struct LinkedVersionTests {
         #expect((ContentPreserver.settledStamp(stamp, age: age, granularity: 10) != nil) == isKnown)
     }
 
-    @Test("for a suspended writer, the first version, its last three and the last three of others stay")
+    @Test(
+        "for a suspended writer, its first version, its last three and the last three of other programs stay")
     func aSuspendedWritersFirstAndLastVersionsStay() throws {
         var versions = SuspendedWriterVersions()
         let (one, other) = (HandleID(1), HandleID(2))

@@ -63,7 +63,7 @@ struct NodeIDEncodingTests {
         #expect(NodeIDEncoding.inode(of: NodeIDEncoding.end | number(12)) == nil)
     }
 
-    @Test("If a node number is taken, the next is used, which gives the same inode number")
+    @Test("If a node number is in use, the next node number is used, which gives the same inode number")
     func aTakenNodeNumberIsReplacedByTheNext() {
         var taken: Set<UInt64> = []
         for _ in 0..<4096 {

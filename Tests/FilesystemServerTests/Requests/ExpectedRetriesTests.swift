@@ -36,7 +36,7 @@ struct ExpectedRetriesTests {
         #expect(!expectedRetries.isExpected(at: document) { _ in true })
     }
 
-    @Test("An open that was answered by a retry is expected until it arrives or is given up")
+    @Test("An open that must be retried is expected until its retry arrives or is given up")
     func aRetriedOpenIsExpectedUntilItArrives() {
         let (open, late) = (Open(1, of: document, by: 100), Open(2, of: document, by: 101))
         expectedRetries.addWaiting(open)

@@ -152,7 +152,7 @@ struct RetryTableTests {
     }
 
     @Test(
-        "If a retry finds no file, the next look-up of the name is part of the retry; the one after is new"
+        "If a retry finds no file, the next look-up of the name is part of the retry, and the second is new"
     )
     func theFirstLookupAfterAnEmptyRetryBelongsToIt() {
         let serial = beginRetry()

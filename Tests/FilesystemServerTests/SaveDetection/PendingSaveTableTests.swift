@@ -55,7 +55,7 @@ struct PendingSaveTableTests {
         #expect(table.nextDeadline == start + .seconds(11))
     }
 
-    @Test("a pending save with no evidence but the step itself ends after 250 ms; the saver's others stay")
+    @Test("a pending save with no evidence but the step itself ends after 250 ms; other pending saves stay")
     func aPendingSaveWithoutEvidenceEndsAfter250Ms() {
         var table = PendingSaveTable()
         open(pendingSave("b"), in: &table)
@@ -148,7 +148,7 @@ struct PendingSaveTableTests {
         #expect(!table.isOpen(first))
     }
 
-    @Test("a saver's exit ends its pending saves, the oldest first, and no others")
+    @Test("a saver's exit ends its own pending saves, the oldest first, and no other saver's")
     func aSaversExitEndsItsPendingSaves() {
         var table = PendingSaveTable()
         open(pendingSave("z"), in: &table)
@@ -179,7 +179,7 @@ struct PendingSaveTableTests {
         open(pendingSave("one more"), in: &table)
     }
 
-    @Test("the next deadline is that of the oldest pending save, in whichever order others complete")
+    @Test("the next deadline is the oldest pending save's, in whichever order other pending saves complete")
     func theNextDeadlineIsTheOldestPendingSaves() {
         var table = PendingSaveTable()
         for second in 0..<4 {

@@ -22,7 +22,7 @@ struct HandleStateTests {
         #expect(handle.giveUpLateClaim() == nil)
     }
 
-    @Test("a handle that was a bystander is one again after it gave up a late claim")
+    @Test("a bystander's handle is a bystander's again after it gave up a late claim")
     func aBystanderGetsItsStateBackAfterALateClaim() {
         var handle = HandleCoordination.uncoordinated
         #expect(handle.becomeBystander() == true)

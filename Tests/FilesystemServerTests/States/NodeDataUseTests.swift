@@ -37,7 +37,7 @@ struct NodeDataUseTests {
         #expect(use.leave(mapping: true) == true)
     }
 
-    @Test("if two backing files are opened at once, one is reported as needless")
+    @Test("if two backing files are opened for a node at the same time, the second is reported as unneeded")
     func oneOfTwoBackingFilesIsClosed() {
         var use = NodeDataUse()
         _ = use.offer(first, ownerChanges: 0)

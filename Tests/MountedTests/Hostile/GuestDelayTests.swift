@@ -84,7 +84,7 @@ extension MountTests {
         }
 
         @Test(
-            "A guest's readers delay another user's writes for their allowance, and then only for a moment"
+            "A guest's readers delay another user's writes until the allowance is used up, and then only for a moment"
         )
         func aGuestsReaderDelaysWritesForItsAllowanceOnly() throws {
             guard try Self.isShown() else { return }

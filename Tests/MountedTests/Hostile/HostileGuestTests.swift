@@ -39,7 +39,9 @@ extension MountTests.HostileClientTests {
     /// The memory in kB by which the daemon may grow when the attack is repeated.
     static let moreMemory = 32 << 10
 
-    @Test("A guest is denied what its user may not do, and its presenters are not asked about it")
+    @Test(
+        "A guest is denied requests that its user has no right to, and its presenters are not asked about them"
+    )
     func aGuestIsDeniedWhatItsUserMayNotDo() throws {
         guard Self.isRoot else { return print("only root can act as others: shown by the run as root") }
         let mount = try ForegroundMount("allow_other")

@@ -97,7 +97,9 @@ extension MountTests {
             }
         }
 
-        @Test("Two programs that one script starts in a terminal pane count as two, and wait for each other")
+        @Test(
+            "Two programs that one script starts in a terminal pane wait for each other, as separate programs"
+        )
         func twoProgramsOfOneScriptWaitForEachOther() throws {
             let results = try Lab.freshDirectory("results")
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in

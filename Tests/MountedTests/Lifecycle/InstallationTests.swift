@@ -4,7 +4,7 @@ import Testing
 
 extension MountTests {
     @Suite struct InstallationTests {
-        @Test("The installed commands work, and their removal removes all installed files and no others")
+        @Test("The installed commands work, and their removal removes exactly the installed files")
         func uninstallRemovesExactlyWhatWasInstalled() throws {
             let place = try Lab.freshDirectory("installing") + "/a prefix"
             for _ in 1...2 {
@@ -47,7 +47,7 @@ extension MountTests {
             #expect(try Program("find").run(place, "!", "-type", "d").text == "\(place)/bin/truce\n")
         }
 
-        @Test("With DESTDIR all files are installed below it, with links to their final places")
+        @Test("With DESTDIR all files are installed below this directory, with links to their final places")
         func destdirPrefixesEveryPath() throws {
             let place = try Lab.freshDirectory("destination")
             let installed = try install("--binary", try binary, destination: place)

@@ -10,7 +10,7 @@ extension MountTests {
         enum Run: String, CaseIterable { case withoutBlocks, withoutInodes, readOnly }
 
         @Test(
-            "If /run is full or read-only, the socket is made elsewhere, and clients find it",
+            "If /run is full or read-only, the socket is made in another directory, and clients find the socket",
             arguments: Run.allCases)
         func aFullRunDirectoryMovesTheSocket(state: Run) throws {
             guard Self.isRoot else { return }

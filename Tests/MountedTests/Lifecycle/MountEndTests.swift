@@ -56,7 +56,7 @@ extension MountTests {
         }
 
         /// A program that is stopped in the middle of a request would prevent the system from going to sleep.
-        @Test("A waiting program that stays stopped is let through after 1 s")
+        @Test("The wait of a program that stays stopped ends after 1 s")
         func aWaitingProgramThatIsStoppedIsLetThrough() throws {
             try MountedDirectory.with("wait=60s", "hold=60s", "idle=60s") { mount in
                 let document = mount.path + "/document"

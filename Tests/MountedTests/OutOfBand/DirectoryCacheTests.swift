@@ -69,7 +69,7 @@ extension MountTests {
 
         /// The kernel caches for an hour which file has a name, unless the daemon invalidates the name.
         @Test(
-            "After a listing, look-ups find the files that replaced others around the mount",
+            "After a listing, look-ups find files that replaced other files around the mount",
             arguments: [
                 "echo longer >new; mv new f03", "mv f04 new; mv f05 f04; mv new f05", "mv f06 g06",
                 "echo longer >f07; touch new", "chmod 600 f08; rm f09",

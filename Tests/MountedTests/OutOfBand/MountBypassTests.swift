@@ -6,7 +6,7 @@ import Testing
 extension MountTests {
     /// Checks `truce doctor`, which lists programs that use a mounted directory without the mount.
     @Suite struct MountBypassTests {
-        @Test("`doctor` names the programs that bypass a mount by an open descriptor, and no others")
+        @Test("`doctor` names exactly the programs that bypass a mount by an open descriptor")
         func doctorNamesOpenDescriptors() throws {
             let mount = try MountedDirectory([])
             defer { mount.abandon() }

@@ -150,7 +150,7 @@ extension MountTests {
         }
 
         @Test(
-            "If not all directories can be watched, `status` says so, and changes there are visible a second later"
+            "If a directory cannot be watched, `status` says so, and changes in it are visible a second later"
         )
         func aWatchLimitFallsBackToRevalidation() throws {
             guard try run("limit", by: .container) != nil else { return }

@@ -27,7 +27,7 @@ extension MountTests {
         }
 
         @Test(
-            "Changes that others make in a remote file system are visible after about a second",
+            "Changes that other programs make in a remote file system are visible after about a second",
             arguments: ["source", "below"])
         func remoteChangesShowWithinASecond(place: String) throws {
             let other = try Lab.freshDirectory("other")

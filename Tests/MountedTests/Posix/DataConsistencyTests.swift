@@ -24,7 +24,7 @@ extension MountTests {
         }
 
         @Test(
-            "Whatever operations several processes make on one file, each sees the result of the last",
+            "When several processes use one file, each process sees the result of the last operation",
             arguments: [2, 4])
         func mixedOperationsOfManyProcessesAreOrdered(processes: Int) throws {
             try MountedDirectory.with { mount in

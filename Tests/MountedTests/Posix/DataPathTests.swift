@@ -6,7 +6,9 @@ import Testing
 extension MountTests {
     /// With passthrough the kernel moves the contents of files, and the daemon never gets them.
     @Suite struct DataPathTests {
-        @Test("With passthrough, 64 MiB of reads and writes do not reach the daemon; without it they do")
+        @Test(
+            "64 MiB of reads and writes reach the daemon without passthrough, and do not reach it with passthrough"
+        )
         func passthroughDataBypassesTheDaemon() throws {
             try MountedDirectory.with(prepare: { directory in
                 try Script("head -c 67108864 /dev/urandom > \"$1/original\"").run(directory)

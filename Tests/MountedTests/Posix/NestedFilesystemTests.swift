@@ -90,7 +90,7 @@ extension MountTests {
         }
 
         @Test(
-            "A directory with a read-only bind mount shows the same contents there and refuses changes"
+            "A read-only bind mount of a directory shows the directory's contents and refuses changes"
         )
         func aReadOnlyBindMountShowsButRefusesChanges() throws {
             try Self.withPieces { mount in

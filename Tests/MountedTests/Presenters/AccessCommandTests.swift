@@ -7,7 +7,7 @@ import Testing
 extension MountTests {
     @Suite struct AccessCommandTests {
         @Test(
-            "While `truce write` runs, other programs wait; `why` and `ps` name its command, and the wait ends with it"
+            "While `truce write` runs, other programs wait, `why` and `ps` name its command, and its end ends the wait"
         )
         func othersWaitWhileTruceWriteRuns() throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in

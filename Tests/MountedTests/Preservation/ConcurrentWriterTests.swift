@@ -92,7 +92,7 @@ extension MountTests {
         }
 
         @Test(
-            "A suspended writer's last writes are preserved before the other writer truncates the file",
+            "A suspended writer's last writes are preserved before another writer truncates the file",
             arguments: [true, false])
         func aSuspendedWritersLastWritesArePreserved(closes: Bool) throws {
             let all = PreservationTests.old + ", all of it"

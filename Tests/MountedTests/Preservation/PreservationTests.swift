@@ -218,7 +218,7 @@ extension MountTests {
         )
 
         @Test(
-            "Writes to a removed file are preserved with it; without writes the version is dropped",
+            "Writes to a removed file are preserved with the file; without writes no version stays",
             arguments: ["write", "overwrite"])
         func writesToARemovedFileArePreserved(call: String) throws {
             let prepare = { (source: String) in try FileContents.write("", to: source + "/document") }

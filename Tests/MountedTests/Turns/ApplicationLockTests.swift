@@ -65,7 +65,7 @@ extension MountTests {
         }
 
         @Test(
-            "Programs that open a file which one of them locks take no turns and leave no versions",
+            "If a program locks a file, programs that open the file take no turns and leave no versions",
             arguments: ["flock", "posix", "ofd"])
         func programsSharingALockTakeNoTurns(kind: String) throws {
             try MountedDirectory.with(Self.patient, prepare: Self.write("0123456789")) { mount in

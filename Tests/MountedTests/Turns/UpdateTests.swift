@@ -11,7 +11,7 @@ extension MountTests {
         static let patient = "wait=120s,hold=60s,idle=60s"
 
         @Test(
-            "Readers do not wait for a writer that has changed nothing, and other writers wait until it closes the file"
+            "While a writer has changed nothing, readers do not wait for it, and other writers wait until its close"
         )
         func readersDoNotWaitForAnUnchangedWriter() throws {
             try Self.withDocument(Self.patient) { mount, document in
@@ -130,7 +130,7 @@ extension MountTests {
             }
         }
 
-        @Test("Programs that read, think and write by one handle lose no update")
+        @Test("Programs that read, pause and write by one handle lose no update")
         func readModifyWriteLosesNothing() throws {
             let (programs, files, rounds, seed) = (4, 3, 12, UInt32.random(in: 0..<1_000_000))
             print("seed \(seed)")

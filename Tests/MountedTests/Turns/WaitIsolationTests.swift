@@ -20,7 +20,7 @@ extension MountTests {
         ]
 
         @Test(
-            "While one request waits, all other requests go on, in whatever form it names its file",
+            "While a request waits, other requests continue, in whatever form the waiting request names its file",
             arguments: forms)
         func otherRequestsProceedWhileOneWaits(form: String) throws {
             try MountedDirectory.with("wait=60s", "hold-aware=60s") { mount in
