@@ -26,7 +26,8 @@ struct ProcessorTests {
     }
 
     @Test(
-        "A thread changes to another processor if one exists, and may later run on as many processors as before")
+        "A thread changes to another processor if one exists, and may later run on as many processors as before"
+    )
     func aThreadChangesToAnotherProcessor() throws {
         let seen = try change(onlyOne: false)
         let before = seen.before.load(ordering: .relaxed)
