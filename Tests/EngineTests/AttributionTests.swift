@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The process that the journal names for a step")
 struct AttributionTests {
-    /// A subject that stands for a step by the first thread of this process, or by an earlier process with the same number.
+    /// A journal subject for a step by the first thread of this process, or by an earlier process with the same number.
     private final class Subject: JournalSubject {
         let attribution: Attribution
         init(at moment: Instant, noted: (process: Int32, program: [UInt8])? = nil) {

@@ -124,8 +124,8 @@ struct SuppressionTests {
         }.first
     }
 
-    /// Rules N15, P12: contents are preserved neither for a muted presenter that takes notices only nor for a muted presenter
-    /// of the writing program.
+    /// Rules N15, P12: contents are preserved neither for a muted presenter that implements notices only nor for a muted
+    /// presenter of the writing program.
     @Test(
         "a write preserves the contents for a muted presenter that may have unsaved work"
     )

@@ -8,8 +8,8 @@ struct Menu: Sendable {
     struct ClaimTemplate: Sendable {
         let nature: ClaimRequest.Nature
         let parts: [ClaimRequest.Part]
-        /// The party that makes the claim. If nil, the menu's parties take turns, or the claim stays without a party until it
-        /// is identified.
+        /// The party that makes the claim. If nil, the menu's parties take turns; or the claim has no party until it is
+        /// identified.
         var party: Party?
         var accessPattern: ClaimRequest.AccessPattern = []
         /// True if the claim is made within all claims that its party holds.
@@ -106,7 +106,7 @@ struct ComparisonRun {
         left = Array(menu.facts.indices)
     }
 
-    /// Takes a step, and returns the text of the arbiters' disagreement, or nil.
+    /// Plays a step of the run. Returns the text of the arbiters' disagreement, or nil.
     mutating func take(_ step: WorldStep, of menu: Menu) -> String? {
         switch step {
         case .claim(let form): return claim(form, menu)

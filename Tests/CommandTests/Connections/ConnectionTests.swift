@@ -291,7 +291,7 @@ struct ConnectionTests {
     }
 }
 
-/// Checks the watch that tells a connection when its client process has ended.
+/// Checks the watch that reports to a connection that its client process has ended.
 struct ProcessWatchTests {
     @Test("the end of a watched process is reported once, that of a released process never")
     func aWatchedProcessesEndIsReportedOnce() throws {

@@ -11,7 +11,7 @@ extension MountTests {
             try Self.stage("wait=60s,hold=10s,idle=1s") { stage in
                 try stage.reader.tell("read", stage.document)
                 try stage.mount.waitUntilParked(stage.reader.pid)
-                // This reader arrives later, and its limit of the wait is the same.
+                // The reader `last` arrives later than the writer, and its wait has the same limit.
                 let last = try ScriptedProcess()
                 #expect(try last.must("read", stage.another) == "old")
                 #expect(!stage.writer.isDone)

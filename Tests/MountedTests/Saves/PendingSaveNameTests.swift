@@ -7,7 +7,7 @@ extension MountTests {
     /// When a document was moved away, all programs may use its name, as in a plain directory (D126). An open of the name waits
     /// only while a living program saves a document that others present or have open.
     @Suite struct PendingSaveNameTests {
-        /// Starts a presenter that takes only the question whether the document may be deleted.
+        /// Starts a presenter that implements only the question whether the document may be deleted.
         private static func present(_ document: String) throws -> RunningProgram {
             let presenter = try TruceCommand.start("present", document, "--on-delete", "true")
             try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {

@@ -16,7 +16,7 @@ extension MountTests {
             try saver.prepare(plain)
             print("\(saver.name) on a plain directory: \(try watch(saver, in: plain, lookups: 0))")
             try MountedDirectory.with(prepare: saver.prepare) { mount in
-                // The presenter takes only questions about deletions. A save does not delete the document.
+                // The presenter implements only questions about deletions. A save does not delete the document.
                 let presenter = try TruceCommand.start(
                     "present", mount.path + "/" + saver.document, "--on-delete", "true")
                 try eventually(within: .seconds(10), "a presenter: \(presenter.errorText)") {

@@ -16,7 +16,7 @@ enum Checkout {
 /// A process that makes system calls on command, and prints their results. It runs `Tests/Workers/actor`, or another worker
 /// that answers each command by one line.
 ///
-/// Such processes are siblings, so that none of them counts as working for another.
+/// Scripted processes are siblings, so that the daemon treats none of them as a relative of another.
 final class ScriptedProcess: Sendable {
     let program: RunningProgram
     private let told = Mutex(0)
