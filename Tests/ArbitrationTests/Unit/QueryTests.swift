@@ -362,8 +362,8 @@ struct QueryTests {
         #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(10), at: Place(in: ItemID(1))))
     }
 
-    /// Rules P18, P26: before a file is deleted, a presenter of a directory above it is asked, if it implements this question
-    /// and got a notice of the file's name.
+    /// Rules P18, P26: a presenter above is asked about a file's deletion, if it implements this question and got a notice of
+    /// the file's name.
     @Test func presentersAboveAnItemAreAskedAboutItsDeletion() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))

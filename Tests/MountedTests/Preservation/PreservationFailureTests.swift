@@ -93,7 +93,7 @@ extension MountTests {
             exec 5<source
             "$1" mount source -o wait=500ms >restored/log
             trap "\\"$1\\" unmount source" EXIT
-            # try TRUCE USER OLD NEW: removes a file of mode OLD while a program writes to it, and makes it anew with mode NEW.
+            # try TRUCE DIRECTORY OLD NEW: removes a file of mode OLD while a program writes it, and makes it anew with NEW.
             try() {
                 echo -n contents >source/document
                 (exec 4>>source/document; echo -n "+" >&4; echo >ready; read -r _ <go) &
