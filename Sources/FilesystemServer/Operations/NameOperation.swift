@@ -10,7 +10,8 @@ import LinuxSystem
 ///     retry if stale ─▶ resolve ─▶ prepare ─▶ claim ─▶ preserve ─▶ begin ─▶ apply ─▶ publish ─▶ end the claim ─▶ answer ─▶ finish
 ///
 /// The order matters:
-/// 1. Contents are preserved before the step that would destroy them (D86).
+/// 1. Contents are preserved before the step that would destroy them. The guarantee "Contents are preserved before they are
+///    lost" requires this order.
 /// 2. Events are sent and the claim is ended before the answer. So a request that follows the answer finds both done.
 /// 3. If no program can reach the removed file any more, the answer comes before the end of the claim (D96).
 /// 4. ``begin(_:_:)`` notes that names are being changed. Both ``revert(_:)`` and ``publish(_:of:_:)`` end that note.
