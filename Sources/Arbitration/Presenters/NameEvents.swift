@@ -211,10 +211,10 @@ struct NameEventLog: Sendable {
         return forgotten.contains { !$0.isSettled }
     }
 
-    /// N5: Notes an event that the presenter itself caused: earlier events of these names are forgotten.
+    /// N5: Notes an event that the presenter itself caused, and forgets earlier events of the names in this event.
     ///
-    /// The presenter may not know the contents of an item that it moved. So a change of the item by others is stored
-    /// under the new name.
+    /// One earlier event is not forgotten. If the presenter moved an item that another program had changed, perhaps the
+    /// presenter does not know the changed contents. So the change is noted again, under the item's new name.
     mutating func know(_ itemEvent: ItemEvent) {
         guard itemEvent.names.contains(where: { index[$0] != nil }) else { return }
         var changed: Cause?

@@ -112,14 +112,14 @@ package struct MountBypasses: Sendable {
     /// Returns the files in the directory below that the thread's process has mapped, sorted by name, and whether the process
     /// may change them.
     ///
-    /// Stores to a private mapping do not change the file.
+    /// Writes to a private mapping do not change the file.
     private func mapped(by thread: Int32) -> [(path: [UInt8], mayWrite: Bool)] {
         var files: [[UInt8]: Bool] = [:]
         for mapping in ProcessScan.mappings(of: thread) where mapping.device == below.device {
             guard files[mapping.path] != true else { continue }
             let mayWrite = mapping.isShared && mapping.isWritable
             guard mayWrite || files[mapping.path] == nil else { continue }
-            // Only root may read through which mount a file was mapped.
+            // Only root can find out by which mount a process opened the file that it has mapped.
             let number = ProcessScan.mountID(ofLink: "/proc/\(thread)/map_files/\(mapping.range)")
             let mount =
                 if let number { mounts[number] } else { below.likelyMount(of: mapping.path, in: mounts) }

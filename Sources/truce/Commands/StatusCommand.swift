@@ -106,8 +106,11 @@ extension ResourceUsageForm {
 }
 
 extension DelayForm {
-    /// The line about a guest that has delayed another user, with the allowed time, and the remaining limit if that time is
-    /// used up.
+    /// The line about a guest that has delayed another user: the time of all these delays in an hour, and the time that is
+    /// allowed in an hour.
+    ///
+    /// If the allowed time is used up, the line also says for how many more minutes the other user waits for the guest's
+    /// programs only a moment each time.
     ///
     /// `user 1001 has made user 1000 wait 60.0 s of 60.0 s in an hour: its programs are waited for a moment only, for 41
     /// minutes more`

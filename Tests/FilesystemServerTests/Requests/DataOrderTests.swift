@@ -105,7 +105,7 @@ struct DataOrderTests {
     }
 
     @Test("A write-back from a mapping reports no reads as stale")
-    func aMappedStoreMakesNoReadStale() throws {
+    func aWriteBackFromAMappingReportsNoStaleReads() throws {
         _ = order.open(node)
         order.end(try #require(enter(.reading, 0..<10, by: 2)))
         #expect(order.end(try #require(enter(.storing, 0..<10))) == [])

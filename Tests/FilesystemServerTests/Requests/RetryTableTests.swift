@@ -105,7 +105,7 @@ struct RetryTableTests {
     @Test(
         "A late retry is forgotten when it is dropped, or when its thread opens a file",
         arguments: [true, false])
-    func aLateRetryIsForgottenWhenDroppedOrOpened(opens: Bool) {
+    func aLateRetryIsForgottenWhenItIsDroppedOrItsThreadOpensAFile(opens: Bool) {
         let serial = beginRetry()
         _ = retries.completeWait(serial, by: thread)
         #expect(retries.noteLate(serial, by: thread))

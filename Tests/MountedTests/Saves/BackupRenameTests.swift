@@ -238,7 +238,7 @@ extension MountTests {
         }
 
         @Test("A new file that a shell makes after `mv` has ended is not taken for a save")
-        func aShellThatRecreatesAMovedFileDoesNotSave() throws {
+        func recreatingAMovedFileInAShellIsNotASave() throws {
             try MountedDirectory.with(prepare: Self.prepare) { mount in
                 let (presenter, folder) = (
                     try PresenterTests.present(mount), try PresenterTests.present(mount, ".")
