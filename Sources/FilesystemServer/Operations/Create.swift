@@ -75,8 +75,7 @@ final class Create: Sendable {
             events.noteCreation(of: node, creation.change, under: handle.isClaimed ? handle.claim : nil)
         }
         do throws(Errno) {
-            let route = try opener.begin(
-                handle, created: creation.takeFile(), creation.status, isPresented: isPresented, for: reply)
+            let route = try opener.begin(handle, creation, isPresented: isPresented, for: reply)
             let backing: BackingID?
             if case .backing(let id) = route { backing = id } else { backing = nil }
             let isOpen = reply.created(
@@ -175,7 +174,7 @@ extension Create: NameOperation {
 }
 
 /// A file that was just made, with the handle that is about to be opened.
-private final class NewFile: Sendable {
+final class NewFile: Sendable {
     let handle: Handle
     let change: NameChange
     /// Whether the file is new for presenters. False if it is the next file of a document that is being saved.

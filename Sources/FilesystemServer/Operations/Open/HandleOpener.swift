@@ -56,29 +56,27 @@ final class HandleOpener: Sendable {
 
     /// Makes the data of a handle reachable, and enters the handle into the table. Truncates the file if the open asks for it.
     ///
-    /// A file that was just made is not truncated.
-    ///
     /// - Parameters:
+    ///   - newFile: The file, if the same request has just made it. A new file is not truncated.
     ///   - isPresented: Whether a presenter is told of the handle's writes.
-    ///   - created: The descriptor of a file that was just made.
-    ///   - status: The status of a file that was just made; nil for other files.
+    @inline(__always)
     func begin(
-        _ handle: Handle, created: consuming OwnedDescriptor? = nil, _ status: FileStatus? = nil,
-        isPresented: Bool, for reply: borrowing Reply
+        _ handle: Handle, _ newFile: NewFile? = nil, isPresented: Bool, for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
         let node = handle.node
         let descriptor = try node.pin()
         let route: DataRoute
         do throws(Errno) {
             route = try data.beginData(
-                of: handle, through: descriptor, created: created, looking: status, for: reply)
+                of: handle, through: descriptor, created: newFile?.takeFile(), looking: newFile?.status,
+                for: reply)
         } catch {
             node.unpin()
             throw error
         }
         do throws(Errno) {
             // Last, because a failed open must not change the file.
-            if status == nil, handle.truncates {
+            if newFile == nil, handle.truncates {
                 try data.truncate(handle, through: descriptor, for: reply.caller)
             }
         } catch {
@@ -92,6 +90,7 @@ final class HandleOpener: Sendable {
         return route
     }
 
+    @inline(__always)
     private func answer(_ handle: Handle, by route: DataRoute, reply: consuming Reply) {
         let isFlushing = closePreserver.needsFlush(handle)
         let isOpen: Bool

@@ -41,6 +41,7 @@ final class OpenArrivals: Sendable {
     }
 
     /// Notes that a thread opens a file, and says how the open continues.
+    @inline(__always)
     func arrive(at id: NodeID, flags: Int32, by caller: Caller) -> Arrival {
         guard let node = nodes[id] else { return .unknownNode }
         if !retries.isEmpty { retries.endLookup(by: caller.thread) }

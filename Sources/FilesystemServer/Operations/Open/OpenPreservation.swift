@@ -46,6 +46,7 @@ final class OpenPreservation: Sendable {
     /// store's hard links.
     ///
     /// - Parameter grant: The grant of the handle's claim; nil if the contents were preserved, or if there is no claim.
+    @inline(__always)
     func prepare(_ handle: Handle, _ grant: Grant?) -> Work {
         let isChange = handle.mayWrite || handle.truncates
         if isChange, handle.node.hasLinksWithoutWriters { return .detachingLinks }
