@@ -21,6 +21,7 @@ struct QueryTests {
         #expect(harness.arbiter.blocker(of: ClaimID(3)) == ClaimID(2))
         #expect(harness.arbiter.claims(on: ItemID(1)) == [ClaimID(1), ClaimID(2), ClaimID(3)])
         #expect(harness.arbiter.claims(on: ItemID(2)).isEmpty)
+        #expect(!harness.arbiter.isContended(ClaimID(3)))
     }
 
     /// Rule P5: if a program has an access to an item, its other changes of this item are reported as changes within the
@@ -360,6 +361,14 @@ struct QueryTests {
         #expect(harness.arbiter.hasInterestedPresenter(of: ItemID(1), at: nowhere))
         #expect(harness.arbiter.hasInterestedPresenter(of: ItemID(30), at: Place(in: ItemID(3))))
         #expect(!harness.arbiter.hasInterestedPresenter(of: ItemID(10), at: Place(in: ItemID(1))))
+        let isInterested = { (harness: ArbiterHarness, party: Party, item: UInt64, directory: UInt64) in
+            harness.arbiter.hasInterestedPresenter(
+                of: ItemID(item), at: Place(in: ItemID(directory)), by: party)
+        }
+        #expect(isInterested(harness, editor, 2, 1))
+        #expect(isInterested(harness, child, 30, 3))
+        #expect(!isInterested(harness, editor, 10, 1))
+        #expect(!isInterested(harness, stranger, 30, 3))
     }
 
     /// Rules P18, P26: a presenter above is asked about a file's deletion, if it implements this question and got a notice of
