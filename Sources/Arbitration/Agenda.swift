@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The work that is left to do for the present event.
+/// The steps that the arbiter still has to run for the present event.
 ///
-/// A step of the work may add more work to any list, even to the list of an earlier step.
+/// Each step has lists of claims or resources to review. A step can add entries to any list, even to the list of an
+/// earlier step.
 ///
 /// Invariants (I4):
 ///
 /// - Between two events all lists are empty.
 /// - A step runs only if the lists of all earlier steps are empty. The cases of ``Step`` are in the order of the
 ///   steps.
-/// - A list may name a claim twice, or name a claim that has ended. So ``next(isSearchDue:)`` asks only whether a list
-///   is empty.
+/// - A list can contain a claim twice, or a claim that has ended.
 struct Agenda: Sendable {
     /// The steps of the work, in the order in which they run.
     enum Step: Sendable {
@@ -22,20 +22,20 @@ struct Agenda: Sendable {
         case searchForCycles
     }
 
-    /// R3: Resources with other claims than before, because items or claims were moved. All claims on each of these
-    /// resources are reviewed once.
+    /// R3: Resources that have gained or lost claims because items or claims were moved. All claims on these resources
+    /// must be reviewed.
     private var resources: Set<Resource> = []
-    /// Waiting claims that may have no blocker any more, and so may be granted.
+    /// Waiting claims that are perhaps no longer blocked, and can then be granted.
     private var grantCandidates: [ClaimID] = []
-    /// Holders that were granted or identified just now. Because of them, claims of the same program may be granted
-    /// before claims that wait for these holders.
+    /// Holders that were granted or identified in this event. Other claims of such a holder's program can then be
+    /// granted before claims that wait for the holder.
     private(set) var newHolders: [ClaimID] = []
     /// Holders for which the contention may have to begin or end.
     private var holders: [ClaimID] = []
-    /// Y11: Resources at which one more holder may begin a contention, because a contention ended or a claim began to
-    /// wait there.
+    /// Y11: Resources at which one more holder is perhaps allowed to begin a contention. A contention has ended there,
+    /// or a claim has begun to wait there.
     private var contentionSlots: Set<Resource> = []
-    /// For each holder that may block a claim which began to wait in this event: that waiting claim.
+    /// Claims that began to wait in this event, each under a holder that perhaps blocks the claim.
     private var newWaiters: [ClaimID: ClaimID] = [:]
     /// D2: Waiting claims that may now be part of a cycle.
     private var cycleCandidates: [ClaimID] = []
@@ -52,7 +52,7 @@ struct Agenda: Sendable {
     }
 }
 
-/// The lists of resources, and of claims that may be granted.
+/// The list of resources, and the list of claims that can perhaps be granted.
 extension Agenda {
     mutating func addResources(_ added: [Resource]) { resources.formUnion(added) }
 
@@ -109,8 +109,8 @@ extension Agenda {
     mutating func addCycleCandidate(_ claim: ClaimID) { cycleCandidates.append(claim) }
     mutating func addCycleCandidates(_ claims: some Sequence<ClaimID>) { cycleCandidates += claims }
 
-    /// Removes the claims that may be in a cycle. Returns them without duplicates, and the number of entries with
-    /// duplicates.
+    /// Empties the list of claims that may be in a cycle. Returns the claims without duplicates, and the number of
+    /// entries that the list had.
     mutating func takeCycleCandidates() -> (claims: Set<ClaimID>, added: Int) {
         defer { cycleCandidates.removeAll(keepingCapacity: true) }
         return (Set(cycleCandidates), cycleCandidates.count)

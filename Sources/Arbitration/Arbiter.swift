@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Coordination
 
-/// Decides which claims may access which items now.
+/// Decides which claims are held, which presenters are asked, and which events are sent.
 ///
 /// A value type without clock, lock or I/O. The same events in the same order always produce the same effects, so the
 /// events of a failing run are enough to repeat the failure. <doc:Rules> numbers the rules that the arbiter follows.
 ///
-/// Each part of the state is a value of another type, the part's owner. Only the owner changes the part, and the
-/// owner's comment states its invariants. An owner knows no other owner. The extensions of this type read several
-/// owners, decide, and call each owner to change its part:
+/// Each part of the state is a value of a type of its own, called the owner. Only the owner changes the part, and the
+/// owner's comment states the invariants of the part. No owner calls another owner. The extensions of the arbiter read
+/// several owners, decide, and call methods of the owners:
 ///
 ///     event ──▶ begin ──▶ owners change, and add to the agenda
 ///                 ┌──────────────┘
@@ -54,9 +54,9 @@ public struct Arbiter: Sendable {
         assert(claims.count > Self.checkedClaims || checkInvariants())
     }
 
-    /// Takes the first step of an event; this step adds the following steps to the agenda.
+    /// Runs the first step of an event, which adds further steps to the agenda.
     ///
-    /// Not inlined, so that a claim without competing claims does not pay for the code of the other events.
+    /// Not inlined, so that the code for a claim without competing claims stays small and fast.
     @inline(never)
     private mutating func begin(_ event: ArbiterEvent, _ effects: inout [Effect]) {
         switch event {
@@ -128,12 +128,13 @@ public struct Arbiter: Sendable {
         claims[claim].map { $0.isClean || $0.suspension == .unchanged } ?? false
     }
 
-    /// The oldest write claim of another program on the same item that is suspended, or that this claim preempted.
+    /// The oldest write claim of another program on an item of `claim`. Only claims that are suspended, or that `claim`
+    /// has preempted, are considered.
     ///
-    /// Both programs may write the item. So the contents that this claim leaves must be preserved before the claim
-    /// ends.
+    /// The other program can still overwrite the item. So the contents that `claim` has written must be preserved
+    /// before `claim` ends.
     public func suspendedWriter(beside claim: ClaimID) -> ClaimID? {
-        // Y8: a suspended or preempted writer may still write, which the daemon does not see in time.
+        // Y8: A suspended or preempted writer can still write, and the daemon can notice such a write too late.
         let hasProceeded = claims[claim]?.hasProceeded ?? false
         return oldestWriter(beside: claim) { $0.suspension != nil || hasProceeded && $0.isBounded }
     }
@@ -157,8 +158,7 @@ public struct Arbiter: Sendable {
         return found.sorted()
     }
 
-    /// Y9: Whether a claim other than these two writes an item that the first claim writes, and may have changed the
-    /// item.
+    /// Y9: Whether a third claim writes an item that `claim` writes, and may have changed the item.
     public func hasWriter(besides claim: ClaimID, and other: ClaimID?) -> Bool {
         claims[claim]?.firstOfParts { part in
             guard part.access.isWrite, let lockQueue = locks[.item(part.item)] else { return nil }
@@ -170,13 +170,13 @@ public struct Arbiter: Sendable {
         } ?? false
     }
 
-    /// Y8: Whether another program was granted the item after this claim was suspended, or preempted this claim.
+    /// Y8: Whether another program was granted the item after the suspension of `claim`, or has preempted `claim`.
     ///
-    /// If so, later writes of this claim's handle overwrite the contents of the other program.
+    /// If so, a later write by the handle of `claim` overwrites what the other program has written.
     public func isSuperseded(_ claim: ClaimID) -> Bool {
         guard let own = claims[claim] else { return false }
-        // A later claim that has changed the file has left contents of its own, even if that claim is suspended by
-        // now.
+        // A later claim that has changed the file counts even if it is suspended: the file has the contents that it
+        // wrote.
         return oldestWriter(beside: claim) { other in
             own.suspension != nil && (other.suspension == nil || other.id > own.id && !other.isClean)
                 || other.hasProceeded

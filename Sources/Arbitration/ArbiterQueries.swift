@@ -8,7 +8,7 @@ extension Arbiter {
 
     public func isPresented(_ item: ItemID) -> Bool { registry.presented[item] != nil }
 
-    /// Whether a party works for a presenter of the item. For example, it is a child process of the presenter.
+    /// Whether a party works for a presenter of the item, for example as a child process of the presenter.
     public func isPresented(_ item: ItemID, by party: Party) -> Bool {
         (registry.presented[item] ?? []).contains { id in
             registry.records[id].map { party.works(for: $0.presenter.party) } ?? false
@@ -38,13 +38,13 @@ extension Arbiter {
         }
     }
 
-    /// P5: The aware write within which a party without a purpose accesses an item.
+    /// P5: The aware write that an access by a party without a purpose belongs to; nil if there is none.
     ///
-    /// The party, or an ancestor of it, holds the aware write. Presenters are told of the party's access as of a part
-    /// of that write.
+    /// The party, or an ancestor of the party, holds the aware write. Presenters are told of the party's access as a
+    /// part of that write.
     ///
-    /// The latest aware write of the item itself comes first. If there is none, the latest of all aware writes is
-    /// taken, if all have one purpose. A program may save a document by writing another file beside the document.
+    /// The latest aware write of the item itself is preferred. If there is none, and all aware writes of the party have
+    /// the same purpose, the latest of these writes is returned.
     public func enclosingWrite(
         of party: Party, on item: ItemID, at place: Place
     ) -> (claim: ClaimID, by: Party)? {
@@ -62,7 +62,8 @@ extension Arbiter {
         return writer ?? (isOnePurpose ? latest : nil)
     }
 
-    /// P15: Whether an aware access may still move an item that its program has deleted within the access.
+    /// P15: Whether the program of an aware access can still announce the move of an item that the program has deleted
+    /// within the access.
     public func mayMove(_ claim: ClaimID, _ item: ItemID) -> Bool {
         guard let access = claims[claim], access.nature == .aware, access.isHeld, !access.isFullySuspended
         else { return false }
@@ -72,8 +73,8 @@ extension Arbiter {
     /// The handles that the program of an aware access, or a child of the program, opened within the access and has
     /// not closed.
     ///
-    /// Presenters reacquire only after these handles are closed, too (N3). Until then they may still receive changes
-    /// by these handles (N1). The oldest handle comes first.
+    /// Presenters receive the reacquire only after these handles are closed (N3), because the program can still write
+    /// through the handles. The oldest handle comes first.
     public func handles(within claim: ClaimID) -> [ClaimID] {
         guard !registry.isEmpty, let access = claims[claim], access.nature == .aware,
             let owner = families.party(of: claim)
@@ -102,7 +103,7 @@ extension Arbiter {
         return known
     }
 
-    /// Whether a claim writes the item, an item in the same package, or a directory above as a whole.
+    /// Whether a claim writes the item, an item in the item's package, or the whole of a directory above the item.
     private func isWritten(_ item: ItemID, at place: Place, by claim: Claim) -> Bool {
         claim.firstOfParts { part in
             guard part.access.isWrite else { return nil }
@@ -119,8 +120,8 @@ extension Arbiter {
 
     /// The oldest claims on an item, held and waiting, in the order of their numbers.
     ///
-    /// If the item is a package, claims on items in it are included. The same holds for a directory that a claim is
-    /// about to delete or move.
+    /// If the item is a package, or a directory that a claim is about to delete or move, claims on items in it are
+    /// included.
     public func claims(on item: ItemID, atMost limit: Int = .max) -> [ClaimID] {
         let lockQueues = [locks[.item(item)], locks[.contents(of: item)]].compactMap { $0 }
         let queues = lockQueues.flatMap { lockQueue in
@@ -206,7 +207,7 @@ extension Arbiter {
     }
 }
 
-/// The resource for which two claims compete.
+/// The resource for which two claims compete, because they are incompatible there.
 public enum ClaimConflict: Hashable, Sendable {
     case item(ItemID)
     /// Both claims access this package, or items in this package.
@@ -244,10 +245,10 @@ extension Arbiter {
         waitForGraph.claims(answering: question).filter { waits.contains($0) }.sorted()
     }
 
-    /// If the last event refused this claim: the blocker or the questions for which the claim waited.
+    /// The blocker or the questions for which a claim waited; nil if the last event has not refused the claim.
     public func lastWait(of claim: ClaimID) -> LastWait? { waits.lastWait(of: claim) }
 
-    /// S6: Whether an aware access, held or waiting, is about to replace an item.
+    /// S6: Whether a held or waiting aware access is about to replace an item.
     ///
     /// Such an access stays with the name if the item is moved away, because it replaces any item that has the name.
     public func awaitsReplacement(_ item: ItemID) -> Bool {

@@ -15,7 +15,7 @@ public enum Access: Hashable, Sendable {
         }
     }
 
-    /// Whether this access to a directory also needs everything in the directory.
+    /// Whether this access to a directory also needs all items in the directory.
     public var isStructural: Bool { if case .write(let option) = self { option.isStructural } else { false } }
 
     /// Whether the access removes an item: it deletes the item, or replaces the item that had the name.
@@ -36,7 +36,7 @@ public struct ReadingOptions: OptionSet, Hashable, Sendable {
     public static let withoutChanges = Self(rawValue: 1)
     /// If the item is a symbolic link, its target is read.
     public static let resolvesSymbolicLink = Self(rawValue: 2)
-    /// The read causes no download of contents. It needs the same locks and asks presenters the same as any read.
+    /// The read causes no download of contents. Its locks and its questions to presenters are those of any other read.
     public static let immediatelyAvailableMetadataOnly = Self(rawValue: 4)
     /// The reader makes a copy and then ends the claim. Until then the claim is treated like the claim of any other
     /// read.
@@ -50,12 +50,13 @@ public enum WritingOption: String, Hashable, Sendable, CaseIterable {
     /// The contents of the item are updated; Apple writes this option as `[]`.
     case updating
     case forMerging
-    /// Only metadata are changed. Locks and messages are those of `updating`, because Apple documents no difference.
+    /// Only metadata are changed. The locks and messages are the same as for `updating`, because Apple documents no
+    /// difference.
     case contentIndependentMetadataOnly
     case forDeleting
     case forMoving
     case forReplacing
 
-    /// Whether a write with this option, made to a directory, also needs everything in the directory.
+    /// Whether a write of a directory with this option also needs all items in the directory.
     public var isStructural: Bool { self == .forDeleting || self == .forMoving || self == .forReplacing }
 }

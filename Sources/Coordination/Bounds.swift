@@ -28,11 +28,12 @@ public struct Bounds: Hashable, Sendable {
     /// How long readers wait for a writer that has neither changed nor read anything, counted from the start of the
     /// contention.
     ///
-    /// A program that empties a file right after the open has emptied the file within this time.
+    /// A program that empties a file directly after the open does so within this time.
     public var unchangedGrace: TimeSpan = .milliseconds(100)
     /// The time from the start of the contention to the first observation of the holder.
     ///
-    /// In this time most programs that are about to close the file have closed it. A user does not notice the delay.
+    /// Most programs that only access a file for a moment have closed it within this time. A user does not notice the
+    /// delay.
     public var firstObservationDelay: TimeSpan = .milliseconds(10)
     /// How long a presenter may take to relinquish an item.
     public var relinquish: TimeSpan = .seconds(5)
@@ -40,10 +41,10 @@ public struct Bounds: Hashable, Sendable {
     public var save: TimeSpan = .seconds(10)
     /// How long a presenter may take to accommodate a deletion.
     public var deletion: TimeSpan = .seconds(5)
-    /// How far a presenter that reports progress may extend each of the three limits above. The claims that wait for
-    /// the presenter may wait longer by the same time.
+    /// How far a presenter that reports progress can extend its time to relinquish, to save or to accommodate a
+    /// deletion. The claims that wait for the presenter can wait longer by the same time.
     public var progress: TimeSpan = .seconds(60)
-    /// For how long a presenter that was asked to save, or has saved, is not asked again because of reads.
+    /// How long after a question to save, or after a save, other reads do not cause another question to save.
     public var askAgain: TimeSpan = .seconds(2)
     /// How long a repeated command that only reads attributes, such as `ls -l`, does not ask the presenter to save
     /// again. The repetition must be in the same POSIX session.
@@ -56,8 +57,8 @@ public struct Bounds: Hashable, Sendable {
     /// How long an access session goes on after the last change of a name in the session. One save changes several
     /// names.
     public var steps: TimeSpan = .milliseconds(250)
-    /// How long a presenter that forfeited a question is not asked because of accesses of the same process. The time
-    /// counts from the last such access.
+    /// After a forfeited question, the presenter is not asked because of accesses of the same process. This ends when
+    /// the process has made no access for this time.
     public var excused: TimeSpan = .seconds(2)
     public var policy: TimeoutPolicy = .proceed
 

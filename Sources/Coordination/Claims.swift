@@ -2,10 +2,10 @@
 
 /// The request for a claim.
 public struct ClaimRequest: Hashable, Sendable {
-    /// The origin of a claim: it decides how long the claim lasts, and for which claims the claim waits.
+    /// The origin of a claim. It decides how long the claim lasts, and for which other claims it waits.
     public enum Nature: String, Hashable, Sendable, CaseIterable {
-        /// An open handle of an unmodified program. The claim ends when the handle is closed, and yields to other
-        /// claims in contention.
+        /// An open handle of an unmodified program. The claim ends when the handle is closed. In contention, it can
+        /// yield to other claims before.
         case handle
         /// A request that changes contents without a handle (`truncate(2)`). The claim waits like the claim of an
         /// open, and ends with the request.
@@ -13,14 +13,14 @@ public struct ClaimRequest: Hashable, Sendable {
         /// A request that changes names (`unlink(2)`, `rename(2)`). The claim waits neither for claims that are held
         /// through handles, nor for waiting claims. The claim ends with the request.
         case nameChange
-        /// A name that a program has removed in the middle of a save. The claim is granted like that of a name change.
-        /// The claim ends when a file has the name again, or when the time for the save runs out.
+        /// A name that a program has removed in the middle of a save. The claim is granted like the claim of a name
+        /// change. It ends when a file has the name again, or when the time for the save is over.
         case pendingSave = "episode"
-        /// An access over the control socket. The claim ends when its program ends the access or dies. All other
-        /// claims wait for it, those of name changes included.
+        /// An access over the control socket. The claim ends when its program ends the access or dies. All other claims
+        /// wait for it, even the claims of name changes.
         case aware
         /// A batch: accesses that a program announces together over the control socket. Presenters are asked, but no
-        /// lock is held. Until the batch ends, accesses of the same purpose need not ask again.
+        /// lock is held. Until the batch ends, presenters are not asked again for accesses of the same purpose.
         case batch
     }
 
@@ -41,7 +41,8 @@ public struct ClaimRequest: Hashable, Sendable {
         }
     }
 
-    /// How a handle uses its file: some handles may be held at the same time as a writer of the item.
+    /// How a handle uses its file. By this, some handles are allowed to be held at the same time as a writer of the
+    /// item.
     public struct AccessPattern: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -68,16 +69,16 @@ public struct ClaimRequest: Hashable, Sendable {
     // copy.
     private var extra: [Extra] = []
 
-    /// All parts but the first; the claim is granted for all parts together.
+    /// All parts of the request except the first. A claim is granted for all its parts together.
     public var rest: [Part] { extra.first?.rest ?? [] }
 
-    /// The claims of the accesses within which this access is made; they cannot end before this access ends.
+    /// The claims of the accesses within which this access is made. Those accesses cannot end before this one ends.
     public var within: [ClaimID] {
         get { extra.first?.within ?? [] }
         set { change { $0.within = newValue } }
     }
 
-    /// The question for which this access is made: the presenter cannot answer the question before the access has
+    /// The question that a presenter answers by means of this access. The presenter cannot answer before the access has
     /// ended.
     public var answering: QuestionID? {
         get { extra.first?.answering }
@@ -118,19 +119,20 @@ public enum Observation: Hashable, Sendable {
     case clean
     /// A writer that has changed nothing since its grant.
     ///
-    /// A position above zero shows that the writer has read. If the position cannot be observed, it is a constant that
-    /// is not above zero.
+    /// A position above zero shows that the writer has read. If the writer's position cannot be observed, `position` is
+    /// a constant that is not above zero.
     case unchanged(position: Int64)
-    /// A writer that created or truncated the file and has written nothing into the file since.
+    /// A writer that has created or truncated the file, and has written nothing into the file after that.
     case emptied
     /// A writer that has changed the file. Two observations with equal stamps mean that the file did not change
     /// between them.
     case dirty(stamp: UInt64)
-    /// A reader that has read the whole file, and has had the time to read once more and find the end.
+    /// A reader that has read all the data, and has had the time for one more read, which finds the end of the file.
     case atEnd
-    /// A reader that has read all the data, but may not have read once more to find the end.
+    /// A reader that has read all the data, but perhaps has not yet made the one more read that finds the end of the
+    /// file.
     case atEndUnconfirmed(position: Int64)
-    /// A reader that has not read all the data. If the position cannot be observed, it is a constant.
+    /// A reader that has not read all the data. If its position cannot be observed, `position` is a constant.
     case reading(position: Int64)
 }
 
@@ -139,7 +141,7 @@ public struct Grant: Hashable, Sendable {
     /// A write claim of another party that is still held and was preempted by a granted write.
     public struct Preemption: Hashable, Sendable {
         public let claim: ClaimID
-        /// Whether the claim yielded without a change: no observation found a change by the claim.
+        /// Whether no observation has found a change by the claim before it yielded.
         public let isClean: Bool
         public init(claim: ClaimID, isClean: Bool) {
             self.claim = claim
@@ -148,12 +150,12 @@ public struct Grant: Hashable, Sendable {
     }
 
     public enum Basis: String, Hashable, Sendable {
-        /// The claim was granted at once: no other claim blocked it.
+        /// The claim was granted without a wait: no other claim blocked it.
         case free
         /// The claim was granted after all claims and presenters that it waited for had ended, yielded or answered.
         case waited
-        /// The claim was granted although it was blocked. Its time limit was reached under policy `proceed`, or it was
-        /// forced.
+        /// The claim was granted although other claims or presenters blocked it, because its time limit was reached or
+        /// it was forced.
         case proceeded
     }
 
@@ -188,12 +190,12 @@ public enum Refusal: String, Hashable, Sendable {
     case deadlock
 }
 
-/// The reason for which other claims no longer wait for a held claim in contention.
+/// The reason why other claims no longer wait for a held claim in contention.
 public enum Suspension: String, Hashable, Sendable {
     /// The holder had nothing to lose, so no other claim waits for it. The holder is a writer that has changed
     /// nothing, a reader at the end of the file, or a reader of a background program.
     case yielded
-    /// The position of a reader did not change for a time: no other claim waits for the reader.
+    /// The position of a reader did not change for `readerIdle`: no other claim waits for the reader.
     case readerStalled = "stoodStill"
     /// A writer has changed nothing yet: readers no longer wait for the writer, but other writers still wait.
     case unchanged

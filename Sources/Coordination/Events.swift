@@ -16,19 +16,20 @@ public enum ArbiterEvent: Hashable, Sendable {
     /// The program cannot wait for its claim any longer, because its thread is stopped or frozen. The claim is granted
     /// at once.
     case forced(ClaimID)
-    /// The claim must stop waiting now, because the machine is about to sleep. The policy decides whether it is
-    /// granted.
+    /// The claim must stop waiting now, because the machine is about to sleep. The policy decides whether the claim is
+    /// granted or refused.
     case overdue(ClaimID)
     /// A program has removed the name of a document in the middle of a save. Claims that handles hold on `document`
     /// become claims on `orphan`, the file that the handles have open. Waiting claims stay on `document`.
     case vacated(document: ItemID, orphan: ItemID)
-    /// A save has put the file `incoming` in place of the document. Every claim on `incoming` becomes a claim on
-    /// `document`. Claims that handles hold on the replaced file, if there was one, become claims on `orphan`.
+    /// A save has given the document's name to the file `incoming`. Every claim on `incoming` becomes a claim on
+    /// `document`. If a file was replaced, the claims that handles hold on it become claims on `orphan`.
     case replaced(document: ItemID, incoming: ItemID, orphan: ItemID?)
     /// A directory exists, or has become or ceased to be a package. The engine sends this event after the event for
     /// the parent directory, and before any event about an item in the directory.
     case placed(ItemID, DirectoryInfo)
-    /// A directory is gone: no later event names it. All items in the directory were forgotten before.
+    /// A directory is gone, and no later event contains its number. All items in the directory were forgotten before
+    /// this event.
     case forgotten(ItemID)
     /// The target of a symbolic link has changed.
     indirect case relinked(ItemID, to: ItemID, at: Place)
@@ -38,25 +39,25 @@ public enum ArbiterEvent: Hashable, Sendable {
     indirect case shown(PresenterID, ItemID, at: Place)
     /// A presenter was removed, or its process died.
     case removed(PresenterID)
-    /// The presenters receive no notices about items in their directory until `resumed`, because they cannot take so
-    /// many.
+    /// The presenters receive no notices about items in their directory until `resumed`, because there were too many
+    /// notices.
     case paused([PresenterID])
-    /// The presenters receive notices about items in their directory again. The presenters in `behind` did not receive
-    /// some notices that were sent. The presenters in `told` know already that they missed some notices.
+    /// The presenters receive notices about items in their directory from now on. The presenters in `behind` have lost
+    /// notices that the arbiter sent. The presenters in `told` know already that they missed notices.
     case resumed([PresenterID], behind: Set<PresenterID>, told: Set<PresenterID>)
     /// The presenters receive no questions and no notices about their own item until ``unmuted(_:)``, because they
     /// have delayed other programs too long.
     case muted([PresenterID])
-    /// The presenters receive questions and notices about their own item again. A presenter that missed any notice
-    /// receives one notice now.
+    /// The presenters receive questions and notices about their own item from now on. A presenter that missed any
+    /// notice receives a single notice now.
     case unmuted([PresenterID])
     /// A presenter has answered; this follows ``Effect/ask(_:)``. An answer that comes too late still shows that the
     /// presenter is alive.
     case answered(QuestionID, by: PresenterID, Answer)
     /// A presenter reports that it still works on the answer to a question.
     case progressed(QuestionID)
-    /// A presenter has made other programs wait too long. The deadline of this question is moved to this span after
-    /// the question was asked.
+    /// A presenter has made other programs wait too long. The presenter must answer this question within the given span
+    /// after the question was asked.
     case hurried(QuestionID, TimeSpan)
     /// Contents or attributes of an item were written. `under` is the claim of the write, which is about to end, or
     /// nil. Two events with equal stamps mean that nothing has changed between them.
@@ -80,14 +81,13 @@ public enum ArbiterEvent: Hashable, Sendable {
 public enum Effect: Hashable, Sendable {
     case grant(ClaimID, Grant)
     case refuse(ClaimID, Refusal)
-    /// Find out which party made this claim. The arbiter sends this at most once per claim, and only if the claim
-    /// waits, or another claim waits for it.
+    /// Find out which party made this claim. The arbiter sends this effect at most once per claim.
     case identify(ClaimID)
     /// Find out how this holder has used its file.
     case observe(ClaimID)
     case suspend(ClaimID, Suspension)
-    /// The claim is on another item from now on. Its item was moved and the claim stays with the name, or a symbolic
-    /// link leads to another item.
+    /// The claim is on another item from now on: the claim stays with a name that its item has lost, or a symbolic link
+    /// has another target.
     case retarget(ClaimID, from: ItemID, to: ItemID)
     /// A deadlock was found; the next effect ends the deadlock.
     indirect case deadlock(Deadlock)
@@ -107,8 +107,7 @@ public enum Effect: Hashable, Sendable {
 public struct Deadlock: Hashable, Sendable {
     /// The step that ends the deadlock.
     public enum Resolution: String, Hashable, Sendable, CaseIterable {
-        /// A waiting claim is granted before earlier waiting claims. No other claim holds the resources that it waits
-        /// for.
+        /// A waiting claim is granted before earlier waiting claims. This is possible if no holder blocks the claim.
         case overtakes = "passes"
         /// A held claim of a handle is suspended: no other claim waits for it any more.
         case suspends

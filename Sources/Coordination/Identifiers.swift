@@ -4,10 +4,9 @@
 package enum Numbering {
     /// The hash of a number, without the random seed of dictionaries: only Truce chooses these numbers.
     ///
-    /// The hashes of 32 numbers in a row are neighbors, so claims made one after another are near each other in
-    /// memory. The cost of a claim is then nearly the same for any number of claims. With groups of eight numbers,
-    /// 100,000 other claims made a claim cost a third more. The groups themselves are spread, because a removal is
-    /// slow in a dictionary without free entries.
+    /// The hashes of 32 consecutive numbers are neighbors, so claims made one after another are near each other in
+    /// memory. This makes the cost of a claim nearly independent of the number of claims. The hashes of different
+    /// groups of 32 are spread, because a removal is slow in a part of a dictionary without free entries.
     @inlinable
     package static func hash(_ number: UInt64) -> Int {
         let spread = (number >> 5) &* 0x9E37_79B9_7F4A_7C15

@@ -44,8 +44,7 @@ public struct Party: Hashable, Sendable {
         var terminals: [Int32]
     }
 
-    /// The storage for `Common`, which many claims of one process share: ten thousand of them may wait. See
-    /// ``shareStorage(with:)``.
+    /// The storage for `Common`. Thousands of claims of one process can share it; see ``shareStorage(with:)``.
     private final class Box: Sendable {
         let common: Common
         init(_ common: Common) { self.common = common }
@@ -73,7 +72,8 @@ public struct Party: Hashable, Sendable {
         get { box.common.user }
         set { common.user = newValue }
     }
-    /// The POSIX session id of the process. If the session is not visible, it is the pid; 0 if Truce did not read it.
+    /// The POSIX session id of the process. If the session is not visible, the value is the pid. If Truce did not read
+    /// the session, the value is 0.
     public var session: Int32 {
         get { box.common.session }
         set { common.session = newValue }
@@ -83,18 +83,17 @@ public struct Party: Hashable, Sendable {
         get { box.common.terminals }
         set { common.terminals = newValue }
     }
-    /// The thread that makes the claim, 0 if unknown. A claim of one thread can end while another thread of the
-    /// process waits.
+    /// The thread that makes the claim; 0 if the thread is unknown.
     public var thread: Int32 = 0
     /// The purpose of an access over the control socket; nil for every other access.
     public var purpose: Purpose?
-    /// A second process with accesses that count as those of this party. It is the client that acts for this process,
-    /// or the server that saves for it.
+    /// A second process, the accesses of which are treated as accesses of this party. It is a client that acts for this
+    /// process, or a server that saves for it.
     public var partner: Party? {
         get { second.map { Party(box: $0) } }
         set { second = newValue?.box }
     }
-    /// Whether the party changed a file out of band, so that the party made no claim.
+    /// Whether the party stands for an unknown program that changed a file out of band.
     public private(set) var isOutOfBand = false
 
     public init(
@@ -144,8 +143,8 @@ public struct Party: Hashable, Sendable {
     /// Whether the claims of two parties never wait for each other: both are one process, or one is an ancestor of the
     /// other.
     ///
-    /// If both parties access over the control socket with a purpose, only the purposes are compared. Threads of one
-    /// program may want to wait for each other.
+    /// If both parties have a purpose, only the purposes are compared. So threads of one program wait for each other if
+    /// their purposes differ.
     public func isExempt(from other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         return isRelated(to: other)
@@ -188,7 +187,7 @@ public struct Party: Hashable, Sendable {
     /// Whether this party is the process of a presenter, or works for that process: a child of an editor counts as the
     /// editor.
     ///
-    /// If a process between the two has a terminal other than the presenter's, this party does not work for the
+    /// There is one exception: this party, or a process between it and the presenter, has another terminal than the
     /// presenter. So a program that a user runs in the terminal pane of an editor acts for itself.
     public func works(for presenter: Party) -> Bool {
         if second == nil, presenter.second == nil { return worksItself(for: presenter) }

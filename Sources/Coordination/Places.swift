@@ -10,7 +10,7 @@ public struct LinkID: Hashable, Comparable, Sendable, CustomStringConvertible {
 
 /// A name by which an item is reached: the directory of the name, and the number of the name.
 public struct Place: Hashable, Sendable {
-    // Numbers instead of optionals save memory: very many claims each have a place.
+    // Stored as plain numbers, which need less memory than optionals, because very many claims have a place.
     private var directoryNumber: UInt64
     private var linkNumber: UInt64
     private static let none = UInt64.max
@@ -20,7 +20,7 @@ public struct Place: Hashable, Sendable {
         get { directoryNumber == Self.none ? nil : ItemID(directoryNumber) }
         set { directoryNumber = newValue?.rawValue ?? Self.none }
     }
-    /// The number of the name; nil if the item has only one name. All names of an item share the contents, but a
+    /// The number of the name; nil if the item has only one name. It distinguishes the names of an item, because a
     /// program moves or deletes one name at a time.
     public var link: LinkID? {
         get { linkNumber == Self.none ? nil : LinkID(linkNumber) }
@@ -32,7 +32,7 @@ public struct Place: Hashable, Sendable {
         linkNumber = link?.rawValue ?? Self.none
     }
 
-    /// Whether both places may be the same name; a place without a number may be any name.
+    /// Whether both places can be the same name. A place without the number of a name matches every name.
     public func isSameName(as other: Place) -> Bool {
         linkNumber == Self.none || other.linkNumber == Self.none || linkNumber == other.linkNumber
     }
@@ -55,13 +55,13 @@ public struct DirectoryInfo: Hashable, Sendable {
 public struct Move: Hashable, Sendable {
     public var from: Place
     public var to: Place
-    /// The item that stands for the former name from now on; nil if no claim can wait for the name.
+    /// A new item for the former name, so that claims can wait for the name. Nil if no claim can wait for the name.
     public var placeholder: ItemID?
-    /// The document that lives on as the moved file, because a save has renamed the file over the name of the
+    /// The document that the moved file is from now on, because a save has renamed the file to the name of the
     /// document.
     public var replacedDocument: ItemID?
-    /// Whether this is the second half of an exchange of two names: the other item already has the former name of this
-    /// item.
+    /// Whether this move is the second half of an exchange of two names. In this case the other item already has this
+    /// item's former name.
     public var isSecondHalf: Bool
 
     public init(

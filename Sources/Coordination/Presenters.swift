@@ -16,10 +16,10 @@ public struct QuestionID: Hashable, Comparable, Sendable, CustomStringConvertibl
     public var description: String { "?\(rawValue)" }
 }
 
-/// The number of an access session: all accesses of one program to a presented item without a longer pause.
+/// The number of an access session, which is all accesses of one program to a presented item without a longer pause.
 ///
-/// A presenter is told of an access session as a whole. So a save in several steps is one relinquishment, one change
-/// and one reacquire.
+/// A presenter is told of an access session as a whole. So a save in several steps causes a single question to
+/// relinquish, a single `didChange` and a single `reacquire`.
 public struct AccessSessionID: Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt64
     public init(_ rawValue: UInt64) { self.rawValue = rawValue }
@@ -52,7 +52,7 @@ public enum PresenterNotice: String, Hashable, Sendable, CaseIterable {
     case didMove
     /// A new item is in the presented directory or in a directory below.
     case subitemDidAppear
-    /// An item in the presented directory was written or deleted; the cause of the notice says which.
+    /// An item in the presented directory was written or deleted. The cause of the notice says whether it was deleted.
     case subitemDidChange
     /// An item in the presented directory has a new name; the new name may be outside the directory.
     case subitemDidMove
@@ -149,11 +149,12 @@ public struct Question: Hashable, Sendable {
     public let presenter: PresenterID
     public let accessSession: AccessSessionID
     public let request: PresenterRequest
-    /// For a question about an item in the presented directory: the item that is to be deleted.
+    /// The item in the presented directory that is to be deleted; nil for a question about the presented item itself.
     public let subitem: ItemID?
     public let cause: Cause
     public let asked: Instant
-    /// The moment at which the presenter forfeits the question; a progress report of the presenter makes it later.
+    /// The moment at which the presenter forfeits the question. A progress report of the presenter makes this moment
+    /// later.
     public var deadline: Instant
 
     public init(

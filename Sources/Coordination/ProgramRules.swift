@@ -14,9 +14,9 @@ public enum ProgramTable: String, Hashable, Sendable, CaseIterable {
     case carriers
     /// Programs that unlink files and create no replacement.
     case removers
-    /// Programs that open files for other programs, which they then run: shells.
+    /// Shells: they open files for the programs that they run.
     case shells
-    /// Service managers and container managers: unrelated programs are their children.
+    /// Service managers and container managers. Their children are programs that have nothing to do with each other.
     case adopters
 }
 
@@ -25,8 +25,8 @@ public struct ProgramRule: Hashable, Sendable {
     public let table: ProgramTable
     /// The name of a program, as in `/proc/PID/comm`: at most 15 bytes. `*` and `?` are wildcards.
     public let name: [UInt8]
-    /// Whether the program is in the table. A rule with false excludes a program that the pattern of another rule
-    /// matches.
+    /// Whether programs with this name are in the table. A rule with `false` excludes a program that the pattern of
+    /// another rule includes.
     public let belongs: Bool
 
     public init(_ table: ProgramTable, _ name: [UInt8], belongs: Bool = true) {

@@ -7,9 +7,8 @@ import Synchronization
 /// Connects the arbiter, which has no threads, with the threads of the daemon.
 ///
 /// **Lock rule.** The mutex protects only the arbiter, the tables of the engine and the order of the journal. Effects
-/// are carried out after the mutex is released: an answer to the kernel, or a look-up in `/proc`, may call the engine
-/// again on the same thread. No object is released under the mutex, because a claimant may own the last reference to a
-/// file.
+/// are carried out after the mutex is released, because an effect can call the engine again on the same thread. No
+/// object is released under the mutex, because the release can close a file.
 package final class Engine: Sendable {
     package enum Decision: Sendable { case granted(Grant), refused(Refusal, Explanation) }
     package enum Admission: Sendable { case granted(Grant), waiting }
@@ -19,28 +18,29 @@ package final class Engine: Sendable {
     enum ClaimPhase {
         case waiting(since: Instant)
         case waitingWithHandler(since: Instant, DecisionHandler)
-        /// The claim was granted or refused before the claimant has set a handler.
+        /// The claim was granted or refused, and the claimant has not yet set a handler that receives this decision.
         case decided(Decision)
         case held
     }
 
     struct ClaimRecord {
         let claimant: any Claimant
-        /// The moment at which the claim was made or granted.
+        /// The moment at which the claim was granted; until then, the moment at which it was made.
         var since: Instant
         var phase: ClaimPhase
-        /// The claimant that the claim waited for at first.
+        /// The claimant of the first claim for which this claim waited.
         var blocker: (any Claimant)?
         var delayLimit = DelayLimitState.notReached
     }
 
-    /// The treatment of a guest's reader that waits on after its user has delayed another user for too long.
+    /// The treatment of a guest's reader, according to whether its user has delayed another user for too long.
     enum DelayLimitState: Sendable {
         case notReached
-        /// The user of the reader may also write the file, so the reader is observed like other readers. Its right to
-        /// write is checked again after each observation.
+        /// The user of the reader is also allowed to write the file, so the reader is observed like other readers. This
+        /// right is checked once more after each observation.
         case exemptAsWriter
-        /// The user of the reader may not write the file, so the reader is suspended: no other claim waits for it.
+        /// The user of the reader is not allowed to write the file. So the reader is suspended, and no other claim
+        /// waits for it.
         case suspended(DelayLedger.Account)
     }
 
@@ -56,15 +56,16 @@ package final class Engine: Sendable {
         /// For each aware access that is about to end, the callback that waits for its handles; see
         /// ``whenClosed(_:tell:)``.
         var closeWaiters: [ClaimID: CloseWaiter] = [:]
-        /// For each aware access, the deletions that happened within it and are not final; see ``UndecidedDeletion``.
+        /// For each aware access, the deletions within the access that are not final yet; see ``UndecidedDeletion``.
         var undecidedDeletions: [ClaimID: [UndecidedDeletion]] = [:]
         var observations = ObservationQueue()
-        /// Guests with unanswered questions, each with the moment up to which the delay was counted.
+        /// Guests with unanswered questions. For each guest, the moment up to which its delays of other users were
+        /// counted.
         var answersChargedAt: [UInt32: Instant] = [:]
-        /// The effects that are not carried out yet. Empty between two events; a property so that its storage is used
-        /// again.
+        /// The effects that are not carried out yet. The array is empty between two events; it is a property so that
+        /// its storage is reused.
         var effects: [Effect] = []
-        /// The context of the present event.
+        /// Facts about the present event that its effects need.
         var eventContext = EventContext()
         var messageBatch = MessageBatch()
         /// The number of presenters removed since free memory was last returned to the system.
@@ -74,7 +75,7 @@ package final class Engine: Sendable {
     package let bounds: Bounds
     package let delays: DelayLedger
     package let counters = LiveCounters()
-    /// Limits the lines about deadlocks in the log, because programs may cause deadlocks again and again. The counter
+    /// Limits the number of log lines about deadlocks, because a program can cause deadlocks without end. The counter
     /// and the journal have all deadlocks.
     let deadlockLogLimiter = SharedLogRateLimiter(lines: 10)
     /// The user id that is used if the user of a process is unknown.
@@ -118,9 +119,8 @@ package final class Engine: Sendable {
 
     /// Makes a claim; never blocks.
     ///
-    /// If the claim waits, the caller must call ``onDecision(_:tell:)``. This is a separate call so that only claims
-    /// that wait allocate a closure. A claim may wait, and be granted before this method returns, even after questions
-    /// to presenters. So the basis of a grant is `free` only if the claim did not wait at all.
+    /// If the claim waits, the caller must call ``onDecision(_:tell:)``; only in this case a closure is allocated. A
+    /// claim can wait and still be granted before this method returns. The basis of the grant is then not `free`.
     package func claim(_ request: ClaimRequest, by claimant: any Claimant) -> Admission {
         let now = Self.now
         let (grant, dropped): (Grant?, JournalEntry?) = state.withLock { state in
@@ -140,14 +140,13 @@ package final class Engine: Sendable {
         return admission(of: request.claim)
     }
 
-    /// Makes a claim that does not wait. If it is not granted at once, the claim ends, and no presenter is asked.
-    /// Returns whether it was granted.
+    /// Makes a claim that does not wait. If the claim cannot be granted immediately, it ends. Returns whether the claim
+    /// was granted.
     package func tryClaim(_ request: ClaimRequest, by claimant: any Claimant) -> Bool {
         let now = Self.now
         let (isGranted, dropped): (Bool, JournalEntry?) = state.withLock { state in
             let (grant, dropped) = begin(request, by: claimant, at: now, in: &state)
-            // The grant may be among effects that another thread has not carried out yet. In this case the claim is
-            // ended, too.
+            // Ends the claim even if its grant is among effects that another thread has yet to carry out.
             if grant == nil { state.arbiter.handle(.ended(request.claim), at: now, into: &state.effects) }
             return (grant != nil, dropped)
         }
@@ -156,8 +155,8 @@ package final class Engine: Sendable {
         return isGranted
     }
 
-    /// Makes a claim under the lock. Returns the grant, if there is one, and a step that was removed from the journal.
-    /// The caller releases the step after the lock.
+    /// Makes a claim under the lock. Returns the grant, if there is one. Also returns a step that was removed from the
+    /// journal, which the caller must release after the lock.
     private func begin(
         _ request: ClaimRequest, by claimant: any Claimant, at now: Instant, in state: inout State
     ) -> (Grant?, JournalEntry?) {
@@ -165,8 +164,8 @@ package final class Engine: Sendable {
         if request.nature == .aware || request.nature == .batch {
             activeClientsFlag.store(true, ordering: .relaxed)
         }
-        // In the normal case the grant is the only effect: a new claim is the last in its queue, so it changes no
-        // other claim.
+        // If a new claim is granted immediately, the grant is usually the only effect, because no other claim is
+        // affected.
         guard state.effects.count == 1, case .grant(request.claim, let grant) = state.effects[0] else {
             return (nil, nil)
         }
@@ -189,8 +188,8 @@ package final class Engine: Sendable {
         return admission
     }
 
-    /// Sets the handler that gets the decision about a claim. It is called exactly once: now if the claim is decided
-    /// already, else on the thread that carries out the decision.
+    /// Sets the handler that gets the decision about a claim. The handler is called exactly once: by this method if the
+    /// claim is decided already, else later on another thread.
     package func onDecision(_ claim: ClaimID, tell outcome: @escaping DecisionHandler) {
         let (decision, former): (Decision?, ClaimRecord?) = state.withLock { state in
             guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }
@@ -212,12 +211,12 @@ package final class Engine: Sendable {
         if let decision { outcome(decision.told) }
     }
 
-    /// The number of presenters and claims up to which the arbiter handles any event quickly.
+    /// With at most this number of presenters and claims, the arbiter handles any event quickly.
     private static let few = 256
 
-    /// Whether a thread that many clients share may pass events to the arbiter, because the load is low.
+    /// Whether the load is so low that a thread shared by many clients is allowed to pass events to the arbiter.
     ///
-    /// False while another thread has effects to carry out, because they may block.
+    /// False while another thread has effects to carry out, because these effects can block.
     package var isLightlyLoaded: Bool {
         state.withLock { $0.effects.isEmpty && $0.presenters.count + $0.claims.count <= Self.few }
     }
@@ -233,8 +232,8 @@ package final class Engine: Sendable {
             state.observations.cancel(claim)
             var ending = ClaimTeardown(state.claims.removeValue(forKey: claim))
             ending.closeWaiters = state.takeCloseWaiters(claim)
-            // The claim may have ended already: some callers end it before they answer the kernel, and once more
-            // afterwards.
+            // Some callers end a claim twice: before they answer the kernel, and after the answer. The second call
+            // finds no claim.
             guard let entry = ending.entry else { return ending }
             ending.step = journal.note(.ended, at: now, claim: claim, by: entry.claimant)
             state.decideDeletions(within: claim, at: now)
@@ -257,10 +256,10 @@ package final class Engine: Sendable {
         if !ending.isDone { dispatch(nil) }
     }
 
-    /// The objects and effects that are left after the end of an access. Not copyable, for speed: nearly every request
-    /// ends an access.
+    /// The objects and effects that are left after the end of an access. Not copyable, because nearly every request
+    /// ends an access and copies would cost time.
     package struct ClaimTeardown: ~Copyable, Sendable {
-        /// The record of the claim. Like the other properties, it may own the last reference to a file.
+        /// The record of the claim. Its release can close a file, so it is released after the lock.
         fileprivate let entry: ClaimRecord?
         fileprivate var step: JournalEntry?
         fileprivate var eventContext = EventContext()
@@ -272,8 +271,8 @@ package final class Engine: Sendable {
         fileprivate init(_ entry: consuming ClaimRecord?) { self.entry = entry }
     }
 
-    /// Ends a claim, because its caller no longer waits. If the claim was granted before this call, the access ends at
-    /// once. If not, the decision is `refused(.withdrawn)`.
+    /// Ends a claim, because its caller no longer waits. If the claim was granted before this call, its access ends. If
+    /// not, the decision is `refused(.withdrawn)`.
     package func withdraw(_ claim: ClaimID) {
         let isWaiting = state.withLock { state in
             switch state.claims[claim]?.phase {
@@ -281,8 +280,7 @@ package final class Engine: Sendable {
             case .decided, .held, nil: false
             }
         }
-        // The claim may be granted between the check and this event. Then the event has no effect, and `end` ends the
-        // held claim.
+        // If the claim was granted after the check, this event has no effect, and `end` ends the held claim.
         if isWaiting { submit(.withdrawn(claim)) }
         end(claim)
     }
@@ -297,11 +295,11 @@ package final class Engine: Sendable {
     /// `ArbiterEvent.locked`.
     package func noteLock(of claim: ClaimID) { submit(.locked(claim)) }
 
-    /// Reports that a holder in contention has nothing to lose, so that other programs may change its file. The
-    /// arbiter has not asked for this observation.
+    /// Reports that a holder in contention has nothing to lose, so that the arbiter suspends it. The arbiter has not
+    /// asked for this observation.
     package func noteNothingToLose(by claim: ClaimID) { submit(.observed(claim, .clean)) }
 
-    /// Reports the party of a claim. The arbiter has not asked for it.
+    /// Reports the party of a claim, although the arbiter has not asked for it.
     package func identify(_ claim: ClaimID, as party: Party) { submit(.identified(claim, party)) }
 
     /// Reports that a name was removed in the middle of a save; see `ArbiterEvent.vacated`.
@@ -322,7 +320,7 @@ package final class Engine: Sendable {
     /// Whether the item was reported as a package.
     package func isPackage(_ item: ItemID) -> Bool { state.withLock { $0.arbiter.isPackage(item) } }
 
-    /// Whether an item is a package, or a directory above it is one.
+    /// Whether an item is a package or is inside a package.
     package func isInPackage(_ item: ItemID, at place: Place) -> Bool {
         state.withLock { $0.arbiter.isInPackage(item, at: place) }
     }
@@ -333,7 +331,8 @@ package final class Engine: Sendable {
         state.withLock { $0.arbiter.hasYieldedClean(claim) }
     }
 
-    /// Whether a claim is suspended for all claims, so that even writers do not wait for it.
+    /// Whether a claim is suspended for all other claims, so that not only readers but also writers no longer wait for
+    /// it.
     package func letsWritersPass(_ claim: ClaimID) -> Bool {
         state.withLock { state in state.arbiter.suspension(of: claim).map { !$0.isForReaders } ?? false }
     }
@@ -376,7 +375,7 @@ package final class Engine: Sendable {
 
 extension Engine.State {
     mutating func noteBlocker(of claim: ClaimID) {
-        // The first blocker is not replaced, because this could release its last reference under the lock.
+        // The stored blocker is not replaced, because a replacement could release the blocker under the lock.
         guard let index = claims.index(forKey: claim), claims.values[index].blocker == nil else { return }
         claims.values[index].blocker = blocker(of: claim)
     }
@@ -393,7 +392,7 @@ extension Engine.State {
 }
 
 extension Engine {
-    /// Gives a claim to another claimant, because the thread of the former one has made its request again.
+    /// Gives a claim to a new claimant. Called when the thread of the former claimant has sent its request once more.
     package func replaceClaimant(of claim: ClaimID, by claimant: any Claimant) {
         let former: ClaimRecord? = state.withLock { state in
             guard let former = state.claims[claim] else { return nil }

@@ -3,7 +3,7 @@ import Coordination
 
 /// The state of a holder while a claim or a presenter waits for the holder.
 struct Contention: Sendable {
-    /// Y6: The moment from which the time limit of the holder counts.
+    /// Y6: The moment from which the holder's time limit is counted.
     let since: Instant
     /// Y6, Y10: The moment at which the holder is suspended for all claims.
     var end: Instant
@@ -15,12 +15,12 @@ struct Contention: Sendable {
     /// Y7: The moment of the next observation; nil for a holder that is never observed.
     var nextObservation: Instant?
     var seen: Observation?
-    /// Y4, Y5: The last moment at which an observation differed from the one before. Until then, the start of the
-    /// contention.
+    /// Y4, Y5: The last moment at which an observation differed from the observation before it. If no two observations
+    /// have differed, the start of the contention.
     var lastChange: Instant
     var timer: Instant?
 
-    /// Stores an observation, and the moment if the observation differs from the one before.
+    /// Stores an observation. If it differs from the previous observation, also stores the moment.
     mutating func note(_ observation: Observation, at now: Instant) {
         if let seen, seen != observation { lastChange = now }
         seen = observation

@@ -16,7 +16,7 @@ extension Arbiter {
         regroup(holder.id)
     }
 
-    /// Notes at its resources that a holder blocks no waiting claim at present.
+    /// Notes that a holder blocks no waiting claim at present. The note is stored at each resource of the holder.
     mutating func markNonblocking(_ holder: Claim) {
         holder.forEachRequiredLock { lock in
             guard let lockQueue = locks[lock.resource], !lockQueue.waiting.isEmpty,
@@ -26,7 +26,8 @@ extension Arbiter {
         }
     }
 
-    /// Y11: Notes that one more holder of a resource may begin a contention, because one contention has ended.
+    /// Y11: Notes that one more holder of a resource is allowed to begin a contention, because a contention has ended
+    /// there.
     private mutating func noteRoom(at resource: Resource) {
         if locks.isGrouped(resource) || contentions.fullSince(at: resource) != nil {
             agenda.addContentionSlot(at: resource)
@@ -38,8 +39,8 @@ extension Arbiter {
         contentions.hasRoom(at: resource, of: limits.holders)
     }
 
-    /// Y11: While the number of contentions was at its limit, all contentions had a common start. Ends this if the
-    /// number is below the limit again.
+    /// Y11: While a resource has as many contentions as its limit allows, new contentions get the start of the first
+    /// one. Ends this if the number is below the limit.
     mutating func endFullness(at resource: Resource) {
         guard hasRoom(at: resource), contentions.fullSince(at: resource) != nil else { return }
         contentions.endFullness(at: resource)

@@ -3,7 +3,7 @@ import Coordination
 
 /// How the contention of a holder begins, and how a holder is suspended.
 extension Arbiter {
-    /// Adds the holders that block a claim to the agenda; the claim has just begun to wait.
+    /// Called when a claim begins to wait: adds the holders that block the claim to the agenda.
     mutating func addHoldersToReview(blocking claim: Claim) {
         claim.forEachRequiredLock { lock in
             guard let lockQueue = locks[lock.resource], !lockQueue.held.isEmpty else { return }
@@ -11,9 +11,8 @@ extension Arbiter {
                 return addGroupsToReview(at: lock, by: claim)
             }
             let (held, waiting) = (lockQueue.held, lockQueue.waiting)
-            // If other claims wait already, only the holders that blocked none of them must be reviewed. All other
-            // holders are contended or fully suspended. A waiting reader does not wait for held readers, of which
-            // there may be very many.
+            // If other claims wait already, only the holders that blocked no waiting claim until now must be reviewed.
+            // All other holders have a contention or are fully suspended.
             if waiting.count > 1 {
                 noteNewWaiter(contentions.nonblocking(at: lock.resource), claim)
             }
@@ -25,8 +24,8 @@ extension Arbiter {
         }
     }
 
-    /// Adds all holders of a resource to the agenda. If they are very many, adds only those that have a contention,
-    /// and those that may get one.
+    /// Adds all holders of a resource to the agenda. If the holders are very many, adds only those that have a
+    /// contention or can get one.
     mutating func addHoldersToReview(at resource: Resource, _ held: LockQueue.ModeQueues) {
         guard locks.isGrouped(resource) else {
             agenda.addHolders(Array(held.readers) + Array(held.writers))
@@ -51,7 +50,7 @@ extension Arbiter {
         agenda.addContentionSlot(at: lock.resource)
     }
 
-    /// Adds those of the given holders that block a claim to the agenda.
+    /// Adds to the agenda the given holders, except those that do not block the claim.
     private mutating func noteNewWaiter(_ holders: Set<ClaimID>, _ claim: Claim) {
         for id in holders {
             guard let holder = claims[id], isBlocker(holder, of: claim) else { continue }
@@ -59,8 +58,8 @@ extension Arbiter {
         }
     }
 
-    /// Adds the holders that have stored this claim as their blocked claim to the agenda. The claim no longer waits,
-    /// so they must search for another.
+    /// Called when a claim no longer waits. Adds to the agenda the holders with this `blockedClaim`, because each must
+    /// find another claim that it blocks.
     mutating func addContendedToReview(by claim: Claim) {
         agenda.addHolders(contentions.holders(blocking: claim.id))
     }
@@ -102,8 +101,8 @@ extension Arbiter {
         for resource in withoutCandidate { endFullness(at: resource) }
     }
 
-    /// Returns the holder with the lowest number that may begin a contention. Also returns the resource at which there
-    /// is room for it.
+    /// Returns the holder with the lowest number that is allowed to begin a contention, and the resource that has room
+    /// for this contention.
     private mutating func firstOfCandidates(
         _ newcomer: ClaimID?, _ withoutCandidate: inout Set<Resource>
     ) -> (ClaimID, Resource?)? {
@@ -119,8 +118,8 @@ extension Arbiter {
         return first
     }
 
-    /// Returns the lowest of very many holders that blocks a waiting claim; nil if the resource has no room for a
-    /// contention.
+    /// Returns the holder of a resource with the lowest number that blocks a waiting claim. Nil if there is none, or
+    /// the resource has no room for a contention.
     private mutating func candidate(at resource: Resource) -> ClaimID? {
         guard let lockQueue = locks[resource], !lockQueue.waiting.isEmpty, hasRoom(at: resource) else {
             return nil
@@ -134,8 +133,7 @@ extension Arbiter {
     }
 
     private mutating func review(_ holder: Claim, _ effects: inout [Effect]) {
-        // X4: A holder that is suspended for all claims blocks only writers, and only until both are identified. So
-        // the search for a blocked claim is left out.
+        // X4: A holder that is suspended for all claims blocks only writers, and only until both are identified.
         let isPassed = holder.isFullySuspended && (holder.onlyReads || holder.isIdentified)
         let blockedClaim = isPassed ? nil : blockedClaim(of: holder)
         guard blockedClaim != nil || registry.isRelinquished(to: holder.id) else {
@@ -149,15 +147,14 @@ extension Arbiter {
             return
         }
         requestIdentity(holder.id, &effects)
-        // Y1, Y7: Name changes and pending saves have no contention. A fully suspended holder has none either; it
-        // blocks only until both claims are identified (X4).
+        // Y1, Y7: Name changes, pending saves and fully suspended holders have no contention.
         guard holder.isBounded, !holder.isFullySuspended else { return markNonblocking(holder) }
         if contentions[holder.id] != nil {
             contentions.update(holder.id) { $0.blockedClaim = blockedClaim }
         } else {
             begin(contention: holder, by: blockedClaim)
         }
-        // Y3: A reader of a background program yields at once.
+        // Y3: A reader of a background program yields as soon as another claim waits for it.
         if holder.onlyReads, holder.nature == .handle,
             families.party(of: holder.id)?.programClass == .background
         {
@@ -169,8 +166,8 @@ extension Arbiter {
         // Y2, Y7: Only handles are observed.
         let firstObservation = holder.nature == .handle ? now + bounds.firstObservationDelay : nil
         var since = beginning(of: holder)
-        // Y11: While the number of contentions at a resource is at its limit, new contentions there start when the
-        // first one did.
+        // Y11: While a resource has as many contentions as its limit allows, a new contention gets the start of the
+        // first one.
         holder.forEachRequiredLock { lock in
             if let full = contentions.fullSince(at: lock.resource) { since = min(since, full) }
         }
@@ -183,15 +180,15 @@ extension Arbiter {
     }
 
     private func longestHold(of holder: Claim) -> TimeSpan {
-        // Y10: Claims wait only for `idle` for a handle that locks its file.
+        // Y10: Other claims wait at most `idle` for a handle that locks its file.
         if holder.accessPattern.contains(.locks) { return min(bounds.idle, bounds.hold) }
         return holder.isAware ? bounds.holdAware : bounds.hold
     }
 
     /// X6, Y10: Notes that the program of a handle locks the file.
     ///
-    /// Other handles that lock the file need not wait for this handle any more. All other claims wait for a shorter
-    /// time.
+    /// From now on, other handles that lock the file do not wait for this handle, and all other claims wait for it at
+    /// most `idle`.
     mutating func noteLock(of id: ClaimID) {
         guard let claim = claims[id], claim.nature == .handle, !claim.accessPattern.contains(.locks) else {
             return
@@ -211,7 +208,7 @@ extension Arbiter {
             agenda.addGrantCandidate(id)
             addContendedToReview(by: claim)
         }
-        // D2: The claims of its program may now block fewer claims, which changes where cycles can be.
+        // D2: The handle's program perhaps blocks fewer claims now, so its waiting claims may be in other cycles.
         if claim.isHeld, isLast || !claim.isCountedHold, let party = families.party(of: id) {
             addRelativesToCandidates(of: party)
         }
@@ -219,17 +216,17 @@ extension Arbiter {
         releaseWatchers(of: id)
     }
 
-    /// How many contended claims are checked for an earlier start of their contention.
+    /// How many of the last contended claims are searched for an earlier contention of the same program.
     ///
-    /// All contentions of a program that begin while other claims wait have the start of the first of them. So the
-    /// last few contended claims are enough.
+    /// Later contentions of a program get the start of its first one, so any recent contention of the program shows
+    /// this start.
     private static let lookedAtForBeginning = 64
 
     /// Y6: Returns the moment at which a holder's contention begins.
     ///
-    /// A holder may have been granted before an earlier claim, because its program holds the item already. Then its
-    /// time counts from the start of that other holder's contention. Without this rule a program could block others
-    /// for good, by opening each handle before it closes the last.
+    /// A holder can be granted before an earlier claim, because the holder's program has another handle of the item. In
+    /// this case the contention begins when that of the other handle began. If not, a program could block others for
+    /// ever by opening a new handle before it closes the old one.
     private func beginning(of holder: Claim) -> Instant {
         let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
         guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }
@@ -250,7 +247,8 @@ extension Arbiter {
         return since
     }
 
-    /// One waiting claim that this holder blocks. The previous one is returned as long as the holder still blocks it.
+    /// One waiting claim that this holder blocks. If the holder still blocks the claim that was returned before,
+    /// returns that claim.
     private func blockedClaim(of holder: Claim) -> ClaimID? {
         if let present = contentions[holder.id]?.blockedClaim, let claim = claims[present], !claim.isHeld,
             isBlocker(holder, of: claim)
@@ -263,7 +261,7 @@ extension Arbiter {
             return newcomer
         }
         return holder.firstOfRequiredLocks { lock in
-            // Y11: If the resource has no room for another contention, the search for a blocked claim is left out.
+            // Y11: If the resource has no room for another contention, this holder needs no blocked claim.
             if locks.hasGroups, locks.isGrouped(lock.resource), holder.isBounded,
                 contentions[holder.id] == nil,
                 !hasRoom(at: lock.resource)
@@ -284,8 +282,8 @@ extension Arbiter {
                 isBlocker(holder: holder.id, asWriter: lock.isWrite, of: $0, asWriter: isWrite)
             } ?? false
         }
-        // The seed makes each of very many holders choose another waiting claim. So only few holders must be reviewed
-        // when one of these claims ends.
+        // The seed makes different holders choose different waiting claims. So when a waiting claim ends, only few
+        // holders must choose again.
         return waiting.writers.someStranger(of: holder.partyNumber, seed: holder.id) { isKeptOut($0, true) }
             ?? (lock.isWrite
                 ? waiting.readers.someStranger(of: holder.partyNumber, seed: holder.id) {
@@ -314,12 +312,12 @@ extension Arbiter {
         guard let contention = contentions[id], let claim = claims[id] else { return }
         let still = now.since(contention.lastChange)
         switch observation {
-        // Y3: A holder that has nothing to lose yields at once.
+        // Y3: A holder that has nothing to lose yields as soon as this is observed.
         case .clean:
             claims.update(id) { $0.isClean = true }
             suspend(id, .yielded, &effects)
         case .atEnd: suspend(id, .yielded, &effects)
-        // Y9: A writer without changes yields to readers first, and to all claims after `idle`.
+        // Y9: A writer that has changed nothing yields to readers first, and after `idle` to all claims.
         case .unchanged(let position):
             if still >= bounds.idle {
                 claims.update(id) { $0.isClean = true }
@@ -337,8 +335,8 @@ extension Arbiter {
         }
     }
 
-    /// Y9: Suspends a writer for readers now if it has read, or if the time `unchangedGrace` is over. If not, plans an
-    /// additional observation for the end of that time (Y2).
+    /// Y9: Suspends a writer for readers if the writer has read, or if the moment `unchangedGrace` is over. If not,
+    /// plans an observation for that moment (Y2).
     private mutating func suspendForReaders(_ id: ClaimID, hasRead: Bool, _ effects: inout [Effect]) {
         guard let contention = contentions[id] else { return }
         if hasRead || now >= contention.unchangedGrace { return suspend(id, .unchanged, &effects) }
@@ -347,9 +345,10 @@ extension Arbiter {
         rearm(id)
     }
 
-    /// Suspends a claim. Reviews its contention, and the claims that waited for it.
+    /// Suspends a claim, and reviews its contention and the claims that waited for the claim.
     mutating func suspend(_ id: ClaimID, _ suspension: Suspension, _ effects: inout [Effect]) {
-        // Y8: A suspension for readers may grow to one for all claims; no suspension is taken back.
+        // Y8: A suspension for readers can become a suspension for all claims. No suspension ever ends before the
+        // claim.
         guard let former = claims[id],
             former.suspension.map({ $0.isForReaders && !suspension.isForReaders }) ?? true
         else { return }

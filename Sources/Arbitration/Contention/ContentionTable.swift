@@ -14,7 +14,7 @@ import Coordination
 struct ContentionTable: Sendable {
     private var byHolder: [ClaimID: Contention] = [:]
     private var holders: [ClaimID: Set<ClaimID>] = [:]
-    /// The holders of each resource for which claims wait, if they are known to be contended or nonblocking.
+    /// For each resource for which claims wait: the holders that are known to be contended or nonblocking.
     private var resources: [Resource: ResourceContention] = [:]
 
     var count: Int { byHolder.count + holders.count }
@@ -35,7 +35,7 @@ struct ContentionTable: Sendable {
         return (former == nil) != (contention == nil)
     }
 
-    /// Changes the contention of a holder in place; does nothing if the holder has none.
+    /// Changes the contention of a holder without copying it. Does nothing if the holder has no contention.
     mutating func update(_ holder: ClaimID, _ body: (inout Contention) -> Void) {
         guard let entry = byHolder.index(forKey: holder) else { return }
         let former = byHolder.values[entry].blockedClaim
@@ -57,11 +57,10 @@ struct ContentionTable: Sendable {
 private struct ResourceContention: Sendable {
     /// The holders with a contention.
     var contended = ClaimQueue()
-    /// Holders that block no waiting claim now, and so have no contention. They may block a claim that begins to wait
-    /// later.
+    /// Holders that block none of the claims that wait now, and so have no contention.
     var nonblocking: Set<ClaimID> = []
-    /// Y11: The start of the earliest contention, since the number of contentions reached its limit. Nil if it is
-    /// below the limit.
+    /// Y11: The start of the earliest contention, set when the number of contentions reaches its limit. Nil while the
+    /// number is below the limit.
     var fullSince: Instant?
 
     var isEmpty: Bool { contended.isEmpty && nonblocking.isEmpty && fullSince == nil }
@@ -81,7 +80,8 @@ extension ContentionTable {
         (resources[resource]?.contended.count ?? 0) < slots
     }
 
-    /// Y11: Notes at a resource that a holder has a contention. `slots` is the limit of their number.
+    /// Y11: Notes at a resource that a holder has a contention. `slots` is the largest number of contentions at the
+    /// resource.
     mutating func join(_ holder: Claim, at resource: Resource, of slots: Int) {
         change(at: resource) { resourceContention in
             resourceContention.contended.insert(holder.id, holder.partyNumber)
@@ -114,10 +114,11 @@ extension ContentionTable {
     /// Forgets which holders block no waiting claim, because no claim waits for the resource any more.
     mutating func resetNonblocking(at resource: Resource) { change(at: resource) { $0.nonblocking = [] } }
 
-    /// Forgets which holders block no waiting claim, because the holder groups of the resource store this from now on.
+    /// Forgets which holders block no waiting claim. From now on ``HolderGroups`` stores this for the resource.
     mutating func handOverNonblocking(at resource: Resource) { resources[resource]?.nonblocking = [] }
 
-    /// Y11: Ends the common start of all contentions at a resource.
+    /// Y11: Called when the number of contentions is below its limit: new contentions no longer get the start of the
+    /// earliest one.
     mutating func endFullness(at resource: Resource) { change(at: resource) { $0.fullSince = nil } }
 
     /// Removes the records of a resource that no claim requires any more.

@@ -3,21 +3,21 @@ import Coordination
 
 /// Finds sets of claims that may be in a cycle. This is the fast first step of a search.
 ///
-/// The search assumes that a claim waits for every earlier claim in its queues, and for all holders there. It does not
-/// apply rule Q3, by which a claim goes before claims that wait for its own program. So it may report a cycle that
-/// does not exist, but it never misses a cycle. It visits each claim once, and each program's hold on a resource once.
+/// The search assumes that a claim waits for every earlier claim and every holder in its queues. In fact, by rule Q3, a
+/// claim does not wait for claims that wait for its own program. So the search can report a set without a cycle, but it
+/// never misses a cycle.
 struct CycleCandidateSearch {
     private enum GraphNode: Hashable {
         case claim(ClaimID)
         /// The hold of one program on a resource; the number is the index of the program among the holders.
         case holding(Resource, Int)
-        /// The holds of all programs before an index, or from an index on. With these two nodes a claim needs only two
-        /// edges to the holds of all other programs.
+        /// The holds of all programs before an index. With this node and the next, two edges lead from a claim to the
+        /// holds of all other programs.
         case before(Resource, Int)
         case from(Resource, Int)
         /// The waiting claims on which every claim of a program depends.
         case dependencyTargets(HolderGroups.PartyKey)
-        /// The waiting claims that were made within a holder of the resource.
+        /// The waiting claims that were made within claims that hold the resource.
         case within(Resource)
     }
 
@@ -28,8 +28,8 @@ struct CycleCandidateSearch {
 
     /// Returns sets of claims that may be in a cycle with each other, the smallest set first.
     ///
-    /// Only claims that the root leads to, and that no earlier call has visited, are visited. `isComplete` is false if
-    /// the steps ran out before all were visited.
+    /// Visits the claims that the root leads to, except claims that an earlier call has visited. `isComplete` is false
+    /// if the steps were used up before all these claims were visited.
     mutating func candidates(from root: ClaimID) -> (claims: [Set<ClaimID>], isComplete: Bool) {
         let graph = graph
         let isComplete = components.explore(.claim(root), while: { !graph.isSpent }) {
@@ -70,7 +70,7 @@ struct CycleCandidateSearch {
         var found: [GraphNode] = answering.map { .claim($0.waiting) }
         for lock in claim.requiredLocks {
             let resource = lock.resource
-            // Only the last earlier claim is added: it leads to the claims before it.
+            // Only the last of the earlier claims is added, because it leads to the others.
             let waiters = graph.waiters(at: resource)
             for queue in [waiters.writers, waiters.readers] {
                 if let last = queue.last(before: claim.id) { found.append(.claim(last)) }

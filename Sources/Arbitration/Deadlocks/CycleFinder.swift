@@ -3,8 +3,8 @@ import Coordination
 
 /// D1, D2: Finds the edges and the cycles in a set of claims that may be in a cycle.
 final class CycleFinder {
-    /// A waiting claim in a cycle. `holder` is the claim that it waits for, if that claim is held and depends on the
-    /// next waiting claim. Nil if it waits for the next claim itself.
+    /// One waiting claim of a cycle. If it waits for a held claim that depends on the next waiting claim, `holder` is
+    /// the held claim. If it waits for the next waiting claim directly, `holder` is nil.
     struct CycleEdge {
         let waiting: ClaimID
         var holder: ClaimID?
@@ -62,12 +62,12 @@ final class CycleFinder {
         return nil
     }
 
-    /// The claims for which a claim waits, each with the holder that connects the two, if there is one.
+    /// The claims for which a claim waits. If the wait goes through a holder, the holder is stored with the claim.
     private struct Found {
         var holders: [ClaimID: ClaimID?] = [:]
 
-        /// Stores a claim that is waited for. If it is stored already, a direct wait is preferred to one through a
-        /// holder, and a lower holder to a higher one.
+        /// Stores a claim for which the present claim waits. A direct wait replaces a wait through a holder. A holder
+        /// with a lower number replaces a holder with a higher one.
         mutating func note(_ next: ClaimID, _ holder: ClaimID?) {
             guard let present = holders[next] else { return holders[next] = .some(holder) }
             if let known = present, holder.map({ $0 < known }) ?? true { holders[next] = .some(holder) }
@@ -91,7 +91,7 @@ final class CycleFinder {
         return found.holders.map { Successor(claim: $0.key, holder: $0.value) }.sorted { $0.claim > $1.claim }
     }
 
-    /// D1, G4, X4: A holder that blocks this claim may depend on waiting claims. Stores those waiting claims.
+    /// D1, G4, X4: Stores the waiting claims on which the holders that block `claim` depend.
     private func noteHeld(by claim: Claim, at lock: RequiredLock, _ found: inout Found) {
         for holding in graph.holdings(of: lock.resource).all
         where (holding.partyKey.partyNumber == 0 || holding.partyKey.partyNumber != claim.partyNumber)

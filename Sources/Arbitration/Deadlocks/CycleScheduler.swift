@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// D5: The part of a search for cycles that is left to the next search, because the steps did not suffice.
+/// D5: The part of a search for cycles that is left to the next search, because all steps of this search were used up.
 struct CycleSearchBacklog: Sendable {
     /// The start of the next search: the first user, and the first claim of each user.
     struct StartingPoint: Sendable {
@@ -17,9 +17,9 @@ struct CycleSearchBacklog: Sendable {
 
 /// D5: Searches for cycles from one claim after another.
 ///
-/// Each claim gets a limited number of steps at first. A quarter of all steps is reserved for claims that need more.
-/// In both parts the users take turns, so that the claims of one user do not delay the search for another user. Cycles
-/// that were found are returned even if the search is not complete.
+/// Each claim gets a limited number of steps. A quarter of all steps is reserved for claims that need more than this
+/// number. The users take turns, so that the claims of one user do not use up all steps. An incomplete search also
+/// returns the cycles that it has found.
 struct CycleScheduler {
     /// A user id, or -1 if the user is not known.
     typealias User = Int64
@@ -29,13 +29,13 @@ struct CycleScheduler {
         let claim: ClaimID
     }
 
-    /// The searches of one run; each remembers which claims it has visited.
+    /// The searches of one run. Each search stores which claims it has visited.
     private struct Surveys {
         var common: CycleCandidateSearch
         /// A separate search for each user with a claim that needs more steps.
         ///
-        /// An interrupted search has marked claims as visited without visiting all that they lead to. This must not
-        /// affect other users.
+        /// A search that runs out of steps has marked claims as visited, but has not visited all claims that they lead
+        /// to. A shared search would then miss cycles of other users.
         var own: [User: CycleCandidateSearch] = [:]
     }
 
@@ -74,7 +74,7 @@ struct CycleScheduler {
             let before = graph.steps
             graph.allow(most)
             if !explore(in: task, &surveys) {
-                // If the claim did not get its full number of steps, the next search begins with this claim.
+                // If fewer steps were left than each claim gets, the next search begins with this claim.
                 if graph.steps - before < most { return }
                 backlog.unfinished.insert(task.claim)
             }
@@ -117,8 +117,8 @@ struct CycleScheduler {
                 backlog.unfinished.remove(claim)
                 continue
             }
-            // If the first claim of the list used a large share and did not finish, the next search begins with the
-            // claim after it.
+            // If the first claim of the list has used a large share of the steps in vain, the next search begins with
+            // the second claim.
             let isOver = index == 0 && share > graph.arbiter.limits.stepsPerRoot
             return isOver ? claims.dropFirst().first : claim
         }

@@ -8,7 +8,7 @@ import Coordination
 /// - `steps` is the number of steps taken in the second `second`.
 /// - A search is deferred only to a whole second, and a timer is set for `due`.
 struct CycleSearchSchedule: Sendable {
-    /// The moment to which a search is deferred; nil if no search is deferred.
+    /// The moment at which a deferred search will run; nil if no search is deferred.
     private(set) var due: Instant?
     /// Whether the deferred search runs, or the moment for it has come.
     private(set) var isSearching = false
@@ -16,12 +16,12 @@ struct CycleSearchSchedule: Sendable {
     private(set) var steps = 0
     /// The claims with which the next deferred search begins.
     private(set) var backlog = CycleSearchBacklog()
-    /// The second of the monotonic clock in which `steps` were taken.
+    /// The second of the monotonic clock to which the count `steps` belongs.
     private var second: UInt64 = 0
 
     private static let second: UInt64 = 1_000_000_000
 
-    /// Whether the deferred search can run now. If `isHeldBack`, searches run only at whole seconds.
+    /// Whether the deferred search can run now. If `isHeldBack` is true, searches run only at whole seconds.
     func canRunDeferredSearch(at now: Instant, within limit: Int, isHeldBack: Bool) -> Bool {
         due != nil && (isSearching || !isHeldBack)
             && (steps < limit || now.nanoseconds / Self.second != second)

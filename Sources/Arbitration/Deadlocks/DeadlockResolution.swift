@@ -26,7 +26,7 @@ extension Arbiter {
             waitForGraph.schedule.end()
             return isComplete ? () : deferSearch()
         }
-        // There may be more cycles, and ending this cycle may end them, too. So the same claims are searched again.
+        // The end of this cycle can also end other cycles of these claims. So the claims are searched once more.
         agenda.addCycleCandidates(isAll ? cycle.map(\.waiting) : Array(round))
         resolve(cycle, &effects)
         if !isComplete { resolve(cycles.dropFirst(), apartFrom: cycle, &effects) }
@@ -45,9 +45,9 @@ extension Arbiter {
         return (scheduler.cycles, scheduler.isComplete)
     }
 
-    /// D5: Ends the other cycles of an incomplete search now.
+    /// D5: Ends all cycles that an incomplete search has found, except the first, which was ended before.
     ///
-    /// Without this, the next search might find these cycles late, or find another cycle with a lower number first.
+    /// The next search could find these cycles much later, because it begins with other claims.
     private mutating func resolve(
         _ cycles: ArraySlice<CycleFinder.Cycle>, apartFrom first: CycleFinder.Cycle, _ effects: inout [Effect]
     ) {
@@ -61,19 +61,19 @@ extension Arbiter {
         }
     }
 
-    /// Returns the cycle that is left among the claims of `cycle`; the end of another cycle may have ended it.
+    /// Returns a cycle among the claims of `cycle`. Nil if there is no cycle any more, because the end of another cycle
+    /// has ended this one.
     private func present(_ cycle: CycleFinder.Cycle, _ left: inout Int) -> CycleFinder.Cycle? {
         let graph = WaitForGraphView(self, most: left)
         defer { left -= graph.steps }
         return CycleFinder(among: Set(cycle.map(\.waiting)), on: graph).first()
     }
 
-    /// The claims from which a search must start in order to find each new cycle.
+    /// The claims from which a search must start in order to find every new cycle.
     ///
-    /// Every cycle contains a dependency target: a waiting claim on which a holder depends. A candidate is in no cycle
-    /// if it is no dependency target and no identified claim waits behind it. A cycle through any other candidate, or
-    /// through waits that an ended candidate caused, may contain any dependency target. The search then starts from
-    /// all of them.
+    /// Every cycle contains a dependency target: a waiting claim on which a holder depends. If all candidates are
+    /// dependency targets, or have no identified claim behind them in a queue, the search starts from the candidates
+    /// that are targets. If not, it starts from all dependency targets.
     private func roots(of round: Set<ClaimID>) -> Set<ClaimID> {
         let isElsewhere = round.contains { id in
             !waitForGraph.dependencyTargets.contains(id)
@@ -91,38 +91,36 @@ extension Arbiter {
         } ?? false
     }
 
-    /// D2: Adds the waiting claims on which a holder depends to the cycle candidates. The holder was just granted or
-    /// identified.
+    /// D2: Called when a holder is granted or identified: adds the waiting claims on which it depends to the cycle
+    /// candidates.
     mutating func addDependenciesToCandidates(on holder: Claim, _ party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfCounterparts(of: party)) else { return }
         families.waiters.forEachCounterpart(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds the waiting claims of a program to the cycle candidates. The program blocks more or fewer claims than
-    /// before.
+    /// D2: Called when a program blocks more or fewer claims than before: adds the program's waiting claims to the
+    /// cycle candidates.
     mutating func addRelativesToCandidates(of party: Party) {
         guard mayAddCandidates(upTo: families.waiters.countOfRelatives(of: party)) else { return }
         families.waiters.forEachRelative(of: party) { agenda.addCycleCandidate($0) }
     }
 
-    /// D2: Adds all waiting claims on which holders depend to the cycle candidates. Claims anywhere may wait for
-    /// another claim than before.
+    /// D2: Adds all waiting claims on which holders depend to the cycle candidates, because any claim may now wait for
+    /// other claims than before.
     mutating func addAllDependencyTargets() {
         let targets = waitForGraph.dependencyTargets
         if mayAddCandidates(upTo: targets.count) { agenda.addCycleCandidates(targets) }
     }
 
-    /// D2, Q3: Adds a claim that stops waiting to the cycle candidates. Other claims waited for a program through this
-    /// claim, and may now block that program.
+    /// D2, Q3: Adds a claim that stops waiting to the cycle candidates.
     mutating func addOvertakersToCandidates(of claim: Claim) {
-        // The claim no longer waits. So as a candidate it causes a search from all waiting claims on which holders
-        // depend.
+        // A candidate that no longer waits causes a search from all waiting claims on which holders depend.
         if waitForGraph.mayHaveCycles, mayAddCandidates(upTo: 1) { agenda.addCycleCandidate(claim.id) }
     }
 
     /// D5: Returns whether `count` claims may be added to the cycle candidates.
     ///
-    /// If not, the deferred search starts from all waiting claims on which holders depend.
+    /// If it returns false, the deferred search starts from all waiting claims on which holders depend.
     private mutating func mayAddCandidates(upTo count: Int) -> Bool {
         if count == 0 { return false }
         if maySearch() {
@@ -157,7 +155,7 @@ extension Arbiter {
         CycleFinder(among: Set(waits.ids), on: WaitForGraphView(self, most: .max)).first()
     }
 
-    /// D3, D4: Reports a cycle, and takes the first possible of four steps to end the cycle.
+    /// D3, D4: Reports a cycle, and ends it by the first of four steps that is possible.
     private mutating func resolve(_ cycle: CycleFinder.Cycle, _ effects: inout [Effect]) {
         let waiting = cycle.compactMap { claims[$0.waiting] }
         let tell = { (resolution: Deadlock.Resolution, claim: ClaimID) in
@@ -211,15 +209,14 @@ extension Arbiter {
             && party.thread != other.thread)
     }
 
-    /// D1: Returns waiting claims that were made to answer the questions of a claim. If such a claim is held, returns
-    /// the waiting claims that were made within it.
+    /// D1: Returns the waiting claims that keep a claim's questions unanswered. They were made to answer the questions,
+    /// or within a held claim that was made to answer one.
     func claimsAnswering(for claim: Claim) -> [(waiting: ClaimID, holder: ClaimID?)] {
         if !waitForGraph.hasAnswering || registry.consultations[claim.id] == nil { return [] }
         var found: [(waiting: ClaimID, holder: ClaimID?)] = []
         for id in openQuestions(for: claim.id).flatMap({ waitForGraph.claims(answering: $0.id) }) {
             guard let answerer = claims[id], answerer.isIdentified else { continue }
             if !answerer.isHeld { found.append((id, nil)) }
-            // Nothing else depends on the answer: the program of the presenter may do other work meanwhile.
             for inner in waitForGraph.nested(in: id) where claims[inner]?.isIdentified ?? false {
                 found.append((inner, id))
             }

@@ -4,8 +4,8 @@
 ///
 /// The search uses no recursion, because a chain of waiting claims may be very long.
 struct StronglyConnectedComponents<Node: Hashable> {
-    /// The state of a node: the number in the order of discovery, and the lowest such number that the node leads back
-    /// to.
+    /// The state of a node: its number in the order of discovery, and the lowest number of a node to which it leads
+    /// back.
     private struct Mark {
         let number: Int
         var least: Int
@@ -28,7 +28,7 @@ struct StronglyConnectedComponents<Node: Hashable> {
     /// Explores the graph from a node, depth first. Returns false if `mayGoOn` returned false before all nodes were
     /// explored.
     ///
-    /// In this case later calls do not explore the nodes on the current path again.
+    /// After a return of false, later calls do not explore the nodes on the current path again.
     mutating func explore(_ root: Node, while mayGoOn: () -> Bool, _ successors: (Node) -> [Node]) -> Bool {
         if marks[root] != nil { return true }
         var path = [(node: root, next: open(root, successors))]

@@ -3,14 +3,14 @@ import Coordination
 
 /// The edges of the wait-for graph that are not in the lock queues, and the schedule of the searches for cycles.
 ///
-/// A lock queue makes a claim wait only for earlier claims. So every cycle contains an edge that is stored here (D2).
+/// In a lock queue, a claim waits only for earlier claims, so a cycle needs at least one edge that is stored here (D2).
 ///
 /// Invariants (I4, I6):
 ///
 /// - `nested` lists each waiting claim under every claim within which it was made (D1).
 /// - `answering` lists each claim under the question that it was made to answer (D1).
-/// - `dependencyTargets` has only waiting claims. It has each waiting claim on which a holder depends, unless
-///   `isBehind`.
+/// - `dependencyTargets` has only waiting claims. Unless `isBehind` is true, it has every waiting claim on which a
+///   holder depends.
 /// - While no search is deferred, there is no cycle.
 struct WaitForGraph: Sendable {
     private var nested: [ClaimID: [ClaimID]] = [:]

@@ -3,10 +3,9 @@ import Coordination
 
 /// The part of the wait-for graph that one search visits within its limit of steps.
 ///
-/// Waiters for one resource may be very many. The waiting threads of one program are alike: each waits for the holders
-/// and for all earlier claims. So the first of them represents all on which no holder depends. It must be the first,
-/// because a cycle is reported by its lowest claim (D2). Handles by which one thread holds a resource count as one,
-/// too.
+/// Very many threads of one program can wait for one resource, and each waits for the same holders and for all earlier
+/// claims. So the search visits only the first of these claims, and those on which a holder depends. All handles by
+/// which one thread holds a resource are treated as a single holder.
 final class WaitForGraphView {
     /// The claims of one program that hold a resource and may depend on waiting claims.
     struct ProgramHold {
@@ -34,7 +33,7 @@ final class WaitForGraphView {
     private var holdings: [Resource: ProgramHolds] = [:]
     private var parties: [HolderGroups.PartyKey: Party] = [:]
     private var targetsOfAllThreads: [HolderGroups.PartyKey: [ClaimID]] = [:]
-    /// For each resource, the holders within which waiting claims were made. Nil until the first use.
+    /// For each resource, the holders within which waiting claims were made. Nil until ``outer(at:)`` is first called.
     private var outer: [Resource: [ClaimID]]?
 
     init(_ arbiter: Arbiter, most: Int) {
@@ -60,7 +59,7 @@ final class WaitForGraphView {
         return !isSpent
     }
 
-    /// Counts steps only if there are enough of them. Returns whether there were enough.
+    /// Counts steps only if at least `count` steps are left. Returns whether there were enough.
     func mayTake(_ count: Int) -> Bool {
         // A claim that needs too many steps must not use up the steps of other claims.
         if count > limit - steps { steps = max(steps, limit + 1) } else { steps += count }
@@ -153,8 +152,8 @@ final class WaitForGraphView {
         return sorted
     }
 
-    /// Waiting claims of the same process on which a claim of this hold depends. Each comes with the lowest claim of
-    /// the hold that depends on it.
+    /// The waiting claims of the holder's own process on which the program's hold depends. Each is paired with the
+    /// lowest held claim that depends on it.
     func waitersOfProcess(of holding: ProgramHold) -> [(waiting: ClaimID, holder: ClaimID)] {
         guard let process = holding.party.process else { return [] }
         let families = arbiter.families.waiters
@@ -172,7 +171,7 @@ final class WaitForGraphView {
         if waiting <= threads {
             families.forEachClaim(of: process) { id in
                 guard let other = arbiter.families.party(of: id) else { return }
-                // If the process is the partner of the party, the thread is not known.
+                // If the process is only the partner of the claim's party, the thread is not known.
                 let thread = other.process == process ? other.thread : 0
                 for group in groups { if let holder = group.first(dependingOn: thread) { note(id, holder) } }
             }
@@ -196,7 +195,8 @@ final class WaitForGraphView {
 }
 
 extension HolderGroups.HolderGroup {
-    /// The lowest claim of the group that depends on a waiting claim of a thread of the same process.
+    /// The lowest claim of the group that depends on a waiting claim of this thread, which is a thread of the same
+    /// process.
     func first(dependingOn thread: Int32) -> ClaimID? {
         if thread == 0 { return first }
         switch (threads[thread]?.first, threads[0]?.first) {

@@ -4,15 +4,16 @@ import Coordination
 /// Q3, P6: Finds the waiting claims that wait for a party, directly or through other waiting claims.
 ///
 /// A claim waits for the party in two cases: the party holds a resource that the claim needs, or the party has not
-/// answered a question for the claim. Results are stored as long as nothing changes. Without this, each claim of a
-/// long queue would be analysed once for each claim behind it.
+/// answered a question for the claim. Each result is stored, so that a claim of a long queue is not analysed once for
+/// every claim behind it.
 struct BlockingAnalysis {
-    /// Claims of one resource: those that require it to write, and those that require it to read.
+    /// Claims of one resource: the claims that require a lock to write, and the claims that require a lock to read.
     private struct Sides {
         var writers: [ClaimID] = []
         var readers: [ClaimID] = []
 
-        /// Whether any matching claim is incompatible with a lock to write or to read.
+        /// Whether any matching claim is incompatible with a lock. `isWrite` says whether the lock is to write or to
+        /// read.
         func contains(metBy isWrite: Bool, where matches: (ClaimID) -> Bool) -> Bool {
             writers.contains(where: matches) || (isWrite && readers.contains(where: matches))
         }
@@ -30,8 +31,7 @@ struct BlockingAnalysis {
 
     init(by party: Party?) { self.party = party }
 
-    /// Returns whether the party holds any claim, or has not answered a question. If not, no claim waits for the
-    /// party.
+    /// Returns whether any claim can wait for the party: the party holds a claim, or has not answered a question.
     mutating func arePossible(in arbiter: Arbiter) -> Bool {
         if let isPossible { return isPossible }
         let found =
@@ -46,8 +46,7 @@ struct BlockingAnalysis {
         if let known = known[waiter.id] { return known }
         if holds(party, up: waiter, arbiter) { return note(waiter, true) }
         var answer = false
-        // Each claim waits only for earlier claims. The claims are checked in the order of their numbers, so the
-        // results for all earlier claims are known.
+        // A claim waits only for earlier claims. So the claims are checked in the order of their numbers.
         for claim in chain(behind: waiter, arbiter).sorted(by: { $0.id < $1.id }) where known[claim.id] == nil
         {
             answer = note(claim, holds(party, up: claim, arbiter) || waitsForOneHeldUp(claim, arbiter))
@@ -68,8 +67,8 @@ struct BlockingAnalysis {
         return true
     }
 
-    /// A waiting claim, the claims for which it waits, the claims for which those wait, and so on. Claims with a known
-    /// result are left out.
+    /// A waiting claim, and all claims for which it waits directly or through other waiting claims. Claims with a
+    /// stored result are left out.
     private mutating func chain(behind waiter: Claim, _ arbiter: Arbiter) -> [Claim] {
         var chain: [Claim] = []
         var unexplored = [waiter]
@@ -89,7 +88,7 @@ struct BlockingAnalysis {
     private func waitsForOneHeldUp(_ claim: Claim, _ arbiter: Arbiter) -> Bool {
         if heldUp.isEmpty { return false }
         let found = claim.firstOfRequiredLocks { lock -> Bool? in
-            // Q5: Waits in an overlong queue are not followed, because the queue has too many claims.
+            // Q5: Waits in an overlong queue are not followed, because this would take too long.
             if arbiter.isOverlong(lock.resource) { return nil }
             let isOne = { (id: ClaimID) in
                 id < claim.id && (arbiter.claims[id].map { !arbiter.areExempt($0, claim) } ?? false)
@@ -99,7 +98,7 @@ struct BlockingAnalysis {
         return found != nil
     }
 
-    /// Returns whether a claim itself waits for a claim, or for an answer, of the party.
+    /// Returns whether a claim waits directly for a claim of the party, or for an answer of the party.
     private mutating func holds(_ party: Party, up claim: Claim, _ arbiter: Arbiter) -> Bool {
         let found = claim.firstOfRequiredLocks { lock in
             let isBlockingHolder = { (id: ClaimID) in
@@ -137,7 +136,7 @@ struct BlockingAnalysis {
 
 /// The earlier claims in the queues that a search visits; each claim is returned only once.
 ///
-/// Without this, a search would go through a long queue once for each claim in the queue.
+/// So a search reads a long queue only once, and not once for each claim in the queue.
 struct EarlierWaiters {
     private var taken: Set<ClaimID> = []
     /// For each resource, the claims of the queue that were not returned yet, in the order of their numbers.
@@ -150,7 +149,7 @@ struct EarlierWaiters {
     mutating func takeNew(
         before claim: Claim, at lock: RequiredLock, in arbiter: borrowing Arbiter, _ body: (Claim) -> Bool
     ) {
-        // Q5: Waits in an overlong queue are not followed, because the queue has too many claims.
+        // Q5: Waits in an overlong queue are not followed, because this would take too long.
         guard let waiting = arbiter.locks[lock.resource]?.waiting, !waiting.isEmpty,
             !arbiter.isOverlong(lock.resource)
         else { return }

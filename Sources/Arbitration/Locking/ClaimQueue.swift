@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A number for the claims of all parties with the same process, ancestors and purpose. These claims are exempt from
-/// each other.
+/// A number for all parties with the same process, ancestors and purpose. Claims of parties with one number are exempt
+/// from each other.
 ///
 /// Zero is the number of an unknown party, which is exempt from no party.
 typealias PartyNumber = UInt32
@@ -10,8 +10,8 @@ typealias PartyNumber = UInt32
 /// A list of claims in the order of their numbers.
 ///
 /// The first claim is stored inline, so that a single claim allocates no memory. The other claims are in chunks of
-/// bounded length, so that a removal from a long queue moves only one chunk. A search for claims of other parties
-/// skips a chunk with claims of one party in one step.
+/// bounded length, so that a removal from a long queue moves only the claims of one chunk. If all claims of a chunk
+/// have one party, a search for claims of other parties skips the chunk.
 struct ClaimQueue: Sequence, Sendable {
     fileprivate struct Member: Sendable {
         let id: ClaimID
@@ -22,7 +22,7 @@ struct ClaimQueue: Sequence, Sendable {
         static let most = 64
 
         var members: [Member]
-        /// The party number of all members, or nil if they have different numbers.
+        /// The party number of all members; nil if the members have different numbers.
         private(set) var partyNumber: PartyNumber?
 
         init(_ members: [Member]) {
@@ -47,10 +47,10 @@ struct ClaimQueue: Sequence, Sendable {
             members.append(member)
         }
 
-        /// Whether all members are claims of this one party, and the party is known.
+        /// Whether the given party is known, and all members are claims of this party.
         func isAll(of other: PartyNumber) -> Bool { other != 0 && partyNumber == other }
 
-        /// The number of members of the chunk that are earlier than a claim.
+        /// The number of members of the chunk with a smaller number than the given claim.
         func place(of claim: ClaimID) -> Int {
             var (low, high) = (0, members.count)
             while low < high {
@@ -146,10 +146,10 @@ struct ClaimQueue: Sequence, Sendable {
         return head.map { $0.id > claim && $0.partyNumber != 0 } ?? false
     }
 
-    /// The last matching claim of other parties; if a claim is given, only claims before that claim are searched.
+    /// The last matching claim of other parties than the given one; if a claim is given, only earlier claims are
+    /// searched.
     ///
-    /// The threads of one program may have very many claims: the search skips the claims of the given party without a
-    /// look-up.
+    /// The search skips the claims of the given party without a look-up, because one program can have very many claims.
     func lastStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, where matches: (ClaimID) -> Bool
     ) -> ClaimID? {
@@ -158,10 +158,10 @@ struct ClaimQueue: Sequence, Sendable {
             ?? stranger(inHead: partyNumber, claim, ()) { _, id in matches(id) }
     }
 
-    /// Some matching claim of other parties; if a claim is given, only claims before that claim are searched.
+    /// Any matching claim of other parties than the given one; if a claim is given, only earlier claims are searched.
     ///
-    /// The seed decides where the search begins. So callers with different seeds find different claims out of very
-    /// many. When one of these claims ends, only few callers have to search again.
+    /// The seed decides where the search begins, so callers with different seeds find different claims. When one of
+    /// these claims ends, only its few callers have to find another claim.
     func someStranger(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         where matches: (ClaimID) -> Bool
@@ -169,9 +169,9 @@ struct ClaimQueue: Sequence, Sendable {
         someStranger(of: partyNumber, before: claim, seed: seed, in: ()) { _, id in matches(id) }
     }
 
-    /// Some matching claim of other parties, found by a closure that gets its context as an argument.
+    /// Any matching claim of other parties than the given one. The closure gets its context as an argument.
     ///
-    /// A closure that captures a large value would copy the value.
+    /// If the closure captured a large value instead, it would copy the value.
     func someStranger<Context>(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         in context: borrowing Context, where matches: (borrowing Context, ClaimID) -> Bool
@@ -220,7 +220,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// The first matching claim of other parties than this one.
+    /// The first matching claim of other parties than the given one.
     func firstStranger(of partyNumber: PartyNumber, where matches: (ClaimID) -> Bool) -> ClaimID? {
         if let head, head.partyNumber != partyNumber || partyNumber == 0, matches(head.id) { return head.id }
         for piece in rest where !piece.isAll(of: partyNumber) {
@@ -231,7 +231,7 @@ struct ClaimQueue: Sequence, Sendable {
         return nil
     }
 
-    /// All claims of other parties than this one.
+    /// All claims of other parties than the given one.
     func strangers(of partyNumber: PartyNumber) -> [ClaimID] {
         var found: [ClaimID] = []
         _ = firstStranger(of: partyNumber) { id in
@@ -324,11 +324,11 @@ struct ClaimQueue: Sequence, Sendable {
     ///
     /// A position before the first member of a chunk is in that chunk. A position behind all claims is in no chunk.
     private func position(of claim: ClaimID) -> Position {
-        // Most look-ups are for claims near the end of the queue.
+        // Most look-ups are for claims at the end of the queue, so the last claim is compared first.
         guard let last = last, last >= claim, !rest.isEmpty else {
             return Position(piece: rest.count, offset: 0)
         }
-        // Finds the first chunk with a last member that is not before this claim.
+        // Finds the first chunk that ends with this claim or with a later one.
         var (low, high) = (0, rest.count - 1)
         while low < high {
             let middle = (low + high) / 2

@@ -3,10 +3,10 @@ import Coordination
 
 /// Decides which claim blocks which other claim.
 extension Arbiter {
-    /// Some claim that blocks this claim; nil if the claim can be granted (G2).
+    /// Any claim that blocks the given claim; nil if the given claim can be granted (G2).
     ///
-    /// The search goes from the claim's own place in the queue to the front, and then to the holders. In a long queue
-    /// the nearest earlier claim nearly always blocks the claim, and does so until the end.
+    /// The search goes from the claim's own place in the queue to the front, and then to the holders. In a long queue,
+    /// the claim just before the given claim nearly always blocks it.
     func findBlocker(of claim: Claim) -> ClaimID? {
         // G4: A pending save is blocked by no claim; a name change only by a held aware claim.
         if claim.nature == .pendingSave { return nil }
@@ -39,7 +39,7 @@ extension Arbiter {
         }
     }
 
-    /// Q1, Q2: Some earlier waiting claim that blocks a claim. An earlier writer also blocks a reader.
+    /// Q1, Q2: Any earlier waiting claim that blocks the given claim. An earlier writer also blocks a reader.
     private func waiter(in lockQueue: LockQueue, at lock: RequiredLock, blocking claim: Claim) -> ClaimID? {
         // D3: A claim that was chosen to overtake is blocked by no waiting claim.
         if lockQueue.waiting.isEmpty || claim.overtakes { return nil }
@@ -48,8 +48,8 @@ extension Arbiter {
             self.isBlocker(waiter: id, of: claim, at: lock.resource, &blockingAnalysis)
         }
         if locks.programHoldsExclusively(claim, of: lock.resource) {
-            // A held claim of its own program makes all other waiters wait. So only waiting name changes can block
-            // this claim.
+            // A held claim of the same program makes all waiting claims of other programs wait, except name changes. So
+            // only a name change can block this claim.
             return waits.nameChanges.filter { $0 < claim.id && meets($0, at: lock) && isBlocker($0) }.max()
         }
         // G3: Readers do not block readers.
@@ -57,14 +57,14 @@ extension Arbiter {
             ?? (lock.isWrite ? blocker(in: lockQueue.waiting.readers, of: claim, lock, isBlocker) : nil)
     }
 
-    /// Some claim in a waiting queue that blocks a claim.
+    /// Any claim in a queue of waiting claims that blocks the given claim.
     ///
-    /// For a writer the claim just before it is tried first, so that writers wait for each other in a chain. Readers
-    /// get different writers: when a blocker ends, all claims that wait for it must be reviewed.
+    /// For a writer, the claim just before it is tried first, so that each writer waits for another claim. For readers,
+    /// the search begins at different places. When a blocker ends, only the claims that watch it are reviewed.
     private func blocker(
         in queue: ClaimQueue, of claim: Claim, _ lock: RequiredLock, _ isBlocker: (ClaimID) -> Bool
     ) -> ClaimID? {
-        // Q1: Only earlier claims block; other claims in the queue may be later.
+        // Q1: Only earlier claims block, and the queue also contains later ones.
         if lock.isWrite, let last = queue.last(before: claim.id), isBlocker(last) { return last }
         return queue.someStranger(of: claim.partyNumber, before: claim.id, seed: claim.id, where: isBlocker)
     }
@@ -75,7 +75,7 @@ extension Arbiter {
         claims[id]?.isWriting(lock.resource).map { $0 || lock.isWrite } ?? false
     }
 
-    /// Q5: Whether so many claims wait for the resource that simpler rules apply.
+    /// Q5: Whether so many claims wait for the resource that a simpler rule decides which of them block each other.
     func isOverlong(_ resource: Resource) -> Bool {
         locks.isOverlong(resource)
     }
@@ -83,8 +83,7 @@ extension Arbiter {
     /// Q5: Stores how many claims wait for a resource now.
     mutating func noteLength(of resource: Resource, _ count: Int) {
         switch locks.noteLength(of: resource, count, within: limits.queue) {
-        // A claim could go before an earlier claim that waited for its program through a third claim. In an overlong
-        // queue it must wait for the earlier claim, which may close a cycle.
+        // In an overlong queue, a claim must wait for more of the earlier claims than before, which may close a cycle.
         case .becameOverlong: addAllDependencyTargets()
         case .becameShort:
             addAllDependencyTargets()
@@ -95,7 +94,7 @@ extension Arbiter {
         }
     }
 
-    /// Q3: Whether a claim would be granted before an earlier waiting claim that is incompatible with it.
+    /// Q3: Whether the grant of a claim may overtake an earlier waiting claim that is incompatible with it.
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
         !waitForGraph.dependencyTargets.isEmpty && hasEarlierWaiters(claim)
     }
@@ -109,15 +108,14 @@ extension Arbiter {
         } ?? false
     }
 
-    /// Whether an earlier waiting claim may be granted first, because a related claim was granted or identified in
-    /// this round.
+    /// Whether an earlier waiting claim must be reviewed before this claim. A claim of the earlier claim's program was
+    /// granted or identified in this round, so the earlier claim can perhaps be granted now.
     func conflictsWithWaitersOfNewHolders(_ claim: Claim) -> Bool {
         // G4: Waiting claims do not block a name change.
         if claim.nature == .nameChange { return false }
-        // If ten thousand claims are granted together, the list of new holders is long. Usually no earlier claim
-        // waits, so the list is not searched.
+        // The list of new holders can be long, so it is searched only if an earlier claim waits.
         if !hasEarlierWaiters(claim) { return false }
-        // New holders of the claim's own party do not let another party's claim go first.
+        // A new holder of the claim's own party does not help the claim of another party.
         var kins: Set<PartyNumber> = [claim.partyNumber]
         let others = agenda.newHolders.compactMap { id in
             claims[id].flatMap {
@@ -136,7 +134,7 @@ extension Arbiter {
         return meetsEarlierWaiter(claim, where: isMet)
     }
 
-    /// Whether an earlier waiting claim that is incompatible with a claim matches a condition.
+    /// Whether any earlier waiting claim is incompatible with the given claim and matches a condition.
     func meetsEarlierWaiter(_ claim: Claim, where matches: (ClaimID) -> Bool) -> Bool {
         claim.firstOfRequiredLocks { lock in
             guard let waiting = locks[lock.resource]?.waiting, !waiting.isEmpty else { return nil }
@@ -166,8 +164,8 @@ extension Arbiter {
         }
     }
 
-    /// Whether an earlier waiting claim that is incompatible with a claim blocks the claim. The analysis must be for
-    /// the claim's party.
+    /// Whether an earlier waiting claim, which is incompatible with `claim`, blocks `claim`. The analysis must be for
+    /// the party of `claim`.
     func isBlocker(
         waiter id: ClaimID, of claim: Claim, at resource: Resource, _ blockingAnalysis: inout BlockingAnalysis
     )
@@ -175,18 +173,18 @@ extension Arbiter {
     {
         workCounter.add()
         guard let waiter = claims[id], !areExempt(waiter, claim) else { return false }
-        // Q3, P6: An earlier claim does not block a claim if it waits for that claim's own party.
+        // Q3, P6: An earlier claim that waits for the party of `claim` does not block `claim`.
         guard blockingAnalysis.arePossible(in: self) else { return true }
-        // Q5: In an overlong queue, a claim goes before an earlier one only because of a claim that its own program
-        // holds there.
+        // Q5: In an overlong queue, a claim goes before an earlier claim only if its own program holds the resource
+        // exclusively.
         if isOverlong(resource) {
             return waiter.nature == .nameChange || !locks.programHoldsExclusively(claim, of: resource)
         }
         return !blockingAnalysis.blocks(waiter, in: self)
     }
 
-    /// Whether a holder that is incompatible with a claim blocks the claim: because of its lock, or because both must
-    /// be identified first (X4).
+    /// Whether a holder, which is incompatible with `claim`, blocks `claim`: because of its lock, or until both are
+    /// identified (X4).
     func isBlocker(
         holder id: ClaimID, asWriter holderWrites: Bool, of claim: Claim, asWriter isWrite: Bool
     ) -> Bool {
@@ -198,7 +196,7 @@ extension Arbiter {
             && !(holder.isIdentified && claim.isIdentified) && !holder.isCompatible(beside: claim)
     }
 
-    /// Whether a holder that is incompatible with a claim on a required lock makes the claim wait.
+    /// Whether the lock of a holder, which is incompatible with a claim, makes the claim wait.
     func keepsOut(_ holder: Claim, _ claim: Claim, asWriter isWrite: Bool) -> Bool {
         // G4: A pending save waits for no holder, and a name change only for an aware holder.
         if claim.nature == .pendingSave || (claim.nature == .nameChange && holder.nature != .aware) {

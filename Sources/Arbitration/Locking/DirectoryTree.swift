@@ -3,26 +3,25 @@ import Coordination
 
 /// The directories that the arbiter was told of, with indexes for the most frequent queries.
 ///
-/// Files are not in the tree: each claim and each presenter states the directory of its file. A parent directory that
-/// the arbiter was not told of yet counts as a root.
+/// Files are not in the tree: each claim and each presenter states the directory of its file. If the arbiter was not
+/// told of a parent directory yet, that parent is treated as a root.
 ///
 /// Invariants (I7):
 ///
-/// - Each directory is listed at its parent, and at no other directory. No directory is below itself.
-/// - `outermostPackage` of a directory is the topmost package among the directory and those above it. `packages` is
+/// - Each directory is in the list of its parent, and in no other list. No directory is below itself.
+/// - `outermostPackage` is the topmost package among the directory itself and the directories above it. `packages` is
 ///   the number of packages.
 /// - `presentersBelow` is the number of presenters of items below a directory.
 struct DirectoryTree: Sendable {
     private struct DirectoryNode: Sendable {
         var parent: ItemID?
         var isPackage = false
-        /// The topmost package among the directory and those above it; nil outside of packages.
+        /// The topmost package among the directory itself and the directories above it; nil outside of packages.
         var outermostPackage: ItemID?
         var directories: Set<ItemID> = []
         /// I7: The number of presenters of items below the directory.
         var presentersBelow = 0
-        /// Whether the directory is gone. The node is removed as soon as the tree has no directory and no presenter
-        /// below it.
+        /// Whether the directory is gone. Its node stays as long as the tree has a directory or a presenter below it.
         var isForgotten = false
     }
 
@@ -41,7 +40,8 @@ struct DirectoryTree: Sendable {
     func presentersBelow(_ directory: ItemID) -> Int { nodes[directory]?.presentersBelow ?? 0 }
     func directories(in directory: ItemID) -> Set<ItemID> { nodes[directory]?.directories ?? [] }
 
-    /// The directory of an item. For a directory that is in the tree, the tree is used and not the given place.
+    /// The parent directory of an item: from the tree if the item is a directory in the tree, else from the given
+    /// place.
     func parent(of item: ItemID, at place: Place) -> ItemID? {
         if nodes.isEmpty { return place.directory }
         guard let node = nodes[item] else { return place.directory }
@@ -74,7 +74,7 @@ struct DirectoryTree: Sendable {
         ancestors(of: item, at: place).contains(directory)
     }
 
-    /// Decides for very many items whether they are below one directory; each directory on a path is visited once.
+    /// Decides for very many items whether each item is below one directory. Visits each directory only once.
     struct Subtree {
         let top: ItemID
         private var known: [ItemID: Bool] = [:]
@@ -102,14 +102,14 @@ struct DirectoryTree: Sendable {
 }
 
 extension DirectoryTree {
-    /// Adds a directory or updates it. Before the call the caller uncounts the presenters of the directory itself, and
-    /// counts them again after it.
+    /// Adds or updates a directory. The caller removes the directory's own presenters from the counts before this call,
+    /// and adds them again after it.
     ///
     /// Returns whether the outermost package of any directory has changed.
     @discardableResult
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) -> Bool {
         var parent = directory.parent
-        // A given parent that is the directory itself, or is below it, is ignored.
+        // A parent is ignored if it is the directory itself, or is below the directory.
         if let above = parent,
             above == item || (nodes[item]?.directories.isEmpty == false && isBelow(above, at: Place(), item))
         {
@@ -156,8 +156,7 @@ extension DirectoryTree {
         drop(item)
     }
 
-    /// Removes a directory that is gone if nothing is below it, and then each directory above it for which the same is
-    /// true.
+    /// Removes a directory if it is gone and nothing is below it. Then does the same for each directory above.
     private mutating func drop(_ item: ItemID) {
         var next: ItemID? = item
         while let item = next, let node = nodes[item], node.isForgotten, node.directories.isEmpty,

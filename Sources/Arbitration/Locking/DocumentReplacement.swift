@@ -3,13 +3,14 @@ import Coordination
 
 /// How claims stay with a document when a save gives its name to another file.
 extension Arbiter {
-    /// R1: Held handle claims of a document move to the orphan, the file that the handles have open.
+    /// R1: The claims that handles hold on a document become claims on the orphan, which is the file that the handles
+    /// have open.
     mutating func vacate(_ document: ItemID, _ orphan: ItemID) {
         moveHandles(from: document, to: orphan)
     }
 
-    /// R2: Claims on the incoming file become claims on the document, and held handle claims of the replaced file move
-    /// to the orphan.
+    /// R2: Claims on the incoming file become claims on the document. Claims that handles hold on the replaced file
+    /// become claims on the orphan.
     mutating func replace(_ document: ItemID, _ incoming: ItemID, _ orphan: ItemID?) {
         guard document != incoming else { return }
         if let orphan { moveHandles(from: document, to: orphan) }
@@ -24,7 +25,7 @@ extension Arbiter {
         }
     }
 
-    /// R2: The place of an item, as its oldest claim states it.
+    /// R2: The place of an item, from the oldest claim that states a directory for the item.
     private func place(of item: ItemID) -> Place? {
         for id in allClaims(on: item) {
             let place = claims[id]?.firstOfParts {
@@ -66,14 +67,14 @@ extension Arbiter {
         return [lockQueue.held, lockQueue.waiting].flatMap { Array($0.readers) + Array($0.writers) }.sorted()
     }
 
-    /// R3: Reviews all claims on the resources of the agenda, no matter which claim blocked each of them.
+    /// R3: Reviews all claims on the resources in the agenda.
     mutating func reviewResources() {
         let resources = agenda.takeResources()
-        // D2, Q3: Claims anywhere may wait for another claim than before.
+        // D2, Q3: Any claim may now wait for other claims than before.
         addAllDependencyTargets()
         for resource in resources { reviewResources(at: resource) }
-        // Q3: If a claim waits for two resources, a change at one of them may decide which claims block at the other.
-        // So all waiting claims are reviewed.
+        // Q3: If a claim waits for two resources, a change at the first resource can change which claims block at the
+        // second. So all waiting claims are reviewed.
         if resources.contains(where: isWaitedForWithOthers) { agenda.addGrantCandidates(waits.ids) }
     }
 

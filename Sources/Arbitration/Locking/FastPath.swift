@@ -3,8 +3,8 @@ import Coordination
 
 /// G2: The fast path for a claim on an item without other claims.
 extension Arbiter {
-    /// Grants a claim if it needs one item only, and no other claim has that item. Returns false without a change if
-    /// not.
+    /// Grants a claim if it needs only one item, and no other claim needs this item. If not, changes nothing and
+    /// returns false.
     mutating func grantUncontended(_ request: ClaimRequest, _ effects: inout [Effect]) -> Bool {
         guard request.isSimple, request.nature != .batch, needsOneLock(request.first),
             !mayConcernPresenters(request)
@@ -27,7 +27,7 @@ extension Arbiter {
             && !(part.access.isStructural && tree.isDirectory(part.item))
     }
 
-    /// Whether a presenter may have to be asked. Valid only if `needsOneLock` is true for the part.
+    /// Whether a presenter may have to be asked. Must be called only for a part for which `needsOneLock` is true.
     private func mayConcernPresenters(_ request: ClaimRequest) -> Bool {
         if registry.isEmpty { return false }
         let part = request.first
@@ -35,8 +35,8 @@ extension Arbiter {
             || (part.access.isDeletion && registry.agreeingToDeletions > 0)
     }
 
-    /// Ends a claim if it needs one item only, and no other claim has that item. Returns false without a change if
-    /// not.
+    /// Ends a claim if it needs only one item, and no other claim needs this item. If not, changes nothing and returns
+    /// false.
     mutating func endUncontended(_ id: ClaimID) -> Bool {
         guard let entry = claims.place(of: id) else { return true }
         guard let item = claims.uncontendedItem(at: entry), locks.releaseUncontended(.item(item)) else {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of claims of each kind by which an identified program holds a resource and makes other claims wait.
+/// For one program and one resource: the number of held claims of each kind that make other claims wait.
 ///
-/// A second claim of a kind makes only those claims wait that the first one makes wait. So when ten thousand threads
-/// of a program are granted, the arbiter reviews related claims only for the first of them (Q3).
+/// All claims of a kind make the same claims wait. So when many threads of a program are granted, the arbiter reviews
+/// the program's other claims only for the first thread (Q3).
 struct HoldCounts: Sendable {
     struct HoldKind: Hashable, Sendable {
         let resource: Resource

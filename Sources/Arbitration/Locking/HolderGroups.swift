@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Y11: The holders of a resource with very many of them, in groups of equal kind; one claim represents its group.
+/// Y11: The holders of a resource that has very many holders, in groups of equal kind. One claim represents its group.
 ///
-/// A program may hold its own file a hundred thousand times. The work of an event must not grow with that number.
+/// A program can hold one file by a hundred thousand handles. The work of an event must not grow with the number of
+/// handles.
 struct HolderGroups: Sendable {
-    /// The claims that do not wait for a suspended holder: none of them, readers, or all.
+    /// The claims that do not wait for a holder because of its suspension: no claims, only readers, or all claims.
     enum SuspensionScope: Hashable, Sendable { case none, readers, all }
 
     /// X1, X5: The key of all claims of one party, or of all claims with one purpose and an unknown process.
@@ -22,14 +23,15 @@ struct HolderGroups: Sendable {
         let isWritingPart: Bool
         let nature: ClaimRequest.Nature
         let accessPattern: UInt8
-        /// X6: The item of a handle that may be held together with another handle of the item; nil for other holders.
+        /// X6: The item of a handle that is allowed to be held together with another handle of the item. Nil for other
+        /// holders.
         let item: ItemID?
         let suspensionScope: SuspensionScope
 
-        /// Y1, Y7: Whether a holder of this kind is suspended after a time; name changes and pending saves are not.
+        /// Y1, Y7: Whether a holder of this kind is suspended at a time limit. Name changes and pending saves never
+        /// are.
         var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
-        /// D1: Whether the program of a holder of this kind may wait for another claim, so that the holder depends on
-        /// that claim.
+        /// D1: Whether a holder of this kind depends on the claims for which its program waits.
         var mayDepend: Bool { isIdentified && (nature == .handle || nature == .aware) }
         /// Whether a holder of this kind can have a contention.
         fileprivate var canBeContended: Bool { isBounded && suspensionScope != .all }
@@ -37,7 +39,7 @@ struct HolderGroups: Sendable {
 
     struct HolderGroup: Sendable {
         let kind: HolderKind
-        /// The holders without a contention; the next property has the holders with a contention.
+        /// The holders without a contention. `contended` has the holders with a contention.
         fileprivate(set) var uncontended = ClaimQueue()
         fileprivate(set) var contended = ClaimQueue()
         /// The holders that may depend on waiting claims, by their threads.
@@ -63,7 +65,7 @@ struct HolderGroups: Sendable {
             }
         }
 
-        /// Some claim of the group; the seed decides which one.
+        /// Any claim of the group; the seed decides which claim.
         func some(_ seed: ClaimID) -> ClaimID {
             uncontended.someStranger(of: 0, seed: seed) { _ in true }
                 ?? contended
@@ -71,7 +73,7 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// A list of groups in an order that depends only on the events.
+    /// A list of groups. The same events always produce the same order.
     struct HolderGroupList: Sendable {
         fileprivate(set) var all: [HolderGroup] = []
         private var places: [HolderKind: Int] = [:]
@@ -114,22 +116,22 @@ struct HolderGroups: Sendable {
         let isContended: Bool
     }
 
-    /// Holders that other claims wait for; some of them only until both are identified (X4).
+    /// Writers for which other claims wait, some only until both claims are identified (X4).
     private(set) var writers = HolderGroupList()
     private(set) var readers = HolderGroupList()
-    /// Identified writers that are suspended for all claims. Few functions have to visit them.
+    /// Identified writers that are suspended for all claims, so that few functions have to visit them.
     private(set) var suspendedWriters = HolderGroupList()
     private var pastReaders = HolderGroupList()
     private var members: [ClaimID: Member] = [:]
-    /// For each group that may block a waiting claim: its lowest holder without a contention.
+    /// The lowest holder without a contention of each group that may block a waiting claim.
     private var firstUncontended = ClaimQueue()
     private var nonblocking: Set<HolderKind> = []
-    /// Holders that never have a contention: name changes and pending saves. They are few, because the kernel
-    /// serializes changes of names.
+    /// The holders that never have a contention: name changes and pending saves. The kernel serializes changes of
+    /// names, so these holders are few.
     private(set) var unbounded: Set<ClaimID> = []
 
     var count: Int { members.count }
-    /// Whether there are so few groups of writers that one claim of each can be visited.
+    /// Whether there are so few groups of writers that one claim of each group can be visited.
     var hasFewKindsOfWriters: Bool { writers.all.count + suspendedWriters.all.count <= 256 }
     var active: [HolderGroup] { writers.all + readers.all }
     var countOfActive: Int { writers.all.count + readers.all.count }
@@ -171,7 +173,7 @@ struct HolderGroups: Sendable {
             ?? false
     }
 
-    /// Notes that all holders of the kind of this holder block no waiting claim at present.
+    /// Notes that this holder, and all holders of the same kind, block no waiting claim at present.
     mutating func markNonblocking(_ claim: ClaimID) {
         guard let kind = members[claim]?.kind else { return }
         nonblocking.insert(kind)
@@ -188,8 +190,8 @@ struct HolderGroups: Sendable {
         }
     }
 
-    /// Some claim that blocks this claim, out of the groups of other parties. The closure checks one claim of each
-    /// group.
+    /// Any claim that blocks the given claim, from the groups of other parties. The closure is called with one claim of
+    /// each group.
     func blocker(of claim: Claim, asWriter isWrite: Bool, _ isBlocker: (HolderGroup, ClaimID) -> Bool)
         -> ClaimID?
     {
@@ -200,7 +202,7 @@ struct HolderGroups: Sendable {
         var found = writers.first(seed: claim.id, where: look)
         if found == nil, isWrite {
             found = readers.first(seed: claim.id, where: look)
-            // X4: A writer that is not identified waits for suspended writers, too.
+            // X4: A writer that is not identified also waits for suspended writers.
             if found == nil, !claim.isIdentified {
                 found = suspendedWriters.first(seed: claim.id, where: look)
             }
@@ -233,7 +235,7 @@ struct HolderGroups: Sendable {
     }
 }
 
-/// How resources with very many holders get their groups.
+/// How the groups of a resource with very many holders are created and changed.
 extension Arbiter {
     func kind(of holder: Claim, at lock: RequiredLock) -> HolderGroups.HolderKind {
         let mayBeAtEase = holder.nature == .handle && (!holder.accessPattern.isEmpty || holder.onlyReads)
@@ -249,8 +251,8 @@ extension Arbiter {
 
     /// Adds a holder to the groups of a resource. Creates the groups if there are very many holders.
     ///
-    /// While no claim waits, groups are created only for far more holders. So the open of a file with many handles
-    /// does not pay for groups.
+    /// While no claim waits for the resource, groups are created only above 16 times the usual limit, because an open
+    /// then needs no groups.
     mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
         if locks.isGrouped(lock.resource) {
             insert(holder, at: lock)
@@ -275,7 +277,7 @@ extension Arbiter {
         if !waits.isEmpty || !contentions.isEmpty { agenda.addContentionSlot(at: resource) }
     }
 
-    /// The holders of a resource in groups; the stored groups, or new ones.
+    /// The groups of a resource's holders: the stored groups if there are any, else new groups.
     func grouping(at resource: Resource) -> HolderGroups {
         if let grouping = locks.groups(at: resource) { return grouping }
         var grouping = HolderGroups()
@@ -299,7 +301,7 @@ extension Arbiter {
             holder.id, kind, at: lock.resource, thread: thread, isContended: isContended)
     }
 
-    /// Removes a holder from the groups of a resource. Removes all groups of the resource if far fewer holders are
+    /// Removes a holder from its group. Removes all groups of the resource if at most half the limit of holders is
     /// left.
     mutating func removeFromGroups(_ holder: ClaimID, at resource: Resource, of holders: Int) {
         guard locks.isGrouped(resource) else { return }

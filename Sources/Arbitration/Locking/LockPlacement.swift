@@ -3,7 +3,7 @@ import Coordination
 
 /// Determines the required locks of claims from the places of their items.
 extension Arbiter {
-    /// S1 to S4: The locks that a claim needs, on its items, their packages and directories above.
+    /// S1 to S4: The locks that a claim needs: on its items, on their packages, and on the contents of directories.
     func requiredLocks(of claim: Claim) -> [RequiredLock] {
         // B1: A batch requires no lock.
         if claim.nature == .batch { return [] }
@@ -28,16 +28,16 @@ extension Arbiter {
         return requiredLocks
     }
 
-    /// S4: Whether a claim below a directory requires the contents of the directory to read.
+    /// S4: Whether a claim below a directory requires a lock to read the contents of the directory.
     private func isEntered(_ claim: Claim, in directory: ItemID) -> Bool {
         guard let subtreeLock = locks.subtreeLock(of: directory) else { return false }
-        // A claim that is made later than the lock on the contents always gets a read lock.
+        // If the contents are locked already when a claim is made, the claim always gets a read lock.
         return subtreeLock.isComplete || claim.nature == .aware || claims[claim.id] == nil
             || claim.isWriting(.contents(of: directory)) != nil
     }
 
-    /// S4: A claim is about to lock the contents of directories. Gives the claims below a read lock on the contents,
-    /// before the first search for a blocker.
+    /// S4: Called when a claim is about to lock the contents of directories. Gives the claims below each directory a
+    /// read lock on the contents.
     mutating func lockSubtrees(_ claim: Claim) {
         claim.forEachRequiredLock { lock in
             if lock.isWrite, lock.resource.isContents { lockSubtree(lock.resource.item, by: claim) }
@@ -52,7 +52,7 @@ extension Arbiter {
         let ids = mustEnterAll ? Array(claims.ids) : Array(claims.aware)
         var subtree = DirectoryTree.Subtree(below: directory)
         for id in ids where id != claim.id { enterContents(of: &subtree, id) }
-        // A holder that has just got a read lock on the contents may block claims that wait there already.
+        // Holders that have just got a read lock on the contents may block claims that wait for the contents.
         guard let held = locks[.contents(of: directory)]?.held else { return }
         addHoldersToReview(at: .contents(of: directory), held)
     }
@@ -68,8 +68,8 @@ extension Arbiter {
         enter(claim, lock)
     }
 
-    /// S4: If no other claim requires the contents of a directory to write any more, removes the read locks on these
-    /// contents.
+    /// S4: Called when a claim no longer requires the contents of a directory to write. If no other claim does, removes
+    /// the read locks on the contents.
     mutating func releaseSubtreeLocks(_ claim: Claim) {
         if !locks.hasSubtreeLocks { return }
         claim.forEachRequiredLock { lock in
@@ -98,11 +98,11 @@ extension Arbiter {
 
 /// How directories are placed.
 extension Arbiter {
-    /// S5: Adds or moves a directory, and computes the required locks of the claims below anew.
+    /// S5: Adds or moves a directory. Computes again the required locks of the claims below the directory.
     mutating func place(_ item: ItemID, _ directory: DirectoryInfo) {
         let own = registry.presented[item] ?? []
         for presenter in own { leavePlace(presenter) }
-        // If the arbiter did not know the directory before, no claim is on an item in it, so no required lock changes.
+        // If the directory is new to the arbiter, no claim is on an item in it, so no required lock changes.
         let isNew = !tree.isDirectory(item)
         let haveUnitsChanged = tree.place(item, directory)
         let parent = tree.parent(of: item, at: Place())
@@ -128,7 +128,8 @@ extension Arbiter {
             claims.replace(claim)
             return
         }
-        // Locks on contents that the claim still requires must not be released in between.
+        // Takes the new locks on contents before the old ones are released, so that a lock that stays is never
+        // released.
         claim.setRequiredLocks(wanted)
         lockSubtrees(claim)
         let overlongBefore = former.requiredLocks.map(\.resource).filter(isOverlong)
@@ -137,14 +138,14 @@ extension Arbiter {
         // The claim needs a read lock on the contents of a directory only while another claim requires the contents to
         // write.
         claim.setRequiredLocks(requiredLocks(of: claim))
-        // I1: The claim was not checked against the claims at its new resources when it was granted.
+        // I1: When the claim was granted, it was not compared with the claims at its new resources.
         if claim.isHeld { claim.mayOverlap = true }
         claims.replace(claim)
         enter(claim)
-        // Q5: The claim has left the queue only to enter it again, so an overlong queue stays overlong.
+        // Q5: An overlong queue that the claim leaves and enters again stays overlong.
         for resource in overlongBefore { locks.restoreOverlong(resource, within: limits.queue) }
         addContendedToReview(by: former)
-        // D2: The program of the claim may now make fewer claims wait.
+        // D2: The claim's program may make fewer claims wait than before.
         if former.isHeld, let party = families.party(of: id) { addRelativesToCandidates(of: party) }
         agenda.addResources((former.requiredLocks + claim.requiredLocks).map(\.resource))
         releaseWatchers(of: id)
@@ -164,7 +165,8 @@ extension Arbiter {
             var isRetargeted = false
             relocate(id) { part in
                 guard part.item == item, part.place.isSameName(as: move.from) else { return part }
-                // The held handle of a replacement has created this file, so its claim stays with the file.
+                // A handle that holds a claim for a replacement has created this file, so the claim stays with the
+                // file.
                 let isMaker = claim.isHeld && claim.nature == .handle
                 if part.access == .write(.forReplacing), !isMaker, let name = move.placeholder {
                     isRetargeted = true
@@ -195,7 +197,7 @@ extension Arbiter {
         }
     }
 
-    /// S7: Reads that wait for the target of a symbolic link move to the new target.
+    /// S7: Called when a symbolic link has a new target: waiting reads that followed the link wait for the new target.
     mutating func follow(_ link: ItemID, to target: ItemID, _ place: Place, _ effects: inout [Effect]) {
         for id in waits.claims(resolving: link) {
             guard let claim = claims[id],
@@ -208,8 +210,8 @@ extension Arbiter {
         }
     }
 
-    /// S6, S7: Moves a waiting claim to another item. Its presenters are chosen anew (P1), because those of the new
-    /// item were not asked.
+    /// S6, S7: Moves a waiting claim to another item. Presenters are selected again (P1), because the presenters of the
+    /// new item were not asked.
     private mutating func retarget(
         _ id: ClaimID, from former: ItemID, to item: ItemID, _ effects: inout [Effect]
     ) {
@@ -220,14 +222,14 @@ extension Arbiter {
     }
 }
 
-/// How presenters are entered at their items and directories.
+/// How presenters are added to the lists of their items and directories.
 extension Arbiter {
     mutating func present(_ presenter: Presenter) {
         registry.insert(presenter)
         if let item = presenter.item { show(presenter.id, item, presenter.place) }
     }
 
-    /// P21: The item of a presenter exists from now on, or the presenter shows another item.
+    /// P21: Called when the item of a presenter exists from now on, or the presenter shows another item.
     mutating func show(_ id: PresenterID, _ item: ItemID, _ place: Place) {
         guard registry.records[id] != nil else { return }
         leavePlace(id)
@@ -237,7 +239,7 @@ extension Arbiter {
         enterPlace(id, in: tree.parent(of: item, at: place))
     }
 
-    /// Enters a presenter at the directory of its item.
+    /// Adds a presenter to the list of its item's directory.
     mutating func enterPlace(_ id: PresenterID, in directory: ItemID?) {
         registry.enterDirectory(directory, id)
         guard let directory else { return }

@@ -3,9 +3,9 @@ import Coordination
 
 /// All claims that require one resource, held and waiting.
 struct LockQueue: Sendable {
-    /// The held claims, or the waiting claims.
+    /// Either the held claims or the waiting claims of a resource.
     ///
-    /// A reader is incompatible only with writers; a writer is incompatible with both.
+    /// A reader is incompatible only with writers. A writer is incompatible with readers and writers.
     struct ModeQueues: Sendable {
         var readers = ClaimQueue()
         var writers = ClaimQueue()
@@ -48,7 +48,7 @@ struct LockQueue: Sendable {
         return held.count
     }
 
-    /// Removes a claim. Returns how many claims are left of the same state, held or waiting, and whether the queue is
+    /// Removes a held or waiting claim. Returns how many other claims have the same state, and whether the queue is
     /// empty now.
     mutating func leave(_ claim: ClaimID, _ isWrite: Bool, isHeld: Bool) -> (left: Int, isEmpty: Bool) {
         if isHeld {
@@ -59,7 +59,7 @@ struct LockQueue: Sendable {
         return (waiting.count, isEmpty)
     }
 
-    /// Adds a holder if the queue is empty. Returns false without a change if it is not.
+    /// Adds a holder if the queue is empty. If not, changes nothing and returns false.
     mutating func enterUncontended(_ claim: ClaimID, _ isWrite: Bool) -> Bool {
         guard isEmpty else { return false }
         held.insert(claim, 0, isWrite)

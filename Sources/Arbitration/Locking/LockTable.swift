@@ -5,14 +5,14 @@ import Coordination
 ///
 /// Invariants (I4):
 ///
-/// - Each claim is in the queue of every lock that it requires, and in no other queue. In a queue it is in the list
-///   that matches its state, held or waiting, and its mode, read or write.
+/// - Each claim is in the queue of every lock that it requires, and in no other queue. Each queue has separate lists
+///   for held readers, held writers, waiting readers and waiting writers.
 /// - No queue is empty.
-/// - `subtrees` counts the claims that require the contents of a directory to write. Only while there is one, claims
-///   below the directory require the contents to read (S4).
+/// - `subtrees` counts the claims that require the contents of a directory to write. Only while this number is above
+///   zero, claims below the directory require the contents to read (S4).
 /// - `holdCounts` counts the holders that are identified and not suspended.
-/// - `groups` has either all holders of a resource or none. It has them if they are very many (Y11).
-/// - `overlong` has a resource from the time when more than the limit wait, until half the limit wait (Q5).
+/// - For each resource, `groups` has either all holders or none. It has all holders if they are very many (Y11).
+/// - A resource enters `overlong` when more claims wait than the limit, and leaves it when half the limit wait (Q5).
 struct LockTable: Sendable {
     private var queues: [Resource: LockQueue] = [:]
     private var subtrees: [ItemID: SubtreeLock] = [:]
@@ -42,8 +42,8 @@ extension LockTable {
         queues[lock.resource, default: LockQueue()].hold(claim.id, claim.partyNumber, lock.isWrite)
     }
 
-    /// Removes a claim. Returns how many other claims hold the resource, if the claim held it, or wait for it, if the
-    /// claim waited.
+    /// Removes a claim from a queue. If the claim was held, returns how many other claims hold the resource; if it
+    /// waited, how many others wait.
     ///
     /// Nil if no claim requires the resource.
     mutating func leave(_ claim: Claim, _ lock: RequiredLock) -> Int? {
@@ -65,17 +65,17 @@ extension LockTable {
         }
     }
 
-    /// Adds a holder if no other claim requires the resource. Returns false without a change if one does.
+    /// Adds a holder if no other claim requires the resource. If another claim does, changes nothing and returns false.
     @inline(__always)
     mutating func holdUncontended(_ claim: ClaimID, _ resource: Resource, isWrite: Bool) -> Bool {
         queues[resource, default: LockQueue()].enterUncontended(claim, isWrite)
     }
 
-    /// Removes the holder of a resource if no other claim requires the resource. Returns false without a change if one
-    /// does.
+    /// Removes the holder of a resource if no other claim requires the resource. If another claim does, changes nothing
+    /// and returns false.
     @inline(__always)
     mutating func releaseUncontended(_ resource: Resource) -> Bool {
-        // The lock queue is read in place, because a copy of it would cost more than the rest of this method.
+        // The lock queue is not copied, because the copy would cost more than the rest of this method.
         guard let place = queues.index(forKey: resource), queues.values[place].hasSingleHolder() else {
             return false
         }
@@ -92,15 +92,15 @@ extension LockTable {
 
     /// Stores how many claims wait for a resource now. Returns whether the queue has become overlong or short.
     ///
-    /// A queue becomes overlong above the limit, and short again at half the limit. The two lengths differ, because
-    /// each change reviews all waiting claims.
+    /// A queue becomes overlong above the limit, and short at half the limit. With a single length, a queue could
+    /// change often, and each change causes a review of all waiting claims.
     mutating func noteLength(of resource: Resource, _ count: Int, within limit: Int) -> LengthChange? {
         if count > limit { return overlong.insert(resource).inserted ? .becameOverlong : nil }
         if overlong.isEmpty || count > limit / 2 { return nil }
         return overlong.remove(resource) != nil ? .becameShort : nil
     }
 
-    /// Marks a queue as overlong again: a claim had left the queue, but only in order to be entered again.
+    /// Marks a queue as overlong if it has ceased to be overlong because a claim was removed and added again.
     mutating func restoreOverlong(_ resource: Resource, within limit: Int) {
         if queues[resource]?.waiting.count ?? 0 > limit / 2 { overlong.insert(resource) }
     }
@@ -114,7 +114,7 @@ extension LockTable {
             accessPattern: claim.accessPattern.rawValue, isAware: claim.nature == .aware)
     }
 
-    /// Adds a holder to the numbers. Returns whether it is the first of its kind at any of its resources.
+    /// Counts a holder. Returns whether it is the first holder of its program and kind at any of its resources.
     mutating func countHold(_ claim: Claim) -> Bool {
         var isFirst = false
         claim.forEachRequiredLock { if countHold(claim, at: $0) { isFirst = true } }
@@ -125,7 +125,7 @@ extension LockTable {
         claim.isCountedHold && holdCounts.enter(kind(of: claim, lock))
     }
 
-    /// Removes a holder from the numbers. Returns whether it was the last of its kind at any of its resources.
+    /// Uncounts a holder. Returns whether it was the last holder of its program and kind at any of its resources.
     mutating func uncountHold(_ claim: Claim) -> Bool {
         var isLast = false
         claim.forEachRequiredLock { if uncountHold(claim, at: $0) { isLast = true } }
@@ -136,7 +136,7 @@ extension LockTable {
         claim.isCountedHold && holdCounts.leave(kind(of: claim, lock))
     }
 
-    /// Whether a holder of the claim's own program makes all other claims wait, except name changes and exempt claims.
+    /// Whether the claim's program has a holder for which all other claims wait, except name changes and exempt claims.
     ///
     /// Such a holder writes, and its handle neither appends nor locks (X6).
     func programHoldsExclusively(_ claim: Claim, of resource: Resource) -> Bool {
@@ -150,7 +150,7 @@ extension LockTable {
     }
 }
 
-/// Y11: The holders of resources with very many of them, in groups.
+/// Y11: The holders of each resource that has very many holders, in groups.
 extension LockTable {
     /// Whether the holders of any resource are in groups.
     var hasGroups: Bool { !groups.isEmpty }
@@ -170,7 +170,8 @@ extension LockTable {
 
     mutating func setGroups(_ grouping: HolderGroups, at resource: Resource) { groups[resource] = grouping }
 
-    /// Removes and returns the groups of a resource, to change them in place. ``setGroups(_:at:)`` stores them again.
+    /// Removes and returns the groups of a resource, so that a change does not copy them. The caller stores them again
+    /// by ``setGroups(_:at:)``.
     mutating func takeGroups(at resource: Resource) -> HolderGroups? { groups.removeValue(forKey: resource) }
 
     mutating func insertInGroup(
@@ -197,15 +198,15 @@ extension LockTable {
         groups[resource]?.markNonblocking(holder)
     }
 
-    /// Forgets which holders block no waiting claim, so that each of them is checked again.
+    /// Forgets which holders block no waiting claim, so that each holder is checked again.
     mutating func clearNonblocking(at resource: Resource) { groups[resource]?.clearNonblocking { _ in true } }
 }
 
 /// The claims that require the contents of a directory to write.
 struct SubtreeLock: Sendable {
     var claims = 0
-    /// Whether all claims below the directory have a read lock on the contents. If not, only the aware claims below
-    /// have one.
+    /// Whether all claims below the directory have a read lock on the contents. If not, only aware claims have this
+    /// lock.
     var isComplete = false
 }
 
@@ -227,8 +228,8 @@ extension LockTable {
         return result
     }
 
-    /// Uncounts a claim that required the contents of a directory to write. After the last one, removes and returns
-    /// the queue of the contents.
+    /// Uncounts a claim that required the contents of a directory to write. If it was the last such claim, removes and
+    /// returns the lock queue of the contents.
     mutating func unlockSubtree(_ directory: ItemID) -> LockQueue? {
         guard var lock = subtrees[directory] else { return nil }
         lock.claims -= 1
@@ -243,7 +244,7 @@ extension LockTable {
 
 /// Numbers for the check of the invariants.
 extension LockTable {
-    /// The number of entries in all queues; a claim has one in each of its queues.
+    /// The number of entries in all queues. A claim has an entry in each of its queues.
     var countOfPlaces: Int { queues.values.reduce(0) { $0 + $1.held.count + $1.waiting.count } }
     var hasEmptyQueue: Bool { queues.values.contains(where: \.isEmpty) }
     /// For each directory, the number of claims that require its contents to write.

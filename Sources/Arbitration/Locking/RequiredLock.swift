@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A resource that claims lock: an item, or the contents of a directory, which have a lock of their own (S3).
+/// A resource that claims can lock: an item, or the contents of a directory (S3).
 struct Resource: Hashable, Comparable, Sendable {
     private let number: UInt64
 
@@ -27,7 +27,8 @@ struct RequiredLock: Hashable, Sendable {
 }
 
 extension [RequiredLock] {
-    /// G1: Adds a lock to the list. Two locks on one resource become one, which writes if either does.
+    /// G1: Adds a lock to the list. Two locks on one resource become a single lock, which is to write if either lock is
+    /// to write.
     mutating func add(_ resource: Resource, isWrite: Bool) {
         if let place = firstIndex(where: { $0.resource == resource }) {
             if isWrite { self[place].isWrite = true }

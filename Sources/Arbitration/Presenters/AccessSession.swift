@@ -13,27 +13,29 @@ struct AccessSession: Sendable {
     var party: Party
     let began: Instant
     var cause: Cause
-    /// The claims of the access session: they wait for answers of the presenter, or are held and not suspended.
+    /// The claims of the access session. Each claim waits for an answer of the presenter, or is held and not suspended.
     var members: [ClaimID] = []
-    /// The questions that are still to be asked in this access session, in their order.
+    /// The questions that are not asked yet in this access session, the next question first.
     var pendingQuestions: [PendingQuestion] = []
-    /// P9: The open question for which the access session waits; another session may have asked it.
+    /// P9: The open question for which the access session waits. Perhaps another access session has asked the question.
     var question: QuestionID?
     /// The questions that were asked in this access session, answered or not.
     var asked: [QuestionKind] = []
     /// Whether any question of the access session was answered with an error, or forfeited.
     var lacksConsent = false
-    /// P23: Whether a write of the access session was granted. Then the contents may differ from those that the
-    /// presenter knows.
+    /// P23: Whether a write of the access session was granted. If so, the presenter perhaps does not know the present
+    /// contents.
     var isEntered = false
-    /// P7: Whether a question of the access session was forfeited, so that no more questions are asked in it.
+    /// P7: Whether the presenter has forfeited a question of the access session. If so, the session asks no more
+    /// questions.
     var hasForfeited = false
     /// The number of the question about a deletion that has happened already.
     var lossQuestion: QuestionID?
-    /// N9: The cause of the last change of the presented item, and that of its deletion.
+    /// N9: The cause of the last change of the presented item. `deleted` has the cause of the item's deletion.
     var changed: Cause?
     var deleted: Cause?
-    /// N11: Moves of the item and of directories above it that were not undone, in their order.
+    /// N11: Moves of the presented item, and of directories above the item, in the order in which they happened. Moves
+    /// that were undone are left out.
     var moves: [OwnMove] = []
     /// N8: The events of items below the presented item, by name.
     var nameEvents = NameEventLog()
@@ -47,11 +49,11 @@ struct AccessSession: Sendable {
     var hasUnreported: Bool { isRelinquished || hasItemEvents || nameEvents.hasUnreported }
     /// N10: Whether names have changed in the access session, as in a save of several steps.
     var hasSteps: Bool { moved != nil || deleted != nil || nameEvents.hasSteps }
-    /// P23: Whether a write was granted in the access session, and the session still has claims in it.
+    /// P23: Whether a write was granted in the access session, and the session still has claims.
     var isBeingWritten: Bool { isWrite && isEntered && end == nil }
     var isSettled: Bool { question == nil && pendingQuestions.isEmpty }
-    /// P2: Whether the access session asks about a deletion that has happened. Then it goes on although no claim waits
-    /// for the answer.
+    /// P2: Whether the access session asks about a deletion that has happened already. If so, the session goes on until
+    /// the answer, although no claim waits for it.
     var asksAboutLoss: Bool {
         pendingQuestions.contains { $0.loss != nil } || (question != nil && question == lossQuestion)
     }
@@ -66,10 +68,11 @@ struct OwnMove: Sendable {
     let cause: Cause
 }
 
-/// A question without its cause. An access session compares these values, so that it asks the same question only once.
+/// A question without its cause. An access session asks each such question only once, even if several accesses cause
+/// it.
 struct QuestionKind: Hashable, Sendable {
     let request: PresenterRequest
-    /// For a question about an item below the presented item: the item that is to be deleted.
+    /// The item below the presented item that is to be deleted; nil for a question about the presented item itself.
     var subitem: ItemID?
 }
 
@@ -89,10 +92,10 @@ extension AccessSession {
         asked.contains(questionKind) || pendingQuestions.contains { $0.questionKind == questionKind }
     }
 
-    /// P3: Adds a question, unless it was asked in the access session. P22: A presenter that has relinquished to a
-    /// writer is not asked to relinquish to a reader.
+    /// P3: Adds a question, unless the access session has asked this question already. P22: A presenter that has
+    /// relinquished to a writer is not asked to relinquish to a reader.
     mutating func enqueue(_ questionKind: QuestionKind, _ cause: Cause, by claim: ClaimID) {
-        // P7: After a forfeit nothing more is asked in the access session.
+        // P7: After a forfeited question, the access session asks no more questions.
         if hasForfeited { return }
         let hasLetWritersIn = includes(QuestionKind(request: .relinquishToWriter))
         if asked.contains(questionKind) || (questionKind.request == .relinquishToReader && hasLetWritersIn) {
@@ -108,8 +111,8 @@ extension AccessSession {
         }
     }
 
-    /// P2: Adds a question about a deletion that has happened. If this question is open already, the access session
-    /// waits for its answer. Returns whether an answer is outstanding.
+    /// P2: Adds a question about a deletion that has happened already, unless the question was asked before. Returns
+    /// whether the access session must wait for an answer.
     mutating func enqueueAboutLoss(_ questionKind: QuestionKind, _ cause: Cause, isOpen: (QuestionID) -> Bool)
         -> Bool
     {
@@ -127,8 +130,8 @@ extension AccessSession {
         return true
     }
 
-    /// N11: Notes a move of an item. If the presenter was not told of an earlier move, and the item is back at its
-    /// former name, both moves are forgotten.
+    /// N11: Notes a move of an item. If the item is back at the name that the presenter knows, forgets all moves of the
+    /// item.
     mutating func noteMove(of item: ItemID, _ move: Move, _ cause: Cause) {
         let former = moves.first { $0.item == item }?.former
         moves.removeAll { $0.item == item }
@@ -136,13 +139,15 @@ extension AccessSession {
         moves.append(OwnMove(item: item, former: former ?? move.from, cause: cause))
     }
 
-    /// N5: Forgets the events that the presenter was told of: all but the deletions in `heldBack`.
+    /// N5: Called when the presenter was told of all events except the deletions in `heldBack`: forgets the other
+    /// events.
     mutating func discardReportedEvents(but heldBack: Set<NameKey>) {
         discardItemEvents()
         nameEvents.discardReported(heldBack: heldBack)
     }
 
-    /// N3: Forgets the events of the presented item that the presenter was told of: all but its deletion.
+    /// N3: Called when the presenter was told of the moves and changes of its item: forgets these events, but not a
+    /// deletion.
     mutating func discardItemEvents() { (moves, changed) = ([], nil) }
 
     /// N8: Forgets all events, because the presenter was told of all of them.
@@ -153,8 +158,8 @@ extension AccessSession {
 
     /// Notes an access that is a part of the access session.
     mutating func noteAccess(_ cause: Cause) {
-        // The first access with a purpose gives its purpose to the access session. Accesses with other purposes then
-        // get sessions of their own.
+        // The access session gets the purpose of its first access with a purpose. Accesses with another purpose get
+        // another session.
         if party.purpose == nil, cause.party.purpose != nil { party = cause.party }
         self.cause = cause
     }
@@ -165,7 +170,7 @@ extension AccessSession {
         if isRefused { lacksConsent = true }
     }
 
-    /// P7: Forgets all questions that were not asked yet, because the presenter forfeited one.
+    /// P7: Called when the presenter has forfeited a question: forgets all questions that were not asked yet.
     mutating func forfeitPendingQuestions() { (pendingQuestions, hasForfeited) = ([], true) }
 
     /// Notes that a question was asked in the access session.
@@ -175,7 +180,7 @@ extension AccessSession {
         if asksAboutLoss { lossQuestion = question }
     }
 
-    /// P3: Removes the questions that no other claim than this one waits for.
+    /// P3: Removes the questions for which only the given claim waits.
     mutating func stopAsking(for claim: ClaimID) {
         pendingQuestions = pendingQuestions.compactMap { pendingQuestion in
             guard pendingQuestion.claims.contains(claim) else { return pendingQuestion }

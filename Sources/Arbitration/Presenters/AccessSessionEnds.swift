@@ -5,8 +5,8 @@ import Coordination
 extension Arbiter {
     /// Removes a claim that has ended or is suspended from its access sessions.
     ///
-    /// N3: If a session has no members left, it ends at once after an aware claim. After other claims it ends later,
-    /// so that a save of several steps is one session.
+    /// N3: If the claim was the last member of a session, the session ends: immediately after an aware claim, and later
+    /// after any other claim. So a save of several steps is one session.
     mutating func leaveAccessSessions(_ id: ClaimID, atOnce: Bool, _ effects: inout [Effect]) {
         guard let consultation = registry.removeConsultation(of: id) else { return }
         for accessSession in consultation.accessSessions {
@@ -22,18 +22,19 @@ extension Arbiter {
     }
 
     mutating func beginTrailing(_ id: AccessSessionID) {
-        // An open question for which no claim waits does not delay the end of the access session. A question about a
-        // deletion that has happened does.
+        // An open question delays the end of the access session only if it is about a deletion that has happened
+        // already.
         guard let accessSession = registry.accessSessions[id], !accessSession.asksAboutLoss else { return }
-        // N10: An access session in which names have changed goes on longer, because a save may change more names.
+        // N10: An access session in which names have changed goes on longer, because the save perhaps changes more
+        // names.
         let span = accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing
         let end = now + span
         registry.updateAccessSession(id) { $0.end = end }
         clock.setTimer(for: .accessSession(id), at: end)
     }
 
-    /// N5: Before a presenter is told of a party's access, ends those access sessions of other programs in which no
-    /// claim is left.
+    /// N5: Called before a presenter is told of a party's access. Ends the access sessions of other programs that have
+    /// no claims any more.
     mutating func endTrailingSessions(
         of record: PresenterRecord, but party: Party, _ effects: inout [Effect],
         where isConcerned: (AccessSession) -> Bool = { _ in true }
@@ -47,11 +48,11 @@ extension Arbiter {
         }
     }
 
-    /// N5: Of several access sessions, only the one with the latest event of a name tells the presenter of that name.
-    /// So the last notice of each name is true.
+    /// N5: Called for a new event. The events that other access sessions have of the same names are sent now, or are
+    /// dropped. So the last notice about each name is true.
     ///
-    /// After the move of a directory, all items below it have new paths. So other sessions tell nothing about the
-    /// directory's old and new name: the move replaces their events.
+    /// If a directory was moved, events of the directory's old name and new name are dropped, because the notice of the
+    /// move replaces them.
     mutating func handOverNames(
         to itemEvent: ItemEvent, in own: AccessSessionID, at presenter: PresenterID, _ effects: inout [Effect]
     ) {
@@ -64,8 +65,8 @@ extension Arbiter {
         }
     }
 
-    /// N5: Before a presenter is asked a question, tells it of all earlier writes and sends the reacquires of ended
-    /// access sessions.
+    /// N5: Called before a presenter is asked a question. Tells the presenter of all earlier writes, and sends the
+    /// reacquires of ended access sessions.
     mutating func tellBeforeAsking(in asking: AccessSession, _ effects: inout [Effect]) {
         guard let record = registry.records[asking.presenter] else { return }
         for id in record.accessSessions where id != asking.id {
@@ -76,14 +77,14 @@ extension Arbiter {
                 reportExceptDeletions(of: id, &effects)
             }
         }
-        // The events of this access session may have been told when other sessions ended, so it is read again.
+        // The end of another access session can have reported events of this session, so this session is read only now.
         reportExceptDeletions(of: asking.id, &effects)
     }
 
     /// N3: The access session to which an access of a party is added; nil if the access begins a session.
     ///
-    /// A program that accesses an item again and again would make its presenters wait for the reacquire for ever. So a
-    /// session that is older than `hold` accepts no new claims, and ends when it has no members.
+    /// A session that is older than `hold` accepts no new claims. If it did, a program with frequent accesses could
+    /// delay the reacquire for ever.
     mutating func currentAccessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord, _ effects: inout [Effect]
     ) -> AccessSessionID? {
@@ -122,8 +123,8 @@ extension Arbiter {
         }
     }
 
-    /// N3: Before a presenter receives a reacquire, tells it of the same program's access sessions in which nothing
-    /// was relinquished.
+    /// N3: Called before a presenter receives a reacquire. Also tells the presenter of those access sessions of the
+    /// same program in which it has not relinquished.
     private mutating func reportSessionsWithoutRelinquishment(
         but accessSession: AccessSession, _ record: PresenterRecord, _ effects: inout [Effect]
     ) {
@@ -135,7 +136,8 @@ extension Arbiter {
         }
     }
 
-    /// N4: A writer is about to be suspended: tells its presenters of the changes that were observed.
+    /// N4: Called when a writer is about to be suspended: tells the item's presenters of the changes that were
+    /// observed.
     mutating func tellBeforeSuspension(of claim: Claim, _ effects: inout [Effect]) {
         let ownPresenters = registry.consultations[claim.id]?.ownPresenters ?? []
         switch contentions[claim.id]?.seen {
@@ -144,7 +146,7 @@ extension Arbiter {
         case .clean, .unchanged, .atEnd, .atEndUnconfirmed, .reading, nil: break
         }
         leaveAccessSessions(claim.id, atOnce: false, &effects)
-        // P6: Later writes of the handle still count as those of the presenter itself.
+        // P6: Later writes by the handle are still treated as writes of these presenters themselves.
         if !ownPresenters.isEmpty {
             registry.beginConsultation(of: claim.id, Consultation(ownPresenters: ownPresenters))
         }
@@ -162,7 +164,7 @@ extension Arbiter {
         claims.update(claim.id) { $0.reportedStamp = stamp }
     }
 
-    /// Adds a pending save to the access sessions in which its program removed the name.
+    /// Adds a pending save to the write sessions of its program, so that they go on until the save is complete.
     mutating func joinAccessSessions(_ claim: Claim, _ party: Party) {
         guard !registry.isEmpty, registry.consultations[claim.id] == nil else { return }
         var (joined, known): ([AccessSessionID], Set<AccessSessionID>) = ([], [])

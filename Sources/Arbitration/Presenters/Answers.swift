@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Answers of presenters, and what follows from a missing answer.
+/// Answers of presenters, and the consequences of a missing answer.
 extension Arbiter {
     mutating func answer(
         _ id: QuestionID, by presenter: PresenterID, _ answer: Answer, _ effects: inout [Effect]
     ) {
-        // P8: Even a late answer shows that the presenter answers again, so the presenter is no longer demoted.
+        // P8: Even a late answer shows that the presenter responds, so it is no longer demoted.
         registry.updateRecord(presenter) { ($0.forfeits, $0.unaskedWrites) = (0, []) }
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
@@ -26,7 +26,7 @@ extension Arbiter {
         let isDemoted = registry.records[question.presenter]?.isDemoted ?? false
         effects.append(.forfeit(question, isDemoted: isDemoted))
         addRelativesToCandidates(of: question)
-        // P4: The access session that asked may have ended, so the party of the question is excused even without it.
+        // P4: The party that caused the question is excused, even if the access session of the question has ended.
         excuse(question.cause.party, by: question.presenter)
         resumeAccessSessions(question, lacksConsent: true, &effects) { arbiter, accessSession, _ in
             arbiter.registry.updateAccessSession(accessSession) { $0.forfeitPendingQuestions() }
@@ -37,8 +37,8 @@ extension Arbiter {
         }
     }
 
-    /// P7: For a time, the process of a party does not wait for a presenter that forfeited a question. Stores the end
-    /// of this time.
+    /// P7: Called when a presenter has forfeited a question. Stores the moment until which the party's process does not
+    /// wait for this presenter.
     mutating func excuse(_ party: Party, by id: PresenterID) {
         guard let process = party.process, var excused = registry.records[id]?.excused else { return }
         excused = excused.filter { now <= $0.value }
@@ -67,8 +67,8 @@ extension Arbiter {
         }
     }
 
-    /// D2: Adds the waiting claims of programs that work for the presenter to the cycle candidates. No claim waits for
-    /// these programs because of this question any more.
+    /// D2: Called when a question is closed, so that no claim waits for the presenter's answer. Adds the waiting claims
+    /// of the presenter's programs to the cycle candidates.
     private mutating func addRelativesToCandidates(of question: Question) {
         if let party = registry.records[question.presenter]?.presenter.party {
             addRelativesToCandidates(of: party)
@@ -104,7 +104,7 @@ extension Arbiter {
         clock.setTimer(for: .claim(id), at: extended)
     }
 
-    /// P14: Removes a presenter. This counts as its consent to all open questions.
+    /// P14: Removes a presenter. Its open questions are treated as answered with consent.
     mutating func removePresenter(_ id: PresenterID) {
         guard let record = registry.records[id] else { return }
         for question in record.questions { _ = registry.close(question) }
@@ -123,8 +123,7 @@ extension Arbiter {
         leavePlace(id)
         registry.leave(id)
         registry.remove(id)
-        // Some claims wait to be identified only because a presenter must be asked. This may have been the last
-        // presenter.
+        // If this was the last presenter, claims that wait only to be identified for presenters can be granted.
         agenda.addGrantCandidates(waits.toIdentify)
     }
 }

@@ -3,9 +3,11 @@ import Coordination
 
 /// How presenters are selected and asked before a claim is granted.
 extension Arbiter {
-    /// Returns whether presenters allow the grant of a claim that no other claim blocks.
+    /// Asks the presenters of a claim, if they were not asked yet. Returns whether all have answered. Called when no
+    /// other claim blocks the claim.
     ///
-    /// P1: Presenters are selected only now, because only now the item of the claim can no longer change.
+    /// P1: Presenters are selected only now, because the item of the claim can change while other claims block the
+    /// claim.
     mutating func isConsented(_ claim: Claim, _ effects: inout [Effect]) -> Bool {
         if registry.consultations[claim.id] == nil {
             guard concernsPresenters(claim) else { return true }
@@ -39,10 +41,10 @@ extension Arbiter {
             }
             begun.append(accessSession)
         }
-        // P3: All presenters are asked at the same time; each is asked one question after another.
+        // P3: All presenters are asked at the same time, and each presenter gets one question after another.
         for accessSession in begun {
             askNext(in: accessSession, &effects)
-            // If an earlier claim caused the open question, this claim waits for the same answer.
+            // The open question can be one that an earlier claim has caused. This claim then waits for the same answer.
             if let accessSession = registry.accessSessions[accessSession], accessSession.question != nil {
                 reviewRelatives(accessSession.presenter)
             }
@@ -63,7 +65,8 @@ extension Arbiter {
         for id in readers { registry.updateRecord(id) { $0.isOutdated = false } }
     }
 
-    /// P20: For each presenter that a claim concerns, the questions to ask. The party's own presenters are left out.
+    /// P20: The questions of a claim to each presenter that the claim concerns. The party's own presenters are left
+    /// out.
     func questionPlans(of claim: Claim, _ party: Party) -> [PresenterID: QuestionPlan] {
         var concerned: [(PresenterID, PresenterRelation, ClaimRequest.Part)] = []
         claim.forEachPart { part in
@@ -79,8 +82,8 @@ extension Arbiter {
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)
-            // P12: Presenters of plain directories have no contents at risk. Of the muted presenters,
-            // `unaskedWritesOfMuted` lists one for all.
+            // P12: Presenters of plain directories have no contents at risk. Muted presenters are listed by
+            // `unaskedWritesOfMuted`.
             guard part.access.isWrite, relation != .directory, record.mute == nil else { continue }
             let isLeftAlone = !isAsked && !questionKinds.isEmpty
             if isLeftAlone || (!isSpared && hasNotConsented(claim, part, record)) {
@@ -96,8 +99,8 @@ extension Arbiter {
         _ effects: inout [Effect]
     ) -> AccessSessionID? {
         guard let record = registry.records[id] else { return nil }
-        // P5, P6: While a presenter owes an answer, an access by a program that works for it counts as the presenter's
-        // own.
+        // P5, P6: Until a presenter has answered its question, accesses by programs that work for the presenter are
+        // treated as its own.
         if isOnItsBehalf(party, answering: claim.answering, record) {
             registry.updateConsultation(of: claim.id) { $0.ownPresenters.append(id) }
             return nil
@@ -109,7 +112,7 @@ extension Arbiter {
         endTrailingSessions(of: record, but: party, &effects)
         let present = currentAccessSession(
             of: party, isWrite: questionPlan.access.isWrite, at: record, &effects)
-        // The claim needs no answer now, and causes no notice later, so it needs no access session.
+        // A read that causes no question also causes no notice later, so it needs no access session.
         guard present != nil || questionPlan.access.isWrite || !questionKinds.isEmpty else { return nil }
         let accessSession = present ?? makeAccessSession(with: id, party, questionPlan.access)
         registry.updateAccessSession(accessSession) { accessSession in
@@ -135,7 +138,8 @@ extension Arbiter {
         return id
     }
 
-    /// Asks the next question of an access session. If there is none, the claims of the session may go on.
+    /// Asks the next question of an access session. If there is none, the claims of the session no longer wait for this
+    /// presenter.
     mutating func askNext(in id: AccessSessionID, _ effects: inout [Effect]) {
         guard let former = registry.accessSessions[id], former.question == nil else { return }
         guard !former.pendingQuestions.isEmpty else { return settled(former, &effects) }
@@ -150,7 +154,8 @@ extension Arbiter {
         // Y1: Held claims of the access session have a contention from now on, because the presenter waits for them.
         if request.isRelinquishment { agenda.addHolders(accessSession.members) }
         agenda.addCycleCandidates(accessSession.members)
-        // P9: If another access session asks the presenter to save, this session waits for the same answer.
+        // P9: If another access session has asked the presenter to save, this session waits for the answer to that
+        // question.
         if request == .save, bounds.askAgain > .zero,
             let open = registry.openSave(of: accessSession.presenter)
         {
@@ -179,18 +184,18 @@ extension Arbiter {
         reviewRelatives(accessSession.presenter)
     }
 
-    /// Whether the presenter need not be asked any more, because of events since the question was planned.
+    /// Whether a planned question has become needless, because of events since it was planned.
     private func isNeedless(_ pendingQuestion: PendingQuestion, _ record: PresenterRecord) -> Bool {
         let party = pendingQuestion.cause.party
         let written = record.accessSessions.compactMap { registry.accessSessions[$0] }.filter(
             \.isBeingWritten)
         switch pendingQuestion.questionKind.request {
         case .save:
-            // P9: Another reader may have caused a save since then.
+            // P9: Perhaps another reader has caused a save since the question was planned.
             if !pendingQuestion.cause.access.isWrite, !mayAskToSave(party, record) { return true }
-            // P23, P24: The presenter would save over contents that it was not told of.
+            // P23, P24: The presenter would overwrite contents of which it was not told.
             return !written.isEmpty || record.isOutdated
-        // P23: The presenter has relinquished to a writer of the same program already.
+        // P23: A presenter that has relinquished to a writer of the same program need not relinquish to the reader.
         case .relinquishToReader:
             let hasLetWritersIn = { (accessSession: AccessSession) in
                 accessSession.includes(QuestionKind(request: .relinquishToWriter))
@@ -207,8 +212,8 @@ extension Arbiter {
         }
     }
 
-    /// P6: Reviews the waiting claims that work for a presenter: they may now be granted before claims that wait for
-    /// its answer.
+    /// P6: Called when a presenter is asked. Reviews the waiting claims of the presenter's programs: they can be
+    /// granted before claims that wait for the answer.
     private mutating func reviewRelatives(_ presenter: PresenterID) {
         guard let party = registry.records[presenter]?.presenter.party else { return }
         families.waiters.forEachRelative(of: party) { agenda.addGrantCandidate($0) }

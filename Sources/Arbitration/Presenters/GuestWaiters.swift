@@ -3,9 +3,8 @@ public import Coordination
 
 /// The claims that wait for answers of the presenters of one guest.
 ///
-/// The daemon asks several times a second which users wait for the guest's answers. There may be thousands of
-/// presenters and claims. So each claim is stored under its user when it begins to wait, and no search is needed
-/// later.
+/// Several times a second, the daemon reads which users wait for the guest's answers. So each claim is stored under its
+/// user when it begins to wait, because a search through thousands of claims would take too long.
 struct GuestWaiters: Sendable {
     /// The number of questions that the guest's presenters have not answered.
     var open = 0
@@ -17,7 +16,8 @@ struct GuestWaiters: Sendable {
         if noted.insert(claim).inserted { users[user, default: FIFOQueue()].append(claim) }
     }
 
-    /// Returns, for each user, the first stored claim that still waits. Removes the claims before it.
+    /// Returns the first claim of each user that still waits. Removes the claims stored before it, because they no
+    /// longer wait.
     mutating func waiting(since: (ClaimID) -> Instant?) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
         var found: [(user: UInt32?, claim: ClaimID, asked: Instant)] = []
         for user in Array(users.keys) {
@@ -41,8 +41,8 @@ extension Arbiter {
     /// Whether any presenter of a guest has not answered a question.
     public func owesAnswers(_ guest: UInt32) -> Bool { registry.guestWaiters[guest] != nil }
 
-    /// Returns the users that wait for a guest's presenters. Each comes with one waiting claim, and with the moment at
-    /// which its question was asked.
+    /// Returns the users that wait for a guest's presenters. For each user, also returns one waiting claim, and the
+    /// moment at which the claim's question was asked.
     public mutating func waiting(
         forGuest guest: UInt32
     ) -> [(user: UInt32?, claim: ClaimID, asked: Instant)] {
@@ -68,7 +68,8 @@ extension Arbiter {
         return found.values.sorted { $0.id < $1.id }
     }
 
-    /// Stores that claims wait for the open question of an access session, if its presenter is that of a guest.
+    /// Stores that claims wait for the open question of an access session. Does nothing if the session's presenter
+    /// belongs to no guest.
     mutating func noteGuestWaiters(in id: AccessSessionID, by claims: [ClaimID]) {
         guard let accessSession = registry.accessSessions[id], accessSession.question != nil,
             let guest = registry.records[accessSession.presenter]?.presenter.guest
@@ -87,8 +88,8 @@ extension PresenterRegistry {
         return questions[question]
     }
 
-    /// The open question to a guest for which a claim waits. The search begins at the access session for which the
-    /// claim last waited, because a claim may have very many sessions.
+    /// The first open question to a guest for which a claim waits. The search begins at the access session for which
+    /// the claim last waited.
     fileprivate func firstQuestion(to guest: UInt32, for claim: ClaimID) -> Question? {
         guard let consultation = consultations[claim] else { return nil }
         let accessSessions = consultation.accessSessions

@@ -58,8 +58,8 @@ extension PresenterRegistry {
 
     func isMuted(_ id: PresenterID) -> Bool { !mutes.isEmpty && records[id]?.mute != nil }
 
-    /// Calls the body with the presenters that a claim on an item may concern. Of the muted presenters, only one is
-    /// given.
+    /// Calls the body with the presenters that a claim on an item may concern: with all unmuted presenters, and with
+    /// one muted presenter.
     func forEachConcerned(
         by item: ItemID, where isMeant: (PresenterID) -> Bool = { _ in true }, _ body: (PresenterID) -> Void
     ) {
@@ -69,7 +69,7 @@ extension PresenterRegistry {
         if let muted { body(muted) }
     }
 
-    /// P5: Whether another program has done something to the item of a muted presenter.
+    /// P5: Whether a muted presenter has missed an event of its item that another program caused.
     func hasMissedOwn(_ id: PresenterID) -> Bool {
         guard let record = records[id], let mute = record.mute else { return false }
         if mute.hasMissed { return true }
@@ -80,7 +80,7 @@ extension PresenterRegistry {
 
 /// N15: The muted presenters of each item that may have unsaved work, by their program.
 ///
-/// A grant lists one of these presenters for all. It is found without a visit to each presenter.
+/// A grant lists only one of these presenters. With these lists it is found without a visit to each presenter.
 struct MutedRepresentatives: Sendable {
     /// P5: A program with presenters. A party either asks all presenters of one program, or none of them.
     private struct Program: Hashable {
@@ -113,7 +113,7 @@ struct MutedRepresentatives: Sendable {
         if lists[item]?.isEmpty ?? false { lists[item] = nil }
     }
 
-    /// The lowest matching presenter of an item, out of the programs that the writer has to ask.
+    /// The matching presenter of an item with the lowest number. Programs that the writer need not ask are left out.
     func first(
         of item: ItemID, unless isSpared: (PresenterID) -> Bool, where isMeant: (PresenterID) -> Bool
     ) -> PresenterID? {
@@ -125,8 +125,8 @@ struct MutedRepresentatives: Sendable {
 }
 
 extension Arbiter {
-    /// P12: The writes of a claim to items with muted presenters that may have unsaved work. Each item is listed with
-    /// one presenter.
+    /// P12: The items that a claim writes and that have muted presenters with perhaps unsaved work. Each item is paired
+    /// with one such presenter.
     func unaskedWritesOfMuted(by claim: Claim, _ party: Party) -> [(presenter: PresenterID, item: ItemID)] {
         if registry.mutedRepresentatives.isEmpty { return [] }
         var writes: [(PresenterID, ItemID)] = []

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// A name, as presenters of directories above know it.
+/// A name, as it is known to presenters of the directories above.
 struct NameKey: Hashable, Sendable {
     let directory: ItemID?
     let link: LinkID?
-    /// The item, if its place has no number of the name; the directory and the item then identify the name.
+    /// The item; nil if `link` identifies the name. If there is no link number, the directory and the item identify the
+    /// name.
     let item: ItemID?
 
     init(_ item: ItemID, at place: Place) {
@@ -15,8 +16,8 @@ struct NameKey: Hashable, Sendable {
     }
 }
 
-/// N8: What happened in an access session at one name: the item before, the item now, and the last cause of each kind
-/// of event.
+/// N8: The events of one name in an access session: the item before, the item now, and the last cause of each kind of
+/// event.
 struct NameEvents: Sendable {
     /// How the item that has the name now got the name.
     enum Arrival: Sendable {
@@ -33,7 +34,7 @@ struct NameEvents: Sendable {
         var isOfDirectory: Bool { if case .directoryMoved = self { true } else { false } }
     }
 
-    /// What is known of an item when it is moved to another name.
+    /// The facts about an item that move with the item to another name.
     struct CarriedState: Sendable {
         /// The name of the item before the access session.
         var origin: NameKey?
@@ -43,15 +44,15 @@ struct NameEvents: Sendable {
 
     let name: NameKey
     let place: Place
-    /// N7: Whether the name is below the presented directory. If not, it is stored only as the new name of an item
-    /// that was moved away.
+    /// N7: Whether the name is below the presented directory. A name outside is stored only if an item was moved from
+    /// the directory to it.
     var isInside: Bool
     /// The item that had the name before the access session.
     var before: ItemID?
     var now: ItemID?
     var carried = CarriedState()
-    /// The item that had the name before a move replaced it. If two names are exchanged by two moves, the second move
-    /// may move this item.
+    /// The item that a move to this name has replaced. If two names are exchanged by two moves, the second move moves
+    /// this item.
     var displaced: (item: ItemID, carried: CarriedState)?
     var arrival: Arrival?
     /// The cause of the last event by which an item lost the name.
@@ -59,7 +60,7 @@ struct NameEvents: Sendable {
     /// The cause of the last event by which the name got other contents: a change, or an item that got the name.
     var other: Cause?
 
-    /// Whether nothing has happened at the name since the last notices.
+    /// Whether no event of the name is left of which the presenter was not told.
     var isSettled: Bool { arrival == nil && left == nil && carried.changed == nil }
     var isStep: Bool { arrival != nil || left != nil }
 
@@ -74,17 +75,17 @@ struct NameEvents: Sendable {
         other = Cause(arrival.cause.party, .write(.forReplacing))
     }
 
-    /// Notes that an item loses the name. Returns what is known of the item, for its next name.
+    /// Notes that an item loses the name. Returns the facts about the item that its next name needs.
     mutating func depart(_ item: ItemID, _ cause: Cause, isSecondHalf: Bool = false) -> CarriedState {
         left = cause
         guard let now, now != item else {
-            // A deleted item may turn out to have been moved (N9), so what is known of the item is returned.
+            // These facts are needed even for a deletion, because it can turn out to be a move (N9).
             self.now = nil
             return CarriedState(
                 origin: carried.origin ?? (before == item ? name : nil), changed: carried.changed)
         }
         guard isSecondHalf else {
-            // Another name of the same file was stored as this name, so no item has the name now.
+            // Events of another name of the same file were stored under this name. In fact, no item has the name now.
             self.now = nil
             return CarriedState()
         }
@@ -93,8 +94,8 @@ struct NameEvents: Sendable {
             let origin = displaced.carried.origin ?? (before == item ? name : nil)
             return CarriedState(origin: origin, changed: displaced.carried.changed)
         }
-        // If two names are exchanged by two moves, the first move was stored before this item was known to have the
-        // name.
+        // This is the second of two moves that exchange two names. The first was stored before it was known that this
+        // item had the name.
         if before == nil { before = item }
         return CarriedState(origin: before == item ? name : nil)
     }
@@ -105,16 +106,17 @@ struct NameEvents: Sendable {
 struct NameEventLog: Sendable {
     private(set) var entries: [NameEvents] = []
     private var index: [NameKey: Int] = [:]
-    /// The new name of the last move. If two names are exchanged by two moves, the second move may follow after the
-    /// presenter was told.
+    /// The new name of the last move. It is stored for an exchange by two moves, in case the presenter is told between
+    /// the two.
     private var lastArrival: NameKey?
     /// N10: Whether any name got or lost an item.
     private(set) var hasSteps = false
 
-    /// N8: The number of names at which an access session tells its presenter of all of them at once.
+    /// N8: When an access session has events of this many names, it tells its presenter immediately, and not at its
+    /// end.
     ///
-    /// The number is 256, or less if there are very many presenters. So all sessions of one program together store at
-    /// most 32,768 names.
+    /// The number is 256, or less if there are very many presenters. So the sessions of one program with all presenters
+    /// store at most about 32,768 names.
     static func most(among presenters: Int) -> Int { max(4, min(256, 32_768 / max(presenters, 1))) }
 
     var hasUnreported: Bool { entries.contains { !$0.isSettled } }
@@ -129,7 +131,7 @@ struct NameEventLog: Sendable {
 
     mutating func appear(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: nil) { entry in
-            // An item that was deleted and made again has other contents.
+            // An item that was deleted and created again has new contents.
             let changed = entry.before == item ? cause : entry.now == item ? entry.carried.changed : nil
             entry.arrive(item, .made(cause), NameEvents.CarriedState(changed: changed))
         }
@@ -137,12 +139,12 @@ struct NameEventLog: Sendable {
 
     mutating func remove(_ item: ItemID, at place: Place, _ cause: Cause) {
         update(NameKey(item, at: place), at: place, held: item) { entry in
-            // No item has the name now, no matter which item was known to have it.
+            // No item has the name now, even if another item was stored under it.
             _ = entry.depart(entry.now ?? item, cause)
         }
     }
 
-    /// N7: Notes a move, as far as its old or its new name is below the presented directory.
+    /// N7: Notes a move. A name of the move that is outside the presented directory is mostly ignored.
     mutating func move(
         _ item: ItemID, _ move: Move, _ arrival: NameEvents.Arrival, isFromInside: Bool, isToInside: Bool
     ) {
@@ -153,11 +155,11 @@ struct NameEventLog: Sendable {
                 carried = $0.depart(item, arrival.cause, isSecondHalf: move.isSecondHalf)
             }
         }
-        // The presenter may know the directory from events in it, although it was not told that the directory
-        // appeared.
+        // The presenter can know a directory from earlier events in the directory, so the former name is stored even
+        // for a new directory.
         let isLeft = index[from].map { entries[$0].now == nil } ?? false
         if arrival.isOfDirectory, isFromInside, isLeft { carried.origin = carried.origin ?? from }
-        // Changes of the item outside of the presented directory were not told to the presenter.
+        // An item from outside counts as changed, because the presenter was not told of changes there.
         let replacing = Cause(arrival.cause.party, .write(.forReplacing))
         if !isFromInside { carried.changed = replacing }
         if !isFromInside, arrival.isOfDirectory { carried.origin = nil }
@@ -170,7 +172,7 @@ struct NameEventLog: Sendable {
             return
         }
         update(to, at: move.to, isInside: isToInside, held: nil) { entry in
-            // If the item had this name before, only the former contents under this name are known.
+            // Perhaps the item had this name before, but the presenter knows only the contents at that time.
             entry.arrive(item, arrival, carried)
         }
         if isToInside { lastArrival = to }
@@ -186,15 +188,15 @@ struct NameEventLog: Sendable {
             entries.append(NameEvents(name: name, place: place, isInside: isInside, before: held, now: held))
         }
         if isInside, !entries[known].isInside {
-            // The directory of the name was moved to below the presented directory, together with the item that had
-            // the name.
+            // The directory of this name was moved into the presented directory, so the presenter knows the item that
+            // has the name now.
             (entries[known].isInside, entries[known].before) = (true, entries[known].now)
         }
         body(&entries[known])
         if entries[known].isStep { hasSteps = true }
     }
 
-    /// Forgets names, because another access session tells the presenter about them from now on.
+    /// Forgets the events of names. The presenter is told of them in another notice.
     mutating func forget(_ names: [NameKey]) {
         guard names.contains(where: { index[$0] != nil }) else { return }
         // For very many names a set avoids the comparison of all pairs.
@@ -203,7 +205,8 @@ struct NameEventLog: Sendable {
         reindex()
     }
 
-    /// N14: Forgets all names but those of one item. Returns whether there was anything to tell about them.
+    /// N14: Forgets all names except the names of one item. Returns whether a forgotten name had an event of which the
+    /// presenter was not told.
     mutating func forgetNames(but item: ItemID) -> Bool {
         let forgotten = entries.filter { $0.before != item && $0.now != item }
         guard !forgotten.isEmpty else { return false }
@@ -223,8 +226,8 @@ struct NameEventLog: Sendable {
         {
             changed = entries[from].other
         }
-        // If two names are exchanged by two moves, the first move has given these names to other items, so their
-        // events stay.
+        // This may be the second of two moves that exchange two names. A name that the first move has given to another
+        // item is not forgotten.
         let kept = itemEvent.names.filter { name in
             guard let mover = itemEvent.mover, name != itemEvent.names.last, let known = index[name] else {
                 return false
@@ -243,7 +246,8 @@ struct NameEventLog: Sendable {
         reindex()
     }
 
-    /// N5, N8: Forgets the events that the presenter was told of: all but those of the names in `heldBack`.
+    /// N5, N8: Called when the presenter was told of all events except those of the names in `heldBack`: forgets the
+    /// other events.
     mutating func discardReported(heldBack: Set<NameKey> = []) {
         let last = lastArrival
         entries = entries.compactMap { entry in
@@ -273,7 +277,7 @@ struct NameNotice {
 
 /// N6 to N8: Turns the events at names into notices.
 extension NameEventLog {
-    /// Returns the moves: for the index of each new name of an item, the index of its former name.
+    /// Returns the moves, as indexes of names: for each new name of an item, the item's former name.
     private func formerNames() -> [Int: Int] {
         var formers: [Int: Int] = [:]
         var taken: Set<Int> = []
@@ -282,8 +286,7 @@ extension NameEventLog {
                 let origin = entry.carried.origin.flatMap({ index[$0] }),
                 !taken.contains(origin)
             else { continue }
-            // Items in a moved directory move with it. So it does not matter which items had the former and the new
-            // name of the directory.
+            // The move of a directory is always reported as a move, because all items in the directory have new paths.
             let isMove = entry.before == nil && entries[origin].now == nil && entries[origin].before == now
             guard isMove || entry.arrival?.isOfDirectory ?? false else { continue }
             formers[place] = origin
@@ -323,8 +326,8 @@ extension NameEventLog {
         return first + rest
     }
 
-    /// N5: Names that an item had before the access session and no item has now. Such a loss may be the first step of
-    /// a save.
+    /// N5: Names that an item had before the access session, and that no item has now. A save may have removed such a
+    /// name in its first step.
     var goneNames: Set<NameKey> {
         let moved = Set(formerNames().values)
         return Set(
@@ -356,7 +359,8 @@ extension NameEvents {
             return left.map { notice(.subitemDidChange, before, Cause($0.party, .write(.forDeleting))) }
         case (let before?, let now?):
             if before == now { return carried.changed.map { notice(.subitemDidChange, now, $0) } }
-            // The directory replaced the item, and the presenter knows nothing of the items in the directory.
+            // A directory has replaced the item. It is reported as new, because the presenter does not know the items
+            // in the directory.
             if let arrival, arrival.isOfDirectory { return notice(.subitemDidAppear, now, arrival.cause) }
             return other.map { notice(.subitemDidChange, now, $0) }
         }
@@ -369,7 +373,7 @@ extension NameEvents {
 
 /// How presenters are told of the events of an access session.
 extension Arbiter {
-    /// N8: Tells a presenter of all events of an access session, which then goes on.
+    /// N8: Tells a presenter of all events of an access session so far. The session goes on.
     mutating func reportNameEvents(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id],
             let record = registry.records[accessSession.presenter]
@@ -378,7 +382,8 @@ extension Arbiter {
         registry.updateAccessSession(id) { $0.discardAllEvents() }
     }
 
-    /// N5: Tells a presenter of all events of an access session but deletions, which may be first steps of a save.
+    /// N5: Tells a presenter of all events of an access session except deletions. A deletion may be the first step of a
+    /// save.
     mutating func reportExceptDeletions(of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -393,7 +398,8 @@ extension Arbiter {
         registry.updateAccessSession(id) { $0.discardReportedEvents(but: gone) }
     }
 
-    /// N3, N9: Tells a presenter first of moves of its item, then of changes of its item, then of items below.
+    /// N3, N9: Tells a presenter first of moves of its item, then of changes of its item, then of events of items
+    /// below.
     func tell(
         of accessSession: AccessSession, _ notices: [NameNotice], _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -402,8 +408,8 @@ extension Arbiter {
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: accessSession.presenter, in: accessSession.id, cause))]
         }
-        // A presenter that refused, or was not asked, is told of the deletion. It may still show the item, and would
-        // create it again with its next save.
+        // A presenter that has not agreed to the deletion is told of it. If not, its next save would create the item
+        // again.
         let hasAgreed =
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }
         // N6: For the presenter of a plain directory, the deletion of the directory is stored like an event in the
@@ -432,11 +438,10 @@ extension Arbiter {
         }
     }
 
-    /// N13: Tells a presenter of the events in a directory that is about to leave the presented directory. Another
-    /// directory may get its path soon.
+    /// N13: Called when a directory is about to leave the presented directory: tells the presenter of the events in it,
+    /// while its paths are still true.
     ///
-    /// If two names are exchanged by two moves, `taken` is the name that the first move has given to an item. The
-    /// presenter is told of it after the second move.
+    /// If this is the second of two moves that exchange two names, the event of the name `taken` is not told now.
     mutating func reportNameEvents(
         inside directory: ItemID, but taken: NameKey? = nil, to id: PresenterID, _ effects: inout [Effect]
     ) {
@@ -456,7 +461,8 @@ extension Arbiter {
         }
     }
 
-    /// N12: Tells a presenter of the events at some names. At other names the program may be in the middle of a save.
+    /// N12: Tells a presenter of the events of the given names only. With other names, the program may be in the middle
+    /// of a save.
     mutating func reportWritten(_ names: [NameKey], of id: AccessSessionID, _ effects: inout [Effect]) {
         guard let accessSession = registry.accessSessions[id], accessSession.deleted == nil,
             let record = registry.records[accessSession.presenter]
@@ -469,8 +475,7 @@ extension Arbiter {
             &effects)
     }
 
-    /// N3: Tells a presenter of the events at some names, and before that of the events of its item, but not of the
-    /// item's deletion.
+    /// N3: Tells a presenter first of the moves and changes of its item, and then of the events of some names below.
     private mutating func tell(
         _ notices: [NameNotice], inMidstOf accessSession: AccessSession, _ record: PresenterRecord,
         _ effects: inout [Effect]
@@ -486,8 +491,8 @@ extension Arbiter {
         registry.updateAccessSession(accessSession.id) { $0.discardItemEvents() }
     }
 
-    /// N6: The cause of the `didChange` that a presenter of a package receives if it implements no notice of the event
-    /// itself.
+    /// N6: A presenter of a package receives `didChange` for events below that it has no notice for. Returns the cause
+    /// of that notice, if there is such an event.
     private func fallBack(_ notices: [NameNotice], _ record: PresenterRecord) -> Cause? {
         guard !notices.isEmpty, let item = record.item, tree.isPackage(item) else { return nil }
         return notices.last { !record.presenter.messages.contains(PresenterMessages($0.kind)) }?.cause

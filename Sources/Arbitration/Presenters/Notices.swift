@@ -3,15 +3,15 @@ import Coordination
 
 /// Which events presenters are told of, and when.
 extension Arbiter {
-    /// Notes a change of contents or attributes (N1). If `isOngoing`, the program may write more, and presenters are
-    /// told now (N12).
+    /// Notes a change of contents or attributes (N1). If `isOngoing` is true, the program perhaps writes more, and
+    /// presenters are told immediately (N12).
     mutating func noteChange(
         of item: ItemID, at place: Place, _ cause: Cause, under id: ClaimID?, stamp: UInt64,
         isOngoing: Bool = false, _ effects: inout [Effect]
     ) {
         let cause = Cause(families.party(of: id) ?? cause.party, cause.access)
-        // N4, N12: If presenters were told of this state of the file, the method returns. An ongoing change is told
-        // for each name of the item.
+        // N4, N12: If presenters were told of this state of the file, nothing happens. An ongoing change is reported
+        // again for each name of the item.
         if !isOngoing, let id, let told = claims[id]?.reportedStamp, told == stamp { return }
         if isOngoing, let id { claims.update(id) { $0.reportedStamp = stamp } }
         let isPlainDirectory = tree.isPlainDirectory(item)
@@ -29,8 +29,8 @@ extension Arbiter {
             }
             count(relation, record)
             note(itemEvent, under: id, at: record, &effects) { accessSession in
-                // N6: A plain directory has no contents of its own, so presenters are told of a change at the name of
-                // the directory.
+                // N6: A plain directory has no contents of its own. So its change is stored like the change of an item
+                // below it.
                 if relation == .item, !isPlainDirectory { return accessSession.changed = cause }
                 accessSession.nameEvents.change(item, at: place, cause)
             }
@@ -58,7 +58,7 @@ extension Arbiter {
         }
     }
 
-    /// N9: An item exists again: cancels the notices of its deletion, no matter which party deleted it.
+    /// N9: Called when an item exists again: cancels the notices of its deletion by any party.
     private mutating func takeBackDeletion(of item: ItemID, to presenter: PresenterID) {
         for accessSession in registry.records[presenter]?.accessSessions ?? [] {
             registry.updateAccessSession(accessSession) { accessSession in
@@ -68,7 +68,7 @@ extension Arbiter {
         }
     }
 
-    /// N2, N7, N9: Notes that an item has a new name. If its deletion was noted before, the deletion is cancelled.
+    /// N2, N7, N9: Notes that an item has a new name. If a deletion of the item was noted before, cancels its notice.
     mutating func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -91,7 +91,7 @@ extension Arbiter {
         noteMoveAbove(item, move, cause, under: claim, &effects)
     }
 
-    /// N7: Notes a move for the presenters of directories above the old place and above the new place.
+    /// N7: Notes a move for the presenters of the directories above the old name and above the new name.
     private mutating func noteMoveAbove(
         _ item: ItemID, _ move: Move, _ cause: Cause, under claim: ClaimID?, _ effects: inout [Effect]
     ) {
@@ -100,7 +100,8 @@ extension Arbiter {
         let arrival: NameEvents.Arrival = tree.isDirectory(item) ? .directoryMoved(cause) : .moved(cause)
         var itemEvent = ItemEvent(
             cause, [NameKey(item, at: move.from), NameKey(move.replacedDocument ?? item, at: move.to)])
-        // N7: Presenters are told of the move of a directory at once, because later notices use the new path.
+        // N7: Presenters are told of the move of a directory immediately, because later notices have paths with the new
+        // name.
         itemEvent.isToldAtOnce = arrival.isOfDirectory
         if move.isSecondHalf { itemEvent.mover = item }
         if arrival.isOfDirectory {
@@ -144,10 +145,11 @@ extension Arbiter {
         }
     }
 
-    /// P2: Asks presenters about a deletion that has happened. The deletion could have been the first step of a save.
+    /// P2: Asks presenters about a deletion that has happened already. They were not asked before, because it could
+    /// have been the first step of a save.
     mutating func noteLoss(of item: ItemID, at place: Place, by party: Party, _ effects: inout [Effect]) {
         let cause = Cause(party, .write(.forDeleting))
-        // Presenters that are paused, and so receive no notices about items in their directory, are asked, too.
+        // Paused presenters receive no notices about items in their directory, but they are asked this question.
         let recipients = allRecipients(of: item, deletedAt: place)
         let name = NameKey(item, at: place)
         let untold = recipients.filter { registry.isUnreported(name, to: $0.0) }.map(\.0)
@@ -201,15 +203,14 @@ extension Arbiter {
         return lists > 1 ? found.sorted { $0.0 < $1.0 } : found
     }
 
-    /// P19: The presenters that are told of the deletion of a name. Presenters that show the item by another name are
-    /// left out.
+    /// P19: The presenters that are told of the deletion of a name, without those that show the item by another name.
     private func recipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)] {
         recipients(of: item, at: place).filter { id, relation in
             relation != .item || registry.records[id]?.place.isSameName(as: place) ?? false
         }
     }
 
-    /// The presenters that are told of the deletion of a name, and the paused presenters of directories above.
+    /// The presenters that are told of the deletion of a name, and the paused presenters of the directories above.
     private func allRecipients(of item: ItemID, deletedAt place: Place) -> [(PresenterID, PresenterRelation)]
     {
         if registry.pauses.isEmpty { return recipients(of: item, deletedAt: place) }
@@ -233,8 +234,7 @@ extension Arbiter {
         return [directory] + tree.ancestors(of: directory, at: Place())
     }
 
-    /// Notes an event for each recipient. For a presenter that caused the event itself, only notes that the presenter
-    /// knows the event.
+    /// Notes an event for each recipient. If a recipient caused the event itself, it will not be told of the event.
     private mutating func tell(
         _ recipients: [(PresenterID, PresenterRelation)], _ itemEvent: ItemEvent, under claim: ClaimID?,
         _ effects: inout [Effect],
@@ -257,8 +257,8 @@ extension Arbiter {
         }
     }
 
-    /// N15: Returns whether a presenter is muted. If so, notes a move by another party, so that the presenter is told
-    /// of the move later.
+    /// N15: Returns whether a presenter is muted. If it is, and another party has moved its item, notes that it must be
+    /// told of the move later.
     private mutating func noteMissedMove(_ id: PresenterID, by party: Party, under claim: ClaimID?) -> Bool {
         guard registry.isMuted(id), let record = registry.records[id] else { return false }
         if !isOwnDoing(party, under: claim, record) {
@@ -267,8 +267,7 @@ extension Arbiter {
         return true
     }
 
-    /// Counts an event for the guest of a presenter. Events of items in a presented directory have a count of their
-    /// own.
+    /// Counts an event for the guest of a presenter. Events of items in a presented directory are counted separately.
     private mutating func count(_ relation: PresenterRelation, _ record: PresenterRecord) {
         if relation != .directory { return registry.eventCounts.countItemEvent(of: record) }
         registry.eventCounts.countSubitemEvent(of: record)
@@ -278,8 +277,8 @@ extension Arbiter {
     /// an event.
     private func isOwnDoing(_ party: Party, under claim: ClaimID?, _ record: PresenterRecord) -> Bool {
         if isOwn(party, record.presenter.party) { return true }
-        // When the presenters of the claim were selected, `ownPresenters` stored for which of them the claim is their
-        // own access.
+        // When the presenters of the claim were selected, `ownPresenters` got the presenters for which the claim is
+        // their own access.
         if let claim, claims[claim]?.hasConsulted ?? false {
             return registry.consultations[claim]?.ownPresenters.contains(record.id) ?? false
         }
@@ -289,7 +288,8 @@ extension Arbiter {
     /// P9: Notes that a presenter has saved, if it was asked to save shortly before this write.
     private mutating func noteSave(by id: PresenterID) {
         guard let asked = registry.records[id]?.saveAsked else { return }
-        // A presenter that reports progress may take longer to save.
+        // A save that is still open counts even after this time, because a presenter that reports progress has more
+        // time.
         if now < asked + bounds.save || registry.openSave(of: id) != nil {
             let now = now
             registry.updateRecord(id) { $0.saved = now }
@@ -301,7 +301,7 @@ extension Arbiter {
         _ body: (inout AccessSession) -> Void
     ) {
         let (cause, names) = (itemEvent.cause, itemEvent.names)
-        // P24: A presenter that cannot be told of changes no longer knows the contents.
+        // P24: A presenter that implements no notice of changes does not know the contents any more.
         if !record.hearsOfChanges, cause.access.changesContents {
             registry.updateRecord(record.id) { $0.isOutdated = true }
         }
@@ -323,7 +323,8 @@ extension Arbiter {
             return accessSession.nameEvents.entries.count
         }
         guard let knownNames else { return }
-        // N7, N8: The move of a directory is told at once. So are all names if the access session has too many.
+        // N7, N8: The presenter is told immediately of the move of a directory, or if the access session has events of
+        // too many names.
         let isFull = knownNames >= NameEventLog.most(among: registry.records.count)
         if isFull || itemEvent.isToldAtOnce { reportNameEvents(of: id, &effects) }
         // N12: The program may write more, so the presenter is told now.
@@ -335,8 +336,8 @@ extension Arbiter {
         guard let claim, let consultation = registry.consultations[claim],
             !consultation.accessSessions.isEmpty
         else { return nil }
-        // I5: A claim has at most one access session with each presenter. The claim and the presenter may both have
-        // very many sessions, so the shorter list is searched.
+        // I5: A claim has at most one access session with each presenter. If the claim has many sessions, the list of
+        // the presenter is searched instead of the claim's list.
         guard consultation.accessSessions.count > 8 else {
             return consultation.accessSessions.first {
                 registry.accessSessions[$0].map { $0.presenter == presenter && $0.isWrite } ?? false
@@ -352,13 +353,13 @@ extension Arbiter {
 struct ItemEvent {
     let cause: Cause
     let names: [NameKey]
-    /// Whether presenters are told of the event at once, and not when the access session ends.
+    /// Whether presenters are told of the event immediately, and not when the access session ends.
     var isToldAtOnce = false
-    /// N12: Whether the program may write more, so that presenters are told now.
+    /// N12: Whether the program perhaps writes more, so that presenters are told immediately.
     var isOngoing = false
-    /// If two names are exchanged by two moves: the item of the second move. Else nil.
+    /// For the second of two moves that exchange two names: the moved item. Nil for all other events.
     var mover: ItemID?
-    /// The item and its move, if a file has moved with its contents to a name below the presenter's directory.
+    /// The item and its move, if a file was moved to a name below the presenter's directory. Nil for all other events.
     var moved: (item: ItemID, move: Move)?
 
     init(_ cause: Cause, _ names: [NameKey]) {

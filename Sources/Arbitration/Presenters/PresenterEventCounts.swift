@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// The number of events and questions that the presenters of each guest have received since the numbers were last
-/// read.
+/// The number of events and questions that the presenters of each guest have received. Reading a number resets it to
+/// zero.
 struct PresenterEventCounts: Sendable {
     /// For each guest: events of items in the presented directories.
     private var ofSubitems: [UInt32: Int] = [:]
@@ -11,10 +11,11 @@ struct PresenterEventCounts: Sendable {
     /// For each guest: the events and questions about presented items that one arbiter event has caused.
     private var ofPresentEvent: [UInt32: Int] = [:]
 
-    /// The number of questions and events per arbiter event that is not charged to a guest.
+    /// If one arbiter event causes no more questions and events than this for a guest, they are not charged to the
+    /// guest.
     ///
-    /// So few of them cost no more than the arbiter event itself. If they were charged, frequent small events of
-    /// another user could mute a guest.
+    /// So few messages cost no more than the arbiter event itself. If they were charged, another user could mute a
+    /// guest by frequent small events.
     private static let uncountedEvents = 16
 
     @inline(__always)
@@ -31,7 +32,7 @@ struct PresenterEventCounts: Sendable {
         ofPresentEvent[guest, default: 0] += 1
         let count = ofPresentEvent[guest] ?? 0
         guard count > Self.uncountedEvents else { return }
-        // If there are more than that, the first 16 are charged as well.
+        // If there are more than 16 messages, the first 16 are charged as well.
         ofItems[guest, default: 0] += count == Self.uncountedEvents + 1 ? count : 1
     }
 

@@ -11,8 +11,7 @@ extension Party {
     /// Whether accesses of both parties belong to one access session.
     ///
     /// They do if the processes are the same, or one is an ancestor of the other. If both parties have a purpose, only
-    /// the purposes are compared. All unknown parties count as one program. This matters only to notices, because no
-    /// presenter is asked twice about an unknown party.
+    /// the purposes are compared. All unknown parties are treated as one program.
     func isOneProgram(with other: Party) -> Bool {
         if let purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         if process == nil, other.process == nil { return true }
@@ -21,7 +20,8 @@ extension Party {
 }
 
 extension [PresenterID] {
-    /// The index of a presenter in a sorted list. If it is not in the list, the index at which it would be inserted.
+    /// The index of a presenter in a sorted list. If the list does not contain the presenter, the index at which to
+    /// insert it.
     private func place(of id: PresenterID) -> Int {
         var (low, high) = (0, count)
         // A new presenter has the highest number, so it comes last.

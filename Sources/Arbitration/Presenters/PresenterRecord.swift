@@ -4,8 +4,8 @@ import Coordination
 /// The state of one presenter.
 struct PresenterRecord: Sendable {
     let presenter: Presenter
-    /// The presented item; nil while it does not exist (P21). When a save replaces a document, this is still the
-    /// document (P11).
+    /// The presented item; nil while the item does not exist (P21). The item stays the same when a save replaces the
+    /// document's file (P11).
     var item: ItemID?
     /// The directory and the name under which the presenter shows the item.
     var place: Place
@@ -15,25 +15,27 @@ struct PresenterRecord: Sendable {
     var questions: [QuestionID] = []
     /// The number of questions in a row that the presenter forfeited.
     var forfeits = 0
-    /// P7: Processes that do not wait for this presenter, because it forfeited a question for them. Each is stored
-    /// with the end of this time.
+    /// P7: Processes for which this presenter has forfeited a question. Until the stored moment, the process does not
+    /// wait for this presenter.
     var excused: [ProcessID: Instant] = [:]
     /// P12: Items that were written without the presenter's consent, since it last answered a question or wrote the
     /// item itself.
     var unaskedWrites: Set<ItemID> = []
-    /// P24: Whether another program has written the item, the presenter cannot be told of that, and has not read or
-    /// written the item since.
+    /// P24: Whether the presenter does not know the present contents: another program has written the item, and the
+    /// presenter implements no notice of changes.
     var isOutdated = false
-    /// N14: The pause in which the presenter is told of no names below its directory; nil if it is not paused.
+    /// N14: The pause in which the presenter receives no notices about names below its directory; nil if it is not
+    /// paused.
     var pause: Suppression?
-    /// N15: The time in which the presenter is neither asked nor told about its item; nil if it is not muted.
+    /// N15: The time in which the presenter receives no questions and no notices about its item; nil if it is not
+    /// muted.
     var mute: Suppression?
     /// The moment at which the presenter was last asked to save.
     var saveAsked: Instant?
-    /// P9: For each POSIX session, the moment at which the presenter was last asked to save because of it. Old entries
-    /// are removed.
+    /// P9: For each POSIX session, the moment at which a reader of this session last caused a question to save. Old
+    /// entries are removed.
     var savesAsked: [Int32: Instant] = [:]
-    /// The moment at which the presenter last saved after a question.
+    /// The moment at which the presenter last saved because it was asked to save.
     var saved: Instant?
 
     init(_ presenter: Presenter) {
@@ -56,7 +58,8 @@ struct PresenterRecord: Sendable {
 
     /// The largest number of items in `unaskedWrites`.
     ///
-    /// If there would be more, the list is emptied, and the contents of these items may be preserved once more.
+    /// If there would be more, the list is emptied. Later writes of these items can then preserve contents a second
+    /// time.
     static let mostUnaskedWrites = 4096
 
     mutating func noteUnaskedWrite(_ item: ItemID) {
@@ -71,16 +74,15 @@ struct PresenterRecord: Sendable {
 /// Which presenters were asked for a claim, and which presenters were not.
 struct Consultation: Sendable {
     var accessSessions: [AccessSessionID] = []
-    /// The index of the access session that was last found to wait for an answer. The sessions before it did not wait
-    /// then.
+    /// The index of the access session that was last found to wait for an answer. The next search begins at this
+    /// session.
     var awaited = 0
-    /// P6: Presenters for which this claim is their own access, for example in order to save.
+    /// P6: Presenters for which this claim is their own access, for example because they save by it.
     var ownPresenters: [PresenterID] = []
     /// Presenters that the claim did not ask, because they forfeited earlier questions (P7, P8).
     var skippedPresenters: [PresenterID] = []
-    /// P12: Presenters that the grant listed as not having consented.
+    /// P12: Presenters that the grant lists because they have not consented.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: Items that the claim writes, each with a presenter that was not asked, although it would have to be asked
-    /// without P7, P8 or N15.
+    /// P12: Items that the claim writes, each with a presenter that was not asked because of P7, P8 or N15.
     var unaskedWrites: [(presenter: PresenterID, item: ItemID)] = []
 }

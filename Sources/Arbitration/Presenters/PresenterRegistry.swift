@@ -7,12 +7,12 @@ import Coordination
 ///
 /// Invariants (I5):
 ///
-/// - Each session is in the list of its presenter, and in no other list.
-/// - Each member of a session has the session in its consultation. Each session of a consultation has the claim as a
-///   member.
+/// - Each access session is in the list of its presenter, and in no other list.
+/// - If a claim is a member of a session, the claim's consultation lists the session. If a claim's consultation lists a
+///   session, the claim is a member of the session.
 /// - Each open question has a presenter, and is in the presenter's list.
 /// - `openQuestionCounts` counts the open questions by process, and `guestWaiters` counts them by guest.
-/// - Each presenter with an item is in the list of the item, and in that of the item's directory.
+/// - Each presenter with an item is in the list of the item, and in the list of the item's directory.
 /// - `pauses` and `mutes` have each presenter that is paused or muted.
 struct PresenterRegistry: Sendable {
     private(set) var records: [PresenterID: PresenterRecord] = [:]
@@ -20,11 +20,11 @@ struct PresenterRegistry: Sendable {
     private(set) var presented: [ItemID: [PresenterID]] = [:]
     /// For each directory, the presenters of items directly in the directory.
     private(set) var byDirectory: [ItemID: Set<PresenterID>] = [:]
-    /// N14: The paused presenters, which are told of no names below their directory.
+    /// N14: The paused presenters, which receive no notices about names below their directory.
     private(set) var pauses = SuppressionIndex()
-    /// N15: The muted presenters, which are neither asked nor told about their item.
+    /// N15: The muted presenters, which receive no questions and no notices about their item.
     private(set) var mutes = SuppressionIndex()
-    /// N15: The muted presenters that a grant lists as not asked.
+    /// N15: The muted presenters from which a grant selects those that it lists as not asked.
     private(set) var mutedRepresentatives = MutedRepresentatives()
     /// P18: The number of presenters that are asked about the deletion of items in their directory.
     private(set) var agreeingToDeletions = 0
@@ -80,7 +80,7 @@ extension PresenterRegistry {
         questions.shrinkIfSparse()
     }
 
-    /// Changes the record of a presenter in place; does nothing if there is none.
+    /// Changes the record of a presenter without copying it. Does nothing if there is no record.
     @inline(__always)
     mutating func updateRecord(_ id: PresenterID, _ body: (inout PresenterRecord) -> Void) {
         guard let entry = records.index(forKey: id) else { return }
@@ -154,13 +154,14 @@ extension PresenterRegistry {
         mutes.resume(ids, at: item, among: presented[item] ?? [])
     }
 
-    /// Notes an event of an item, so that its muted presenters can be told later.
+    /// Notes an event of an item, so that the muted presenters of the item can be told later that they missed it.
     mutating func noteMissed(of item: ItemID, by doer: Party) { mutes.noteHappening(below: item, by: doer) }
 
-    /// Notes an event in a plain directory, so that the paused presenters of the directory can be told later.
+    /// Notes an event in a plain directory, so that the paused presenters of the directory can be told later that they
+    /// missed it.
     mutating func noteMissed(in directory: ItemID) { pauses.noteHappening(below: directory) }
 
-    /// N14: Whether something happened below the directory of a paused presenter that the presenter was not told of.
+    /// N14: Whether there was an event below the directory of a paused presenter of which the presenter was not told.
     func hasMissed(_ id: PresenterID) -> Bool {
         guard let record = records[id], let pause = record.pause else { return false }
         return pause.hasMissed || record.item.map { pauses.hasMissed($0, since: pause.began) } ?? false
@@ -168,28 +169,28 @@ extension PresenterRegistry {
 
 }
 
-/// Access sessions, and for each claim in them its consultation: the record of its presenters.
+/// Access sessions, and the consultation of each claim: the record of the claim's presenters.
 extension PresenterRegistry {
     mutating func insert(_ accessSession: AccessSession) {
         accessSessions[accessSession.id] = accessSession
         records[accessSession.presenter]?.accessSessions.append(accessSession.id)
     }
 
-    /// Removes an access session. The claims in it keep the session in their consultations.
+    /// Removes an access session, but not from the consultations of the session's claims.
     mutating func removeAccessSession(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         records[removed.presenter]?.accessSessions.removeAll { $0 == id }
         return removed
     }
 
-    /// Removes an access session, also from the consultations of the claims in it.
+    /// Removes an access session, also from the consultations of the session's claims.
     mutating func dissolve(_ id: AccessSessionID) -> AccessSession? {
         guard let removed = accessSessions.removeValue(forKey: id) else { return nil }
         for member in removed.members { consultations[member]?.accessSessions.removeAll { $0 == id } }
         return removed
     }
 
-    /// Changes an access session in place; returns nil if it does not exist.
+    /// Changes an access session without copying it. Returns nil if the session does not exist.
     @inline(__always)
     @discardableResult
     mutating func updateAccessSession<Result>(
@@ -203,14 +204,14 @@ extension PresenterRegistry {
         of claim: ClaimID, _ consultation: Consultation = Consultation()
     ) { consultations[claim] = consultation }
 
-    /// Removes the consultation of a claim, which is the record of its presenters. The claim stays a member of its
-    /// access sessions.
+    /// Removes and returns the consultation of a claim, which is the record of the claim's presenters. The claim stays
+    /// a member of its access sessions.
     mutating func removeConsultation(of claim: ClaimID) -> Consultation? {
         consultations.removeValue(forKey: claim)
     }
 
-    /// Changes the consultation of a claim in place, which is the record of its presenters. Does nothing if there is
-    /// none.
+    /// Changes the consultation of a claim, which is the record of the claim's presenters. Does nothing if there is no
+    /// consultation.
     @inline(__always)
     mutating func updateConsultation(of claim: ClaimID, _ body: (inout Consultation) -> Void) {
         guard let entry = consultations.index(forKey: claim) else { return }
@@ -234,7 +235,7 @@ extension PresenterRegistry {
         return accessSessions.values[entry].members.isEmpty
     }
 
-    /// The access session to which an access of a party is added, out of the sessions that accept new claims.
+    /// The access session to which an access of a party is added; nil if no session accepts the access.
     func accessSession(
         of party: Party, isWrite: Bool, at record: PresenterRecord,
         where isOpen: (AccessSession) -> Bool = { _ in true }
@@ -244,11 +245,11 @@ extension PresenterRegistry {
         }
         let alike = own.filter { $0.isWrite == isWrite && isOpen($0) }
         guard let purpose = party.purpose else { return alike.last?.id }
-        // B3: An access session of the same purpose comes first.
+        // B3: An access session of the same purpose is preferred.
         let isOfPurpose = { (accessSession: AccessSession) in accessSession.party.purpose == purpose }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession.id }
-        // P22: A read enters a write access session of the same purpose, because a presenter that relinquished to the
-        // writer need not relinquish again.
+        // P22: A read is added to a write session of the same purpose. A presenter that has relinquished to the writer
+        // need not relinquish to the reader.
         guard !isWrite, own.allSatisfy(\.isWrite) else { return nil }
         return own.last { isOpen($0) && isOfPurpose($0) }?.id
     }
@@ -272,8 +273,8 @@ extension PresenterRegistry {
         consultations[claim].map { firstUnsettled($0) == nil } ?? false
     }
 
-    /// Returns whether all presenters of a claim have answered. Stores the access session for which the claim still
-    /// waits, so that each answer costs one check.
+    /// Returns whether all presenters of a claim have answered. If not, stores one access session that waits for an
+    /// answer, so that the next call checks this session first.
     mutating func settles(_ claim: ClaimID) -> Bool {
         guard let consultation = consultations[claim] else { return false }
         guard let first = firstUnsettled(consultation) else { return true }
@@ -281,8 +282,8 @@ extension PresenterRegistry {
         return false
     }
 
-    /// The index of the first access session in which an answer for a claim is missing. The search begins at the
-    /// session for which the claim last waited.
+    /// The index of an access session of a claim that still waits for an answer. The search begins at the session that
+    /// was last found to wait.
     private func firstUnsettled(_ consultation: Consultation) -> Int? {
         let all = consultation.accessSessions.indices
         let start = min(consultation.awaited, all.endIndex)
@@ -334,7 +335,7 @@ extension PresenterRegistry {
         guestWaiters[guest]?.note(claim, of: user)
     }
 
-    /// Removes and returns the waiting claims of a guest, to change them in place.
+    /// Removes and returns the claims that wait for a guest, so that a change does not copy them.
     mutating func takeGuestWaiters(of guest: UInt32) -> GuestWaiters? {
         guestWaiters.removeValue(forKey: guest)
     }
@@ -369,7 +370,8 @@ extension PresenterRegistry {
         }
     }
 
-    /// P9: The open question to save of a presenter. It is not asked a second time while it is open.
+    /// P9: The question to save that a presenter has not answered yet. While there is one, the presenter is not asked
+    /// to save again.
     func openSave(of presenter: PresenterID) -> QuestionID? {
         records[presenter]?.questions.first { questions[$0]?.request == .save }
     }

@@ -15,7 +15,7 @@ enum PresenterRelation: Hashable, Sendable {
 
 /// P16 to P21: Which presenters a claim concerns.
 extension Arbiter {
-    /// Whether a claim may have to ask presenters, or may cause notices to them.
+    /// Whether presenters may have to be asked for a claim, or may receive notices because of it.
     func concernsPresenters(_ claim: Claim) -> Bool {
         if registry.isEmpty || claim.nature == .pendingSave { return false }
         return claim.firstOfParts { part in
@@ -30,7 +30,7 @@ extension Arbiter {
         by part: ClaimRequest.Part, of claim: Claim, _ body: (PresenterID, PresenterRelation) -> Void
     ) {
         registry.forEachConcerned(by: part.item, where: { isOfThisName($0, part) }) { body($0, .item) }
-        // P18: Presenters of plain directories above are asked only about deletions.
+        // P18: Presenters of plain directories above the item are asked only about deletions.
         let isDeletion = claim.deletes(part) && registry.agreeingToDeletions > 0
         if tree.packages > 0 || isDeletion {
             for directory in tree.ancestors(of: part.item, at: part.place) {
@@ -60,15 +60,15 @@ extension Arbiter {
         registry.records[id]?.presenter.messages.contains(.accommodateSubitemDeletion) ?? false
     }
 
-    /// P19: Whether a presenter shows the name that a part deletes, moves or replaces. Other accesses concern all
-    /// names.
+    /// P19: Whether a part concerns the name that a presenter shows. A deletion, move or replacement concerns only one
+    /// name of an item; other accesses concern all names.
     func isOfThisName(_ id: PresenterID, _ part: ClaimRequest.Part) -> Bool {
         guard part.access.isStructural else { return true }
         return registry.records[id]?.place.isSameName(as: part.place) ?? false
     }
 
-    /// Calls the body with the presenters of all items below an item. Directories without a presenter below are not
-    /// visited.
+    /// Calls the body with the presenters of all items below an item. Skips directories that have no presenter below
+    /// them.
     func forEachPresenter(below item: ItemID, _ body: (PresenterID) -> Void) {
         var unexplored = [item]
         while let directory = unexplored.popLast() {
@@ -83,11 +83,11 @@ extension Arbiter {
 struct QuestionPlan {
     /// The questions, each with the access that causes it.
     var questionKinds: [(questionKind: QuestionKind, access: Access)] = []
-    /// P20: The access that the presenter is told of; a write if any part of the claim writes.
+    /// P20: The access of which the presenter is told: a write if any part of the claim writes.
     var access: Access
     /// Whether the presenter is told of the access even if it need not be asked.
     var isNotified = false
-    /// P12: Items that the claim writes although the presenter was not asked about them.
+    /// P12: Items that the claim writes without a question to the presenter.
     var unaskedWrites: [ItemID] = []
 
     mutating func add(_ more: [QuestionKind], for access: Access, isNotified: Bool) {
@@ -98,8 +98,8 @@ struct QuestionPlan {
         }
     }
 
-    /// P3, P20: The questions in their order, relinquishing first. A question to relinquish to a writer replaces the
-    /// one for a reader.
+    /// P3, P20: The questions in the order in which they are asked; those to relinquish come first. A question to
+    /// relinquish to a writer replaces a question to relinquish to a reader.
     var inOrder: [(questionKind: QuestionKind, access: Access)] {
         let first =
             questionKinds.first { $0.questionKind.request == .relinquishToWriter }

@@ -5,7 +5,7 @@ import Coordination
 extension Arbiter {
     /// P15: The questions that are left out because the claim is made within an aware access.
     ///
-    /// The presenter would wait for that access, and the access for the presenter.
+    /// If they were asked, the presenter would wait for the aware access, and the aware access for the presenter.
     func spared(
         by claim: Claim, _ record: PresenterRecord
     ) -> Set<PresenterRequest> {
@@ -22,10 +22,10 @@ extension Arbiter {
         return spared
     }
 
-    /// P12: Whether a presenter was asked for an aware access around a claim, and has not consented.
+    /// P12: Whether a claim is made within an aware access for which the presenter was asked and has not consented.
     ///
-    /// By P15 the presenter is not asked for the claim itself. But it did not consent to the access around the claim
-    /// either. The client of an aware access preserves no contents.
+    /// By P15 the presenter is not asked again for the claim. The contents must then be preserved, because the
+    /// presenter has not consented.
     func hasNotConsented(_ claim: Claim, _ part: ClaimRequest.Part, _ record: PresenterRecord) -> Bool {
         let isCreation = claim.nature == .handle && part.access == .write(.forReplacing)
         guard !claims.aware.isEmpty, !claim.isAware, !isCreation else { return false }
@@ -58,9 +58,9 @@ extension Arbiter {
         }
     }
 
-    /// P15: Whether an aware access around a claim may still move the item that the claim deletes.
+    /// P15: Whether a claim deletes an item within an aware access that can still announce the item's move.
     ///
-    /// A program that moves a file without `rename(2)` deletes the former file, and then announces the move.
+    /// A program that moves a file without `rename(2)` deletes the file at the old name, and then announces the move.
     private func isMovedInstead(_ part: ClaimRequest.Part, of claim: Claim) -> Bool {
         guard part.access == .write(.forDeleting), !claim.isAware else { return false }
         return claims.aware.contains { id in
@@ -76,14 +76,14 @@ extension Arbiter {
         return party.works(for: presenter)
     }
 
-    /// P5: Whether an access is the presenter's own, so that the presenter is neither asked nor told.
+    /// P5: Whether an access is the presenter's own, so that the presenter receives no question and no notice.
     func isOwn(_ party: Party, _ presenter: Party) -> Bool { party.isOwn(of: presenter) }
 
-    /// P6: Whether a party acts for a presenter that has an open question. If so, the access counts as the presenter's
-    /// own.
+    /// P6: Whether a party acts for a presenter that has not answered a question. If so, the access is treated as the
+    /// presenter's own.
     ///
-    /// A party with a purpose states which of its accesses answer a question. In other accesses its program may do
-    /// other work, of which the presenter must be told.
+    /// A party with a purpose states which of its accesses are made to answer a question. Only these accesses are
+    /// treated as the presenter's own.
     func isOnItsBehalf(_ party: Party, answering question: QuestionID?, _ record: PresenterRecord) -> Bool {
         guard party.works(for: record.presenter.party) else { return false }
         if party.purpose == nil { return registry.hasOpenQuestions(record.id) }
@@ -100,7 +100,8 @@ extension Arbiter {
         var requests: [PresenterRequest] = []
         switch relation {
         case .item, .package:
-            // A new file takes a free name. The presenters of the former item were asked when it was removed.
+            // A new file gets a free name. The presenters of an item that had the name were asked when that item was
+            // removed.
             if isCreation {
                 requests = relation == .package ? [.relinquishToWriter] : []
             } else {
@@ -155,16 +156,17 @@ extension Arbiter {
         return now <= until
     }
 
-    /// P7: Returns whether a party does not wait for a presenter after a forfeit. If so, extends this time.
+    /// P7: Returns whether a party does not wait for a presenter, because the presenter has forfeited a question. If
+    /// so, extends the time for which this is so.
     mutating func goesOnExcused(_ party: Party, by id: PresenterID) -> Bool {
         guard isExcused(party, by: id) else { return false }
         excuse(party, by: id)
         return true
     }
 
-    /// P25: Whether a program that works for the presenter waits for an answer that this party has not given.
+    /// P25: Whether a program that works for the presenter waits for an answer of the given party.
     ///
-    /// False if the party works for the presenter, too.
+    /// False if the party itself works for the presenter.
     private func holdsUp(_ party: Party, _ record: PresenterRecord) -> Bool {
         let presenter = record.presenter.party
         guard registry.owesAnyAnswer(party), !party.works(for: presenter) else { return false }
@@ -185,7 +187,7 @@ extension Arbiter {
         if holdsUp(party, record) { return false }
         if party.purpose != nil { return true }
         guard party.programClass == .ordinary else { return false }
-        // If the presenter is asked to save already, this reader waits for the same save.
+        // If the presenter has not yet answered a question to save, this reader waits for the same answer.
         if registry.openSave(of: record.id) != nil { return true }
         if let saved = record.saved, isRecent(saved) { return false }
         return !(record.savesAsked[party.session].map(isRecent) ?? false)
@@ -203,7 +205,7 @@ extension Arbiter {
         registry.updateRecord(id) { ($0.savesAsked, $0.saveAsked) = (asked, now) }
     }
 
-    /// P12: The presenters that a write ignores, because they refused, did not answer or were not asked.
+    /// P12: The presenters that have not consented to a write: they have refused, have not answered, or were not asked.
     func unanswered(by claim: Claim) -> [PresenterID] {
         guard !claim.onlyReads || claim.isAware else { return [] }
         guard let consultation = registry.consultations[claim.id] else {
@@ -219,7 +221,7 @@ extension Arbiter {
 
     /// P12: The presenters that were not asked about a write, because of earlier forfeits or because they are muted.
     ///
-    /// A presenter is left out if its `unaskedWrites` have the item already.
+    /// A presenter is left out if the item is in its `unaskedWrites`.
     func unaskedWrites(byGranted claim: Claim) -> [PresenterID] {
         if claim.onlyReads { return [] }
         let writes = registry.consultations[claim.id]?.unaskedWrites ?? unaskedWrites(by: claim)
@@ -227,8 +229,8 @@ extension Arbiter {
             .map(\.presenter)
     }
 
-    /// P12: An item was written: notes this for the presenters that the grant listed, so that they are not listed
-    /// again.
+    /// P12: Called when an item was written: notes this for the presenters that the grant has listed, so that the next
+    /// grant does not list them.
     mutating func noteUnaskedWrites(_ item: ItemID, under id: ClaimID?) {
         guard let id, let claim = claims[id], !claim.isAware, let consultation = registry.consultations[id]
         else { return }
@@ -245,7 +247,7 @@ extension Arbiter {
             + unaskedWritesOfMuted(by: claim, party)
     }
 
-    /// The presenters that a claim would have asked, if it had not been granted before its turn.
+    /// The presenters that were not asked for a claim, because the claim was granted before its turn.
     private func presentersNotAsked(by claim: Claim) -> [PresenterID] {
         guard concernsPresenters(claim) else { return [] }
         let questionPlans = questionPlans(of: claim, families.party(of: claim.id) ?? .nobody)

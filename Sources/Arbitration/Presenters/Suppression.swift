@@ -3,15 +3,16 @@ import Coordination
 
 /// The time in which a presenter is paused (N14) or muted (N15).
 struct Suppression: Sendable {
-    /// The start of the time, as a value of the event counter of ``SuppressionIndex``.
+    /// The value that the event counter of ``SuppressionIndex`` had when the pause or mute began.
     var began: UInt64
-    /// Whether the presenter missed an event that the event counter does not count.
+    /// Whether the presenter has missed an event that is not counted by the event counter.
     var hasMissed = false
     /// N15: Whether the presenter was not told of a move of its item.
     var hasMissedMove = false
 }
 
-/// P5: The last event of each party at one item. A presenter must not be told later of its own events.
+/// P5: The last event of each party at one item. The party is stored, because a presenter is not told of its own
+/// events.
 private struct MissedEvents: Sendable {
     /// The number of parties that have an entry of their own.
     private static let most = 16
@@ -36,30 +37,30 @@ private struct MissedEvents: Sendable {
 }
 
 extension Party {
-    /// P5: Whether each presenter treats the accesses of both parties in the same manner: all as its own, or all as
-    /// those of others.
+    /// P5: Whether the two parties are alike for every presenter: their accesses are the presenter's own for both, or
+    /// for neither.
     fileprivate func isAlike(_ other: Party) -> Bool {
         purpose == other.purpose && process == other.process
             && partner?.process == other.partner?.process
     }
 }
 
-/// N14: The presenters that are told of no names below their directory. A second index has the muted presenters (N15).
+/// N14: The paused presenters, which receive no notices about names below their directory. A second value of this type
+/// has the muted presenters (N15).
 ///
-/// An event skips all these presenters without a visit to each. This is the purpose of a pause.
+/// The purpose of a pause is that an event takes no time for these presenters, even if they are very many.
 struct SuppressionIndex: Sendable {
-    /// The presenters of an item that are still told, in the order of their numbers. Only items that also have a
-    /// paused presenter are listed.
+    /// For each item with a paused presenter: the presenters that are not paused, in the order of their numbers.
     private(set) var notified: [ItemID: [PresenterID]] = [:]
     /// For each item, the events that its paused presenters missed.
     private var missed: [ItemID: MissedEvents] = [:]
-    /// The number of events that any paused presenter missed. It serves as the time of these events.
+    /// The number of events that any paused presenter has missed. The number is stored with each event, like a time.
     private(set) var clock: UInt64 = 0
 
     var isEmpty: Bool { notified.isEmpty }
     var count: Int { notified.count + missed.count }
 
-    /// Whether an event of an item since a moment was not one of the presenter's own.
+    /// Whether an event of an item since a moment was caused by a party for which `isOwn` returns false.
     func hasMissed(
         _ item: ItemID, since moment: UInt64, but isOwn: (Party) -> Bool = { _ in false }
     ) -> Bool {
@@ -143,12 +144,12 @@ extension Arbiter {
         }
     }
 
-    /// P24: Notes that a presenter no longer knows the contents, if it implements no notice of changes.
+    /// P24: If a presenter implements no notice of changes, notes that it does not know the contents any more.
     mutating func noteOutdated(_ id: PresenterID) {
         registry.updateRecord(id) { if !$0.hearsOfChanges { $0.isOutdated = true } }
     }
 
-    /// Tells a presenter that something has happened below its directory, without details.
+    /// Sends a presenter a notice that there were events below its directory, without details.
     mutating func tellOfGap(_ record: PresenterRecord, _ effects: inout [Effect]) {
         let kinds: [PresenterNotice] = [.subitemDidChange, .subitemDidAppear, .subitemDidMove]
         guard let kind = kinds.first(where: { record.presenter.messages.contains(PresenterMessages($0)) })
@@ -157,13 +158,13 @@ extension Arbiter {
         effects.append(.tell(Notice(kind, to: record.id, in: registry.makeAccessSessionID(), cause)))
     }
 
-    /// The presenters of a directory that are told of events in the directory.
+    /// The presenters of a directory that receive notices about events in the directory.
     func listeners(above directory: ItemID) -> [PresenterID] {
         if tree.isPackage(directory) { return registry.unmutedPresenters(to: directory) }
         return registry.pauses.notified[directory] ?? registry.presented[directory] ?? []
     }
 
-    /// Notes an event, so that paused and muted presenters can be told later.
+    /// Notes an event, so that paused and muted presenters can be told later that they have missed it.
     mutating func noteMissed(_ item: ItemID, at place: Place, by doer: Party) {
         if registry.pauses.isEmpty, registry.mutes.isEmpty { return }
         registry.noteMissed(of: item, by: doer)

@@ -3,7 +3,7 @@ import Coordination
 
 /// The state of a claim, from its request to its end.
 ///
-/// Nearly all claims consist of plain bits only, so that a copy of a claim counts no references.
+/// Nearly all claims have no `extra`, so that a copy of a claim counts no references.
 struct Claim: Sendable {
     /// The properties that only few claims have.
     private final class Extra: Sendable {
@@ -25,7 +25,7 @@ struct Claim: Sendable {
 
     let id: ClaimID
     let nature: ClaimRequest.Nature
-    /// X6, Y10: Whether the handle only appends, and whether its program locks the file.
+    /// X6, Y10: Whether the claim's handle only appends, and whether the handle's program locks the file.
     var accessPattern: ClaimRequest.AccessPattern
     private(set) var first: ClaimRequest.Part
     /// The rare properties; nil for a claim with one part that requires only a lock on its item.
@@ -39,16 +39,16 @@ struct Claim: Sendable {
     var partyNumber: PartyNumber = 0
     /// Y3, Y9: Whether the claim is suspended for all other claims, and no observation found a change by it.
     var isClean = false
-    /// I1: Whether the claim may be held together with claims that are incompatible with it.
+    /// I1: Whether the claim is allowed to be held together with claims that are incompatible with it.
     var mayOverlap: Bool
     /// T1, T2: Whether the claim was granted although other claims blocked it.
     var hasProceeded = false
     /// P1: Whether the presenters of the claim were selected.
     var hasConsulted = false
-    /// D3: Whether the claim waits for no waiting claim any more, because this ends a deadlock.
+    /// D3: Whether the claim no longer waits for any waiting claim, because it was chosen to end a deadlock.
     var overtakes = false
     var suspension: Suspension?
-    /// N4: The stamp of the file when presenters were last told of this writer.
+    /// N4: The stamp of the file when presenters were last told of a change by this writer.
     var reportedStamp: UInt64?
 
     init(_ request: ClaimRequest) {
@@ -62,7 +62,7 @@ struct Claim: Sendable {
         extra = Extra(request.rest, [], within: request.within, answering: request.answering)
     }
 
-    /// Y1, Y7, B3: Whether the claim is suspended after a time; name changes and pending saves are not.
+    /// Y1, Y7, B3: Whether the claim is suspended at a time limit. Claims of name changes and pending saves never are.
     var isBounded: Bool { nature != .nameChange && nature != .pendingSave }
     /// Whether the claim was made over the control socket.
     var isAware: Bool { nature == .aware || nature == .batch }
@@ -71,17 +71,17 @@ struct Claim: Sendable {
     var onlyReads: Bool { firstOfParts { $0.access.isWrite ? true : nil } == nil }
     /// Y3, Y4, Y6, D3: Whether no other claim waits for this held claim any more.
     var isFullySuspended: Bool { suspension.map { !$0.isForReaders } ?? false }
-    /// D1: The claims within which this claim was made; they cannot end before it ends.
+    /// D1: The claims within which this claim was made. They cannot end before this claim ends.
     var within: [ClaimID] { extra?.within ?? [] }
     var answering: QuestionID? { extra?.answering }
     var isOnOneItem: Bool { extra == nil }
 
-    /// Returns the only item of the claim, if the claim is only in the claim table and in one lock queue.
+    /// Returns the item of a claim with only one item, if no table has the claim except the claim table and one lock
+    /// queue. Else nil.
     ///
-    /// If the arbiter has asked for the party of the claim, the claim may be in other tables.
+    /// A claim is in other tables only if it is aware or has several parts, or if the arbiter has asked for its party.
     ///
-    /// The method is mutating, like ``LockQueue/hasSingleHolder()``, so that the value is read in place and not
-    /// copied.
+    /// The method is mutating, like ``LockQueue/hasSingleHolder()``, so that a call does not copy the value.
     mutating func uncontendedItem() -> ItemID? {
         extra == nil && !isIdentityRequested && !isAware ? first.item : nil
     }
@@ -99,7 +99,7 @@ struct Claim: Sendable {
 
     /// Whether a part of the claim removes an item.
     ///
-    /// The handle of a replacement has created a file under a free name, so it removes none.
+    /// A handle with a claim for a replacement has created a file under a free name, so it has removed no item.
     func deletes(_ part: ClaimRequest.Part) -> Bool {
         part.access.isDeletion && !(nature == .handle && part.access == .write(.forReplacing))
     }
@@ -109,7 +109,7 @@ struct Claim: Sendable {
         firstOfRequiredLocks { $0.resource == resource ? $0.isWrite : nil }
     }
 
-    /// X6: Whether the handles of both claims may hold the item at the same time, no matter which programs use them.
+    /// X6: Whether two handles are allowed to hold the item at the same time, even if they are of different programs.
     func isCompatible(beside other: Claim) -> Bool {
         guard !(accessPattern.isEmpty && other.accessPattern.isEmpty), nature == .handle,
             other.nature == .handle,
@@ -120,7 +120,7 @@ struct Claim: Sendable {
             || other.accessPattern.contains(.appends) && isPrefixEnough
     }
 
-    /// Whether the claim may go on while another handle appends to the item: the claim only reads or appends.
+    /// Whether the claim only reads or appends, so that it need not wait for a handle that appends to the item.
     private var isPrefixEnough: Bool {
         accessPattern.contains(.appends) || onlyReads
     }

@@ -29,7 +29,7 @@ extension Arbiter {
 
     mutating func end(_ id: ClaimID, _ effects: inout [Effect]) {
         guard let claim = claims[id] else { return }
-        // Q4: The end of a waiting claim withdraws the claim.
+        // Q4: A claim that ends while it waits is withdrawn.
         guard claim.isHeld else { return refuse(claim, .withdrawn, &effects) }
         forget(claim, &effects)
     }
@@ -41,18 +41,18 @@ extension Arbiter {
     }
 
     mutating func force(_ id: ClaimID, _ effects: inout [Effect]) {
-        // T2: A waiting claim that is forced is granted at once.
+        // T2: A waiting claim that is forced is granted immediately.
         guard let claim = claims[id], !claim.isHeld else { return }
         grant(claim, basis: .proceeded, &effects)
     }
 
     mutating func endWait(of id: ClaimID, _ effects: inout [Effect]) {
-        // T6: The time of a waiting claim is over now, and the policy decides.
+        // T6: A waiting claim is treated as if its time limit was reached, and the policy decides.
         guard let claim = claims[id], !claim.isHeld else { return }
         expire(id, &effects)
     }
 
-    /// X1, X3: Stores the party of a claim. Reviews this claim, the claims that wait for it, and its contention.
+    /// X1, X3: Stores the party of a claim. Reviews the claim, its contention, and the claims that wait for the claim.
     mutating func identify(_ id: ClaimID, as party: Party) {
         guard var claim = claims[id], !claim.isIdentified else { return }
         claim.isIdentityRequested = true
@@ -65,7 +65,8 @@ extension Arbiter {
         if claim.isHeld {
             if locks.countHold(claim) || claim.partyNumber == 0 { agenda.addNewHolder(id) }
             addDependenciesToCandidates(on: claim, party)
-            // D1: Now that the party is known, claims that were made within this claim may be part of a cycle.
+            // D1: Cycles contain only identified claims. So claims that were made within this claim may be part of a
+            // cycle only now.
             agenda.addCycleCandidates(waitForGraph.nested(in: id))
             agenda.addHolder(id)
             if claim.nature == .pendingSave { joinAccessSessions(claim, party) }
@@ -109,9 +110,9 @@ extension Arbiter {
         if waits.remove(claim) { waitForGraph.removeWaiter(claim) }
     }
 
-    /// Adds a claim to the queues of its required locks.
+    /// Adds a claim to the lock queues of its required locks.
     ///
-    /// Returns whether the claim is the first of its program and kind that holds one of the resources.
+    /// Returns whether, at any of its resources, the claim is the first holder of its program and kind.
     @discardableResult
     mutating func enter(_ claim: Claim) -> Bool {
         var isFirst = false
@@ -134,8 +135,8 @@ extension Arbiter {
         return locks.countHold(claim, at: lock)
     }
 
-    /// Removes a claim from the queues of its required locks. Returns whether it was the last of its program and kind
-    /// that held one of the resources.
+    /// Removes a claim from the lock queues of its required locks. Returns whether, at any of its resources, it was the
+    /// last holder of its program and kind.
     @discardableResult
     mutating func leave(_ claim: Claim) -> Bool {
         var isLast = false

@@ -9,7 +9,7 @@ import Coordination
 /// - `aware` and `batches` have exactly the claims of these natures.
 struct ClaimTable: Sendable {
     private var claims: [ClaimID: Claim] = [:]
-    /// The claims of nature `aware`, held and waiting. Name changes wait for no other claims.
+    /// The claims of nature `aware`, held and waiting. Name changes wait only for these claims.
     private(set) var aware: Set<ClaimID> = []
     /// The claims of nature `batch`. They require no locks, so they are in no lock queue.
     private(set) var batches: Set<ClaimID> = []
@@ -38,14 +38,14 @@ struct ClaimTable: Sendable {
     /// Stores the new state of a claim.
     mutating func replace(_ claim: Claim) { claims[claim.id] = claim }
 
-    /// Changes a claim in place; does nothing if the claim has ended.
+    /// Changes a claim without copying it. Does nothing if the claim has ended.
     @inline(__always)
     mutating func update(_ id: ClaimID, _ body: (inout Claim) -> Void) {
         guard let entry = claims.index(forKey: id) else { return }
         body(&claims.values[entry])
     }
 
-    /// X2: Notes that the effect `identify` is sent for a claim. Returns false if this was noted before.
+    /// X2: Notes that the effect `identify` is sent for a claim. Returns false if the effect was sent before.
     mutating func requestIdentity(of id: ClaimID) -> Bool {
         guard let entry = claims.index(forKey: id), !claims.values[entry].isIdentityRequested else {
             return false
@@ -69,7 +69,7 @@ extension ClaimTable {
     @inline(__always)
     func place(of id: ClaimID) -> Place? { claims.index(forKey: id) }
 
-    /// The only item of the claim, if the claim is only in this table and in one lock queue; else nil.
+    /// The item of a claim with only one item, if no table has the claim except this one and one lock queue. Else nil.
     @inline(__always)
     mutating func uncontendedItem(at place: Place) -> ItemID? { claims.values[place].uncontendedItem() }
 

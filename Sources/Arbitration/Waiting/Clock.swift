@@ -6,8 +6,9 @@ import Coordination
 /// Invariants:
 ///
 /// - Time never runs backwards (T4).
-/// - Each requested wake-up is still to come, and is earlier than the wake-up requested before it (T3).
-/// - The subject of a timer stores the moment at which it is due. A timer with another moment is stale and is skipped.
+/// - Each requested wake-up is in the future, and is earlier than all wake-ups that were requested before (T3).
+/// - The subject of a timer, such as a claim, stores its own deadline. A timer with another moment is stale, and is
+///   skipped.
 struct Clock: Sendable {
     private(set) var now = Instant(nanoseconds: 0)
     private var timers = TimerQueue()
@@ -29,23 +30,23 @@ struct Clock: Sendable {
     var earliestTimer: TimerQueue.TimerEntry? { timers.earliest }
     mutating func removeEarliestTimer() { timers.removeEarliest() }
 
-    /// Whether most timers are stale, if `wanted` timers are not.
+    /// Whether most timers are stale. `wanted` is the number of timers that are not stale.
     ///
-    /// A stale timer can stay for the time limit `wait` after its claim has ended. So stale timers must be removed
-    /// before they are too many.
+    /// A stale timer stays until its moment, which can be long after the end of its claim. So stale timers are removed
+    /// when they are too many.
     func hasManyTimers(besides wanted: Int) -> Bool { timers.count > 64 + 4 * wanted }
 
     /// Removes the stale timers.
     mutating func removeTimers(except isWanted: (TimerQueue.TimerEntry) -> Bool) { timers.keep(isWanted) }
 
-    /// T3: Forgets the requested wake-ups up to now. Wake-ups that are still to come stay, so they are not requested
-    /// again.
+    /// T3: Forgets the requested wake-ups in the past. Wake-ups in the future stay, so that they are not requested a
+    /// second time.
     mutating func dropPastWakes() {
         while let asked = requestedWakes.last, asked <= now { requestedWakes.removeLast() }
     }
 
-    /// T3: Notes that a wake-up is needed. Returns false if an earlier wake-up is to come, so that this one need not
-    /// be requested.
+    /// T3: Notes that a wake-up is needed. Returns whether it must be requested: not if an earlier wake-up was
+    /// requested already.
     mutating func requestWake(at moment: Instant) -> Bool {
         if let next = requestedWakes.last, next <= moment { return false }
         requestedWakes.append(moment)

@@ -5,9 +5,9 @@ import Coordination
 extension Arbiter {
     /// Adds a new claim to the waiting claims.
     ///
-    /// If `watched` is nil, no claim blocks the new claim: it waits because presenters must be asked.
+    /// If `watched` is nil, no other claim blocks the new claim, and it waits because presenters must be asked.
     mutating func wait(_ claim: Claim, watching watched: ClaimID?, _ effects: inout [Effect]) {
-        // T1: The wait is limited.
+        // T1: The wait ends after `bounds.wait`.
         let deadline = now + bounds.wait
         waits.add(claim, WaitRecord(began: now, deadline: deadline, watched: watched))
         waitForGraph.addWaiter(claim)
@@ -48,8 +48,8 @@ extension Arbiter {
                 claim.id,
                 grant(basis, of: claim, unanswered)))
         let isFirst = enter(claim)
-        // Q3: If the program held the resource in the same manner before, no more claims wait for the program than
-        // before.
+        // Q3: If the program has another claim of this kind on the resource, the new holder makes no further claims
+        // wait.
         if isFirst || claim.partyNumber == 0, families.party(of: claim.id) != nil {
             agenda.addNewHolder(claim.id)
         }
@@ -94,8 +94,8 @@ extension Arbiter {
             unanswered: unanswered)
     }
 
-    /// The preempted claims if there are very many writers. All writers of a group are alike, so the first few of each
-    /// group are enough.
+    /// The preempted claims, found by the groups of very many writers. Only the first few writers of each group are
+    /// needed.
     private func preempted(by claim: Claim, of grouping: HolderGroups) -> [Grant.Preemption] {
         var found: [ClaimID] = []
         for group in grouping.writers.all + grouping.suspendedWriters.all
@@ -140,8 +140,8 @@ extension Arbiter {
             guard let claim = claims[id], !claim.isHeld, waits.contains(id) else { continue }
             guard let watched = findBlocker(of: claim) else {
                 waits.stopWatching(by: id)
-                // Q1: A related claim was granted just now, so this claim may go before earlier claims. Those of the
-                // earlier claims that may be granted, too, come first.
+                // Q1: A new holder perhaps allows the grant of earlier waiting claims of its program. These claims are
+                // reviewed before this claim.
                 if !agenda.newHolders.isEmpty, conflictsWithWaitersOfNewHolders(claim) {
                     late.append(id)
                     continue
@@ -156,8 +156,8 @@ extension Arbiter {
         agenda.addGrantCandidates(late)
     }
 
-    /// Grants a claim after all presenters have answered or forfeited. Under policy `fail`, refuses it if one did not
-    /// consent.
+    /// Called when all presenters have answered or forfeited. Grants the claim, or refuses it under policy `fail` if a
+    /// presenter did not consent.
     private mutating func grantOrRefuse(_ claim: Claim, _ effects: inout [Effect]) {
         // P12: Under policy `fail`, a write without the consent of its presenters is refused.
         if bounds.policy == .fail, !claim.isAware, !unanswered(by: claim).isEmpty {
@@ -166,17 +166,16 @@ extension Arbiter {
         grant(claim, basis: .waited, &effects)
     }
 
-    /// Reviews the claims that waited for a claim, because that claim has ended, was suspended, or was identified.
+    /// Called when a claim has ended, was suspended or was identified: reviews the claims that waited for it.
     mutating func releaseWatchers(of id: ClaimID) {
         agenda.addGrantCandidates(waits.releaseWatchers(of: id))
     }
 
-    /// Q3: Claims that wait for a new holder no longer block claims of the holder's own program. Adds those claims of
-    /// the holder's program for review.
+    /// Q3: A claim that waits for a holder does not block claims of the holder's program. So the waiting claims of each
+    /// new holder's program are reviewed.
     ///
     /// Holders of one process have the same related claims, so each process is looked up once. A holder with a purpose
-    /// is looked up by itself, because claims of the same purpose are related, too. Of several alike holders of a
-    /// program, only the first is in the agenda (``HoldCounts``).
+    /// is also related to the claims with this purpose, so each such holder is looked up.
     private mutating func addRelativesOfNewHolders() {
         var processes: Set<ProcessID> = []
         for id in agenda.newHolders {
@@ -195,16 +194,16 @@ extension Arbiter {
     }
 
     private mutating func addGrantCandidate(_ relative: ClaimID) {
-        // This claim waits for a holder and not for a waiting claim, so a new holder changes nothing for it.
+        // A claim that watches a holder is not reviewed: only a claim that watches a waiting claim can be granted now.
         guard let watched = waits[relative]?.watched, claims[watched]?.isHeld ?? true else {
             return agenda.addGrantCandidate(relative)
         }
     }
 
-    /// The waiting claims of the holder's program, if all of them wait for the holder's item, and only few claims wait
-    /// there.
+    /// The waiting claims of the holder's program that a new holder of only one item can affect: those on this item.
     ///
-    /// Nil if many claims wait there, or if one of them waits for another resource as well.
+    /// Nil if many claims wait for the item, or if one of the waiting claims also needs another resource. In these
+    /// cases all waiting claims of the program are reviewed.
     private func waiters(heldUpBy holder: Claim, alone party: Party) -> [ClaimID]? {
         guard holder.isOnOneItem else { return nil }
         guard let waiting = locks[.item(holder.first.item)]?.waiting else { return [] }

@@ -3,11 +3,11 @@ import Coordination
 
 /// The parties of all identified claims, with indexes that find the claims that may be exempt from a claim.
 ///
-/// Nearly all claims are not identified, and have no record here.
+/// Nearly all claims are never identified, and have no record in this value.
 ///
 /// Invariants (I4):
 ///
-/// - Each identified claim has its party here, and no other claim has one.
+/// - `parties` has the party of each identified claim, and of no other claim.
 /// - Each identified claim is in one of the two indexes: in `holders` if it is held, in `waiters` if it waits.
 /// - Each identified claim is counted once under the number of its party.
 struct ProcessFamilies: Sendable {

@@ -3,8 +3,8 @@ import Coordination
 
 /// Q3: Finds the identified claims of the processes related to a party, without a visit to all claims.
 ///
-/// The index also finds some claims that are not exempt from the party's claims: claims of the same process with
-/// another purpose (X5).
+/// The index also finds claims of the same process with another purpose, although these claims are not exempt from the
+/// party's claims (X5).
 struct ProcessFamilyIndex: Sendable {
     /// One thread of a process. The number is 0 if the thread is not known, or if the process is the partner of the
     /// party.
@@ -57,8 +57,8 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with each claim of this index that may be exempt from a claim of the party. The order is
-    /// arbitrary, and a claim may come twice.
+    /// Calls the body with each claim of this index that may be exempt from a claim of the party, in any order. Can
+    /// call the body twice with a claim.
     func forEachRelative(of party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         forEachRelativeOfProcess(of: party, body)
@@ -81,8 +81,7 @@ struct ProcessFamilyIndex: Sendable {
     /// Calls the body with each claim that may be exempt from a claim of the party. Claims of other threads of the
     /// party's process are left out.
     ///
-    /// D1: A thread can end its claims while another thread waits. A program may have ten thousand threads, each with
-    /// few claims.
+    /// D1: A claim of one thread does not depend on the waits of another thread, so its claims need not be visited.
     func forEachCounterpart(of party: Party, _ body: (ClaimID) -> Void) {
         guard let process = party.process, party.thread != 0 else { return forEachRelative(of: party, body) }
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
@@ -96,8 +95,8 @@ struct ProcessFamilyIndex: Sendable {
     /// Calls the body with each claim that may be exempt from a claim of the party, but not with claims of the party's
     /// own process.
     ///
-    /// A claim may come twice. A claim of the party's process still comes if it has the same purpose, or is found
-    /// through the partner.
+    /// Can call the body twice with a claim. Claims of the party's process are visited if they have the same purpose or
+    /// belong to the partner.
     func forEachOther(than party: Party, _ body: (ClaimID) -> Void) {
         if let purpose = party.purpose { purposes[purpose]?.forEach(body) }
         if let process = party.process { forEachInOtherProcess(of: process, party.ancestors, body) }
@@ -156,7 +155,8 @@ struct ProcessFamilyIndex: Sendable {
         }
     }
 
-    /// Calls the body with each claim of the party's processes and of their descendants. A claim may come twice.
+    /// Calls the body with each claim of the party's processes and of their descendants. Can call the body twice with a
+    /// claim.
     func forEachClaim(ofOrBelow party: Party, _ body: (ClaimID) -> Void) {
         for process in [party.process, party.partner?.process] {
             guard let process else { continue }
@@ -174,8 +174,8 @@ struct ProcessFamilyIndex: Sendable {
     }
 }
 
-/// Gives the same number to all parties with equal process, ancestors, purpose and partner. They are exempt from each
-/// other.
+/// Gives the same number to all parties with equal process, ancestors, purpose and partner. Such parties are exempt
+/// from each other.
 struct PartyNumbers: Sendable {
     private struct Key: Hashable, Sendable {
         let process: ProcessID
@@ -203,7 +203,8 @@ struct PartyNumbers: Sendable {
             numbers[key] = (known.partyNumber, known.claims + 1)
             return known.partyNumber
         }
-        // A number is used again after four billion programs. The first program with that number has ended by then.
+        // After four billion parties the numbers begin again at 1. The parties with the first numbers have ended long
+        // before.
         last = last == .max ? 1 : last + 1
         numbers[key] = (last, 1)
         return last

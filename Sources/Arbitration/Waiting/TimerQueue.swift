@@ -3,8 +3,7 @@ import Coordination
 
 /// Timers in the order of their moments, the earliest first (a binary heap).
 ///
-/// A timer is never searched for in order to remove it. A timer that is no longer needed is skipped when its moment
-/// comes.
+/// A timer that is no longer needed is not searched for and removed, but is skipped when its moment comes.
 struct TimerQueue: Sendable {
     /// T4: The subject of a timer. Timers with the same moment are handled in the order of their subjects.
     enum Subject: Hashable, Comparable, Sendable {
@@ -47,7 +46,7 @@ struct TimerQueue: Sendable {
 
     /// Removes all timers but the wanted ones.
     mutating func keep(_ isWanted: (TimerEntry) -> Bool) {
-        // Not in place, so that the memory of very many removed timers is freed.
+        // Makes a new array, so that the memory of very many removed timers is freed.
         heap = heap.filter(isWanted)
         for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(index) }
     }

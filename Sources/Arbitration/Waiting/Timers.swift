@@ -6,7 +6,8 @@ extension Arbiter {
     /// T4: Handles the timers that are due, in the order of their moments.
     mutating func tick(_ effects: inout [Effect]) {
         clock.dropPastWakes()
-        // T5: If more timers are due, another wake-up is requested at once. Other events can be handled in between.
+        // T5: If more timers are due than the limit, a wake-up for the others is requested, so that other events can be
+        // handled before them.
         var left = limits.timers
         while left > 0, let timer = earliestTimer(), timer.moment <= now {
             left -= 1
@@ -28,7 +29,7 @@ extension Arbiter {
         contentions.update(id) { $0.timer = nil }
         // Y6: The contention has reached its time limit.
         if contention.end <= now {
-            // Y9: A writer that has changed nothing until then counts as clean.
+            // Y9: A writer that has changed nothing until the time limit is treated as clean.
             if case .unchanged = contention.seen { claims.update(id) { $0.isClean = true } }
             return suspend(id, .holdExpired, &effects)
         }
@@ -51,7 +52,8 @@ extension Arbiter {
         }
     }
 
-    /// Y2: The time between two observations of a holder: a fifth of the shorter idle time, but at least 5 ms.
+    /// Y2: The time between two observations of a holder: a fifth of the shorter of `idle` and `readerIdle`, but at
+    /// least 5 ms.
     private var observationInterval: TimeSpan {
         let fifth = TimeSpan(nanoseconds: min(bounds.readerIdle, bounds.idle).nanoseconds / 5)
         return max(fifth, .milliseconds(5))
@@ -65,7 +67,7 @@ extension Arbiter {
         clock.setTimer(for: .claim(id), at: next)
     }
 
-    /// T3: Requests a wake-up for the earliest timer, unless an earlier wake-up is to come.
+    /// T3: Requests a wake-up for the earliest timer, unless a wake-up before that moment was requested already.
     mutating func requestWake(_ effects: inout [Effect]) {
         guard let earliest = earliestTimer()?.moment else { return }
         if clock.requestWake(at: earliest) { effects.append(.wake(at: earliest)) }

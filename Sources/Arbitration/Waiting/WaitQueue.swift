@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// All waiting claims. Each watches one claim that blocks it, and is reviewed when that claim changes.
-///
-/// Only claims that wait for other claims or for presenters have entries here.
+/// All waiting claims. Each waiting claim watches one claim that blocks it, and is reviewed when the watched claim
+/// changes.
 ///
 /// Invariants (I2, I4):
 ///
 /// - Each waiting claim has one record, and no held claim has one.
-/// - `watchers` lists each claim under the claim that it watches. It may also list claims that watch another claim by
-///   now.
+/// - `watchers` lists each claim under the claim that it watches. It can also contain old entries of claims that now
+///   watch another claim.
 /// - `toIdentify`, `nameChanges` and `byLink` have waiting claims only.
 /// - `lastWaits` has the claims that the present event has refused.
 struct WaitQueue: Sendable {
@@ -17,7 +16,7 @@ struct WaitQueue: Sendable {
     private var watchers: [ClaimID: [ClaimID]] = [:]
     /// Waiting claims that must be identified only because presenters must be asked.
     private(set) var toIdentify: Set<ClaimID> = []
-    /// Q3: Waiting name changes. Only few claims are granted before them out of turn.
+    /// Q3: The waiting name changes. Few claims are granted before an earlier name change.
     private(set) var nameChanges: Set<ClaimID> = []
     /// S7: For each symbolic link, the waiting claims that followed the link to their item.
     private var byLink: [ItemID: Set<ClaimID>] = [:]
@@ -61,8 +60,8 @@ struct WaitQueue: Sendable {
         return true
     }
 
-    /// P4: Moves the deadline of a claim to a later moment, at most to `span` after the start of its wait. Returns the
-    /// new deadline, or nil if it is not later.
+    /// P4: Moves the deadline of a claim to a later moment, at most to `span` after the start of the claim's wait.
+    /// Returns the new deadline; nil if the deadline stays.
     mutating func extend(_ claim: ClaimID, to deadline: Instant, atMost span: TimeSpan) -> Instant? {
         guard let entry = records.index(forKey: claim) else { return nil }
         let extended = min(deadline, records.values[entry].began + span)
@@ -71,7 +70,7 @@ struct WaitQueue: Sendable {
         return extended
     }
 
-    /// Calls the body with the set of claims of each symbolic link that the claim followed.
+    /// Calls the body with the sets in `byLink` for the symbolic links that the claim followed.
     private mutating func index(_ claim: Claim, _ body: (inout Set<ClaimID>) -> Void) {
         claim.forEachPart { part in
             guard let link = part.via else { return }
@@ -100,7 +99,7 @@ extension WaitQueue {
     /// Notes that no claim blocks a waiting claim.
     mutating func stopWatching(by claim: ClaimID) { records[claim]?.watched = nil }
 
-    /// Returns the claims that watch a claim. They watch no claim afterwards.
+    /// Returns the claims that watch a claim. These claims watch no claim after the call.
     mutating func releaseWatchers(of watched: ClaimID) -> [ClaimID] {
         guard let listed = watchers.removeValue(forKey: watched) else { return [] }
         return listed.filter { watcher in
@@ -130,7 +129,7 @@ extension WaitQueue {
     /// Stores the blocker or the questions for which a refused claim waited.
     mutating func noteRefusal(of claim: ClaimID, _ lastWait: LastWait) { lastWaits[claim] = lastWait }
 
-    /// If the last event refused this claim: the blocker or the questions for which the claim waited.
+    /// The blocker or the questions for which a claim waited; nil if the last event has not refused the claim.
     func lastWait(of claim: ClaimID) -> LastWait? { lastWaits[claim] }
 
     /// Forgets the refusals of the last event.
@@ -141,7 +140,8 @@ extension WaitQueue {
 /// The state of a claim while it waits.
 struct WaitRecord: Sendable {
     let began: Instant
-    /// P4: The time limit of the wait; later if a presenter that was asked for the claim reports progress.
+    /// P4: The moment at which the wait ends. A presenter that was asked for the claim and reports progress makes this
+    /// moment later.
     var deadline: Instant
     /// One claim that blocks this claim; nil during the search for a blocker, and while presenters are asked.
     var watched: ClaimID?

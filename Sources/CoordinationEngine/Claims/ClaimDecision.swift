@@ -45,7 +45,8 @@ extension Engine {
         return explanation
     }
 
-    /// Adds a step to the journal. The step that the journal removes for it is stored, and is released after the lock.
+    /// Adds a step to the journal. If the journal removes an old step, that step is stored, so that it is released
+    /// after the lock.
     func note(
         _ step: JournalEntry.Step, at now: Instant, claim: ClaimID? = nil, by subject: (any JournalSubject)?,
         _ detail: String = "", in state: inout State
@@ -54,7 +55,7 @@ extension Engine {
         state.eventContext.droppedSteps.append(dropped)
     }
 
-    /// The largest number of preempted claims that a step of the journal names.
+    /// The largest number of preempted claims that a step of the journal lists.
     private static let listed = 8
 
     private func note(

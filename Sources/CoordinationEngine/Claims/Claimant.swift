@@ -2,36 +2,35 @@
 package import Coordination
 package import LinuxSystem
 
-/// The subject of a step in the journal. Its process and path are determined only when the journal is read.
+/// The subject of a step in the journal. The subject's process and path are looked up only when the journal is read.
 package protocol JournalSubject: AnyObject, Sendable {
     var attribution: Attribution { get }
 }
 
-/// The object that has made a claim. It tells the engine facts that the arbiter does not know.
+/// The object that has made a claim. The engine asks it for facts that the arbiter does not know.
 ///
-/// Its methods may be called on any thread, but never under a lock, except `opener`.
+/// The methods are called on any thread, but never under a lock. Only the property `opener` is also read under a lock.
 package protocol Claimant: JournalSubject {
-    /// The accesses of the claim, one for each part. The first is on the path of the attribution.
+    /// The accesses of the claim, one for each part. The first access is on the path that `attribution` has.
     var intents: [Intent] { get }
     /// The party that has made the claim; ``Coordination/Party/nobody`` if it cannot be found.
     func identify() -> Party
     /// Finds out how the holder has used its file.
     func observe() -> Observation
-    /// The user that has opened the file; nil if that is known only by a look-up of the process. This property never
+    /// The user that has opened the file; nil if only a look-up of the process can find the user. This property never
     /// blocks, so it is also read under the lock.
     var opener: UInt32? { get }
-    /// Whether the user of the reader may also write the file. The call may block.
+    /// Whether the user of the reader is also allowed to write the file. The call can block.
     func userMayWrite() -> Bool
-    /// The threads for observations that may take long; nil if the engine's workers make them.
+    /// The threads for observations of this claim that can take long; nil if the engine's workers make the
+    /// observations.
     var observationThreads: LazyWorkerPool? { get }
-    /// Tells the claimant that its claim waits for another item now. The call comes before the grant. A claimant that
-    /// stores names of items updates them.
+    /// Tells the claimant that its claim is on another item now. The call comes before the grant of the claim.
     func retarget(from former: ItemID, to item: ItemID)
 }
 
 extension Claimant {
-    /// Most claims are of handles, or of names in a request. They never wait for another item, so the default does
-    /// nothing.
+    /// Does nothing, because most claims never move to another item.
     package func retarget(from former: ItemID, to item: ItemID) {}
     package var observationThreads: LazyWorkerPool? { nil }
     package var opener: UInt32? { nil }
@@ -41,7 +40,7 @@ extension Claimant {
 /// An access of a claim: what a program does with which path.
 package struct Intent: Sendable {
     package let access: Access
-    /// The path relative to the source; determined when it is called.
+    /// Returns the path relative to the source, as it is at the time of the call.
     package let path: @Sendable () -> [UInt8]
 
     package init(_ access: Access, to path: @escaping @Sendable () -> [UInt8]) {
@@ -56,13 +55,13 @@ package struct Attribution: Sendable {
     package let thread: Int32
     /// The moment of the action. A thread that has started later is another thread, even if its id is the same.
     package let acted: Instant
-    /// The process, and in the next property the name of its program. Nil if they were not read while the process
-    /// lived.
+    /// The process; nil if it was not looked up while the process lived.
     package let process: Int32?
     package let program: [UInt8]?
     /// The user of the process; nil if the user is known only by a look-up of the process.
     package let user: UInt32?
-    /// The path relative to the source; determined when it is called, because most attributions are never read.
+    /// Returns the path relative to the source. The path is looked up only by the call, because most attributions are
+    /// never read.
     package let path: @Sendable () -> [UInt8]
 
     package init(
@@ -77,7 +76,7 @@ package struct Attribution: Sendable {
         self.path = path
     }
 
-    /// The attribution of a party that was identified before. Unknown properties of the party are not looked up now.
+    /// The attribution of a party that was identified before. Properties that are unknown in the party stay unknown.
     package init(of party: Party, path: @escaping @Sendable () -> [UInt8]) {
         self.init(
             thread: 0, at: Engine.now, process: party.process?.number ?? 0, program: party.program,

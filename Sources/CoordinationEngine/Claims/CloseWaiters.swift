@@ -4,8 +4,8 @@ package import Coordination
 import LinuxSystem
 import Synchronization
 
-// Delays the reply to the end of an access within which files were written. A program closes its file and then ends
-// the access, but the kernel often sends the release of the handle later. Only after the release are the handle's
+// Delays the reply to a program that ends an access within which it wrote files. The program closes its file before it
+// ends the access, but the kernel often sends the release of the handle later. Only after the release are the handle's
 // writes known.
 
 extension Engine {
@@ -17,8 +17,8 @@ extension Engine {
 
     /// Calls `tell` when the program of an aware access has closed all handles that it opened within the access.
     ///
-    /// If the program leaves handles open, `tell` is called after `trailing`. If there are no such handles, returns
-    /// false and does not call `tell`.
+    /// If handles are still open after the time `trailing`, `tell` is called at that moment. If there are no handles to
+    /// wait for, returns false and does not call `tell`.
     package func whenClosed(_ claim: ClaimID, tell: @escaping @Sendable () -> Void) -> Bool {
         guard withState({ $0.addCloseWaiter(for: claim, tell: tell) }) else { return false }
         timers.schedule(at: (Self.now + bounds.trailing).nanoseconds) { [self] in

@@ -17,8 +17,8 @@ extension Engine {
         case call(@Sendable () -> Void)
         case wake(Instant)
         case deliver(Mailbox)
-        /// Delivers a question to a guest, and starts to count how long other users wait for its answer. The mailbox
-        /// is nil if an earlier effect delivers the mailbox.
+        /// Delivers a question to a guest, and starts to count how long other users wait for the answer. The mailbox is
+        /// nil if an earlier effect of the event delivers it already.
         case deliverAndCharge(Mailbox?, QuestionID)
         case logAction(DeferredLogLine)
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
@@ -32,10 +32,10 @@ extension Engine {
 
     /// Passes an event to the arbiter, and carries out the effects.
     ///
-    /// Without an event, it carries out the effects that an earlier event has left.
+    /// If `event` is nil, carries out the effects that an earlier event has left.
     ///
-    /// `isTrue` is called under the lock; if it returns false, the arbiter does not get the event. Returns whether the
-    /// arbiter got the event. `renamed` is called under the lock, directly before the notice of a move (N13).
+    /// `isTrue` is called under the lock. If it returns false, the arbiter does not get the event, and this method
+    /// returns false. `renamed` is called under the lock, directly before the notice of a move (N13).
     @discardableResult
     func dispatch(_ event: ArbiterEvent?, if isTrue: () -> Bool = { true }, renamed: () -> Void = {}) -> Bool
     {
@@ -61,11 +61,11 @@ extension Engine {
         return isHandled
     }
 
-    /// If the list of effects has room for no more than this, its storage is used again for the next event.
+    /// The storage of the list of effects is reused for the next event, unless it has room for more effects than this.
     private static let reusableCapacity = 1024
 
     /// Removes all effects from the state, and converts them to actions. `before` is called with each effect, and
-    /// returns whether the paths of items have changed with it.
+    /// returns whether the effect has changed the paths of items.
     func takeDeferredEffects(
         at now: Instant, in state: inout State, before: (Effect) -> Bool = { _ in false }
     ) -> [DeferredEffect] {
@@ -77,7 +77,7 @@ extension Engine {
                 if before(effect) { state.messageBatch.paths.forget() }
                 deferredEffect(for: effect, at: now, in: &state).map { deferredEffects.append($0) }
             }
-            // A pause of presenters sends no messages, but may add an effect that requests a wake-up.
+            // A pause of presenters can add an effect that requests a wake-up, so the loop checks for new effects.
             deferredEffects += pauseOverQuota(at: now, in: &state)
             guard state.effects.isEmpty, effects.capacity <= Self.reusableCapacity else { continue }
             effects.removeAll(keepingCapacity: true)
@@ -87,7 +87,7 @@ extension Engine {
         return deferredEffects
     }
 
-    /// Adds an answer of a presenter to the journal. Other events appear in the journal through their effects.
+    /// If the event is an answer of a presenter, adds it to the journal. For other events, the effects are added.
     private func note(_ event: ArbiterEvent, at now: Instant, in state: inout State) {
         switch event {
         case .answered(let question, let presenter, let answer):
@@ -99,8 +99,8 @@ extension Engine {
         }
     }
 
-    /// Carries out effects in order. An effect may cause more effects on the same thread. These are added to the end
-    /// of the queue, because ten thousand nested calls would overflow the stack.
+    /// Carries out effects in order. If an effect causes more effects on the same thread, they are added to the end of
+    /// the queue. Nested calls could overflow the stack.
     func run(_ deferredEffects: [DeferredEffect]) {
         // Timers are set first, because a later effect may block for some time.
         for case .wake(let moment) in deferredEffects {
@@ -116,10 +116,10 @@ extension Engine {
         while let deferredEffect = effectQueue.next() { perform(deferredEffect) }
     }
 
-    /// Calls a closure after all effects of the events that this thread has reported.
+    /// Calls a closure after this thread has carried out all effects of the events that it has reported.
     package func runAfterEffects(_ body: @escaping @Sendable () -> Void) { run([.call(body)]) }
 
-    /// The effects that one thread is carrying out, and those that were added meanwhile.
+    /// The effects that one thread carries out, and effects that were added while it does so.
     private final class EffectQueue {
         var deferredEffects: [DeferredEffect]
         private var first = 0
@@ -164,8 +164,8 @@ extension Engine {
         }
     }
 
-    /// The number of notices of one event that the journal shows. With very many presenters, more of them would fill
-    /// the journal.
+    /// How many notices of one event the journal shows. An event with very many presenters would otherwise fill the
+    /// journal.
     private static let notedMessages = 64
 
     private func tell(_ notice: Notice, at now: Instant, in state: inout State) -> DeferredEffect? {
@@ -192,7 +192,7 @@ extension Engine {
         return isForced ? .logAction(DeferredLogLine(what: words(for: suspension), subject: claimant)) : nil
     }
 
-    /// Adds a deadlock to the journal and the log. The next effect ends the deadlock.
+    /// Adds a deadlock to the journal and the log.
     private func note(_ deadlock: Deadlock, at now: Instant, in state: inout State) -> DeferredEffect {
         counters.deadlocks.count()
         let explanation = state.explanation(of: deadlock, at: now)
@@ -247,7 +247,7 @@ extension Engine {
         case .observe(let claim, let claimant, let kind): scheduleObservation(claim, claimant, kind)
         case .retarget(let claimant, let former, let item): claimant.retarget(from: former, to: item)
         case .call(let body): body()
-        // The wake-up was scheduled before all other effects.
+        // Nothing is left to do: all wake-ups were scheduled before the other effects.
         case .wake: break
         case .deliver(let mailbox): mailbox.deliver()
         case .deliverAndCharge(let mailbox, let question):

@@ -5,8 +5,8 @@ import Synchronization
 
 // Methods by which the file system reports changes of directories, names and contents.
 extension Engine {
-    /// Whether a presenter is registered, or an access over the control socket exists. Read on fast paths, without the
-    /// lock.
+    /// Whether a presenter is registered, or an access over the control socket exists. Needs no lock, because fast
+    /// paths read it.
     package var hasAwareClients: Bool { activeClientsFlag.load(ordering: .relaxed) }
 
     /// Whether any presenter would be told of an event of an item: a presenter of the item, or of an item above or
@@ -30,8 +30,8 @@ extension Engine {
         withState { $0.arbiter.hasInterestedPresenter(of: item, at: place, by: party) }
     }
 
-    /// Whether an aware access to an item is meant for the item's name. If the item is moved, the access stays with
-    /// the name.
+    /// Whether an aware access is about to replace an item. If the item is moved away, such an access stays with the
+    /// name.
     package func awaitsReplacement(_ item: ItemID) -> Bool {
         hasAwareClients && withState { $0.arbiter.awaitsReplacement(item) }
     }
@@ -60,30 +60,30 @@ extension Engine {
         withState { $0.arbiter.owesAnswer(party, about: item) }
     }
 
-    /// Reports that a directory exists, or has become or ceased to be a package. Its parent directory must be reported
-    /// before.
+    /// Reports that a directory exists, or has become or ceased to be a package. The parent directory must be reported
+    /// before the directory.
     package func place(_ item: ItemID, _ directory: DirectoryInfo) { submit(.placed(item, directory)) }
 
-    /// Reports that no later call names a directory or an item in the directory.
+    /// Reports that a directory is gone, so that no later call contains the number of the directory or of an item in
+    /// it.
     package func forget(_ directory: ItemID) { submit(.forgotten(directory)) }
 
     package func noteCreation(of item: ItemID, at place: Place, by party: Party, under claim: ClaimID? = nil)
     {
         let (party, claim) = author(party, claim, of: item, at: place)
-        // A deletion of this item that was not reported yet is reported first, because the item at the former name is
-        // gone.
+        // If a deletion of this item was postponed, the deletion is reported before the creation.
         if let (former, access) = takeDeletion(of: item) {
             submit(.deleted(item, at: former.place, by: former.party, under: access))
         }
         submit(.created(item, at: place, by: party, under: claim))
     }
 
-    /// Reports that contents or attributes were written. If `isOngoing`, the program may write more
+    /// Reports that contents or attributes were written. If `isOngoing` is true, the program perhaps writes more
     /// (`ArbiterEvent.written`); else see `ArbiterEvent.changed`.
     ///
-    /// A file is closed without a lock on its directory, so it may be renamed at the same time. `isThere` is called
-    /// under the engine's lock, and returns whether the file still has this name. So no notice names a path of which
-    /// presenters were told that it is gone. `isThere` may lock only nodes. Returns the result of `isThere`.
+    /// A file can be renamed while it is closed. So `isThere` is called under the engine's lock, and returns whether
+    /// the file still has this name. If not, nothing is reported. `isThere` is allowed to lock only nodes. Returns the
+    /// result of `isThere`.
     @discardableResult
     package func noteChange(
         of item: ItemID, at place: Place, by party: Party, _ access: Access, under claim: ClaimID?,
@@ -100,8 +100,8 @@ extension Engine {
 
     /// Reports that an item has a new name or is in another directory.
     ///
-    /// `told` is called under the engine's lock before presenters are told of the new name, maybe more than once. It
-    /// may lock only nodes.
+    /// `told` is called under the engine's lock before presenters are told of the new name. It can be called more than
+    /// once, and is allowed to lock only nodes.
     package func noteMove(
         of item: ItemID, _ move: Move, by party: Party, under claim: ClaimID? = nil, told: () -> Void = {}
     ) {
@@ -117,23 +117,23 @@ extension Engine {
         submit(.deleted(item, at: place, by: party, under: claim))
     }
 
-    /// Reports that a name was removed as if in a save, but that the item was in fact deleted.
+    /// Reports that the removal of a name, which looked like a step of a save, was in fact a deletion of the item.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party) {
         let (party, claim) = author(party, nil, of: item, at: place)
         if postponeDeletion(of: item, at: place, by: party, within: claim) { return }
         submit(.lost(item, at: place, by: party))
     }
 
-    /// Reports that an item was deleted which a program removed a moment ago, outside of any aware access.
+    /// Reports the deletion of an item that a program removed a moment ago, outside of any aware access.
     ///
-    /// `isUndecided` is called under the engine's lock, and may take only a lock of its own. So presenters are never
-    /// told of the deletion after they were told of a new item with that name.
+    /// `isUndecided` is called under the engine's lock. If it returns false, an earlier event has settled what happened
+    /// to the item, and the deletion is not reported. The closure is allowed to take only a lock of its own.
     package func noteLoss(of item: ItemID, at place: Place, by party: Party, if isUndecided: () -> Bool) {
         dispatch(.lost(item, at: place, by: party), if: isUndecided)
     }
 
-    /// Returns the party and the claim to report for a change. A change by a program within an aware access is
-    /// reported as part of that access. Presenters of the item are told so, even other presenters of the same program.
+    /// Returns the party and the claim to report for a change. If a program makes the change within an aware access,
+    /// they are the party and the claim of this access.
     private func author(
         _ party: Party, _ claim: ClaimID?, of item: ItemID, at place: Place
     ) -> (Party, ClaimID?) {
@@ -142,12 +142,12 @@ extension Engine {
         return around.map { ($0.by, $0.claim) } ?? (party, claim)
     }
 
-    /// Whether a program has an aware access within which it changes this item.
+    /// Whether a change of the item by a program belongs to an aware access of the program.
     package func isWithinAccess(_ party: Party, of item: ItemID, at place: Place) -> Bool {
         author(party, nil, of: item, at: place).1 != nil
     }
 
-    /// Reports that a symbolic link leads to another item now.
+    /// Reports that a symbolic link has another target from now on.
     package func noteLinkTarget(of link: ItemID, to item: ItemID, at place: Place) {
         submit(.relinked(link, to: item, at: place))
     }

@@ -4,15 +4,15 @@ import LinuxSystem
 
 /// D207: The order in which holders are observed.
 ///
-/// An observation reads all open files of a process, and other work waits for the same threads. So the number of
-/// observations that run at the same time is limited: in each pool of threads, for each user and for all guests
-/// together. Further observations wait in the queue of their user, and the users take turns.
+/// An observation reads all open files of a process, and other work needs the same threads. So only a limited number of
+/// observations run at the same time in each pool of threads: for each user, and for all guests together. Further
+/// observations wait in the queue of their user, and the users take turns.
 struct ObservationQueue: Sendable {
     enum ObservationKind: Sendable {
         /// Find out how the holder has used its file.
         case fileState
-        /// Check whether the holder's user may write the file. The check is quick and comes first, because another
-        /// user waits for its result.
+        /// Check whether the holder's user is allowed to write the file. This check is quick, and runs before other
+        /// observations, because another user waits for its result.
         case rights
     }
 
@@ -23,7 +23,7 @@ struct ObservationQueue: Sendable {
         let threads: LazyWorkerPool?
     }
 
-    /// The user of an observed holder, and whether it is a guest. The other users are root and the owner of the mount.
+    /// The user of an observed holder, and whether the user is a guest.
     struct HolderUser: Sendable {
         let user: UInt32?
         let isGuest: Bool
@@ -44,7 +44,7 @@ struct ObservationQueue: Sendable {
     /// The number of observations, waiting and running.
     var count: Int { entries.count }
 
-    /// Whether a holder does not wait yet for this kind of observation.
+    /// Whether this kind of observation of a holder is not yet in a queue.
     func needs(_ claim: ClaimID, _ kind: ObservationKind) -> Bool {
         switch entries[claim]?.stage {
         case nil: true
@@ -66,7 +66,7 @@ struct ObservationQueue: Sendable {
     /// Returns the observations that may begin now, out of the queues of all pools.
     mutating func takeDue() -> [ObservationRequest] {
         var due: [ObservationRequest] = []
-        // The keys are copied first, so that a change of a pool does not copy the dictionary.
+        // The loop uses a copy of the keys, so that a change of a pool does not copy the dictionary.
         for pool in Array(pools.keys) {
             while let (claim, kind) = pools[pool]?.next(where: { [entries] in
                 Self.isWaiting($0, for: $1, in: entries)
@@ -106,7 +106,7 @@ struct ObservationQueue: Sendable {
 /// The queues of one pool of threads.
 private struct ObservationPool: Sendable {
     let threads: LazyWorkerPool?
-    /// The queues in the order of their priority. A pool has eight threads, and guests use seven of them at most.
+    /// The queues, the highest priority first. A pool has eight threads, of which guests use seven at most.
     private var lines = [
         UserQueues(most: (each: 8, all: 8)), UserQueues(most: (each: 8, all: 16)),
         UserQueues(most: (each: 1, all: 2)), UserQueues(most: (each: 3, all: 5)),
@@ -155,7 +155,7 @@ private struct ObservationPool: Sendable {
 private struct UserQueues: Sendable {
     private struct UserQueue: Sendable {
         var claims = FIFOQueue<ClaimID>()
-        /// The number of entries of claims that need no observation any more.
+        /// The number of claims in the queue that no longer need an observation.
         var stale = 0
         var underWay = 0
         /// Whether the user is in `order`.
@@ -164,7 +164,7 @@ private struct UserQueues: Sendable {
 
     private let most: (each: Int, all: Int)
     private var lines: [UInt32?: UserQueue] = [:]
-    /// The users with claims in their queues; the user at the front is the next.
+    /// The users with claims in their queues. The user at the front comes next.
     private var order = FIFOQueue<UInt32?>()
     private var underWay = 0
 
@@ -183,7 +183,8 @@ private struct UserQueues: Sendable {
         order.append(user)
     }
 
-    /// Returns the next claim to observe; users take turns. Few users have reached their limit, so the loop is short.
+    /// Returns the next claim to observe. Nil if no claim is left, or the limits allow no further observation. The
+    /// users take turns.
     mutating func next(where isWaiting: (ClaimID) -> Bool) -> ClaimID? {
         var left = order.count
         while left > 0, underWay < most.all, let user = order.popFirst() {
@@ -216,8 +217,8 @@ private struct UserQueues: Sendable {
         forgetIfUnused(user)
     }
 
-    /// Notes that a claim in a queue needs no observation any more. When half of a queue are such claims, they are
-    /// removed.
+    /// Notes that a claim in a queue no longer needs an observation. When half of the claims in a queue need none,
+    /// these claims are removed.
     mutating func left(_ user: UInt32?, where isWaiting: (ClaimID) -> Bool) {
         guard let line = lines[user] else { return }
         lines[user]?.stale += 1
@@ -226,8 +227,8 @@ private struct UserQueues: Sendable {
         lines[user]?.stale = 0
     }
 
-    /// Removes the queue of a user if it is empty and no observation of the user runs. If the user is in `order`, this
-    /// happens at the user's next turn.
+    /// Removes the queue of a user if the queue is empty and no observation of the user runs. If the user is still in
+    /// `order`, the queue is removed at the user's next turn.
     private mutating func forgetIfUnused(_ user: UInt32?) {
         guard let line = lines[user], line.claims.isEmpty, line.underWay == 0, !line.isInOrder else { return }
         lines[user] = nil

@@ -4,8 +4,8 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-/// A deletion within an aware access. Until the access ends, its program may announce that it has moved the document
-/// (P15). So presenters are told of the deletion only when the access ends.
+/// A deletion within an aware access. Until the access ends, its program can announce that it has moved the document
+/// and not deleted it (P15). So presenters are told of the deletion only when the access ends.
 struct UndecidedDeletion {
     var item: ItemID
     let place: Place
@@ -26,14 +26,15 @@ extension Engine {
         }
     }
 
-    /// Removes and returns the stored deletion of an item, with its access. The item was moved or exists again, so it
-    /// was not deleted.
+    /// Called when an item was moved or exists again, so that it was not deleted. Removes and returns the item's stored
+    /// deletion, and the access of the deletion.
     func takeDeletion(of item: ItemID) -> (UndecidedDeletion, within: ClaimID)? {
         guard hasAwareClients else { return nil }
         return withState { $0.takeUndecided(of: item) }
     }
 
-    /// Notes that another file has become the document. A stored deletion may name either of the two items.
+    /// Notes that another file has become the document. A stored deletion can be of the document or of the incoming
+    /// item.
     func noteRestoration(of document: ItemID, or incoming: ItemID) {
         guard hasAwareClients else { return }
         withState { $0.restoreUndecided(of: document, or: incoming) }
@@ -44,7 +45,7 @@ extension Engine.State {
     /// Stores a deletion. Returns false if the access can announce no move of the item, so that the deletion is final.
     mutating func addUndecided(_ deletion: UndecidedDeletion, within claim: ClaimID) -> Bool {
         guard arbiter.mayMove(claim, deletion.item) else { return false }
-        // An access concerns only few items, so a list is enough. Each item is in the list once.
+        // Each item is in the list only once. An access concerns only few items, so a list is fast enough.
         undecidedDeletions[claim, default: []].removeAll { $0.item == deletion.item }
         undecidedDeletions[claim]?.append(deletion)
         return true

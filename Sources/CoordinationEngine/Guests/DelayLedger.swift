@@ -4,16 +4,16 @@ import Synchronization
 
 /// Counts how long guests have made other users wait, and which guests do not answer questions.
 ///
-/// A guest is a user that is neither root nor the mount's owner. A user that may read a file can delay the writers of
-/// the file. A user that may write a file can present it and answer questions late. So a guest could delay another
-/// user for ever, with one file after another. The ledger limits this: in one hour, another user waits for a guest no
-/// longer than `guestDelay`. After that, other users wait only for a moment for each program of the guest.
+/// A guest can delay another user: its readers make writers wait, and its presenters can answer late. The ledger limits
+/// this: in one hour, another user waits for a guest at most `guestDelay` in total. After that, the other user waits
+/// only for a moment for each program of the guest.
 package final class DelayLedger: Sendable {
     package static let period = TimeSpan.seconds(3600)
-    /// The number of pairs of users that are stored. If there are more, the pair with the shortest delay is removed.
+    /// The largest number of pairs of a guest and a delayed user. If there are more, the pair with the shortest delay
+    /// is removed.
     package static let most = 1024
-    /// A person may have very many user ids. So all guests together may delay another user only four times as long as
-    /// one guest may.
+    /// All guests together can delay another user only four times as long as a single guest, because a person can have
+    /// very many user ids.
     package static let guestsTogether: UInt64 = 4
     /// The user id that is stored for a program with an unknown user.
     fileprivate static let unknown = UInt32.max
@@ -34,7 +34,7 @@ package final class DelayLedger: Sendable {
     fileprivate struct Entry {
         let began: Instant
         var spent = TimeSpan.zero
-        /// The end of the time that was counted so far. Two delays at the same time count once.
+        /// The end of the time that was counted until now. Two delays at the same time are counted only once.
         var chargedUntil: Instant
 
         init(began: Instant) { (self.began, chargedUntil) = (began, began) }
@@ -53,7 +53,7 @@ package final class DelayLedger: Sendable {
         var entries: [Account: Entry] = [:]
         /// For each delayed user, the delays by all guests together.
         var sums: [UInt32: Entry] = [:]
-        /// For each guest, the questions in a row that its presenters have not answered.
+        /// For each guest, the number of questions in a row that its presenters have not answered in time.
         var silences: [UInt32: UnansweredStreak] = [:]
         var lines = LogRateLimiter(lines: 1)
     }
@@ -93,8 +93,8 @@ package final class DelayLedger: Sendable {
             if state.entries[account] == nil { State.makeRoom(in: &state.entries, at: end) }
             state.entries[account, default: Entry(began: begin)].charge(from: begin, to: end)
             if state.sums[account.delayed] == nil {
-                // The entries of root, the owner and unknown programs are never removed. Guests could otherwise
-                // displace them with many entries of their own.
+                // The entries of root, the owner and unknown programs are never removed, so that guests cannot displace
+                // them with many entries of their own.
                 State.makeRoom(in: &state.sums, at: end) { isGuest($0) && $0 != Self.unknown }
             }
             state.sums[account.delayed, default: Entry(began: begin)].charge(from: begin, to: end)
@@ -130,10 +130,10 @@ extension DelayLedger.State {
     }
 }
 
-/// The number of questions in a row that were not answered in time.
+/// Counts the questions in a row that were not answered in time.
 ///
-/// After three of them, each question has only a short time. This ends with an answer in time, or after ten minutes.
-/// Without the end after ten minutes, a slow presenter would never again get the time that it needs.
+/// After three such questions, each further question has only a short time for its answer. The usual time returns with
+/// an answer in time, or after ten minutes. So even a slow presenter gets the time that it needs again.
 struct UnansweredStreak: Sendable {
     private static let most = 3
     private static let length = TimeSpan.seconds(600)
@@ -142,8 +142,8 @@ struct UnansweredStreak: Sendable {
 
     func isLong(at now: Instant) -> Bool { count >= Self.most && now < last + Self.length }
 
-    /// Counts a question that was not answered. Returns whether the streak has become long now. In a long streak
-    /// questions are not counted.
+    /// Counts a question that was not answered in time. Returns whether this question is the third in a row, so that
+    /// the streak is long now.
     mutating func note(at now: Instant) -> Bool {
         if isLong(at: now) { return false }
         count = now < last + Self.length ? count + 1 : 1
@@ -154,7 +154,8 @@ struct UnansweredStreak: Sendable {
 
 // Connections and guests that do not answer questions.
 extension DelayLedger {
-    /// Counts an unanswered question of a guest. Returns whether its questions have only a short time from now on.
+    /// Counts an unanswered question of a guest. Returns whether the guest's questions have only a short time from now
+    /// on.
     func noteSilence(of guest: UInt32, at now: Instant) -> Bool {
         state.withLock { state in
             if state.silences[guest] == nil, state.silences.count >= Self.most { state.silences = [:] }
@@ -186,7 +187,7 @@ package struct DelayReport: Hashable, Sendable {
 }
 
 extension DelayLedger {
-    /// The largest number of reports; those with the longest delays are returned.
+    /// The largest number of reports that are returned: the reports with the longest delays.
     private static let told = 100
 
     package func reports(at now: Instant) -> [DelayReport] {
@@ -195,8 +196,8 @@ extension DelayLedger {
             entries.compactMap { report($1, of: $0.guest, delaying: $0.user, allowance, at: now) })
     }
 
-    /// The delays by all guests together. Only delays above the allowance of one guest are returned; smaller ones
-    /// would repeat the report of a guest.
+    /// The delays by all guests together, for each delayed user. Delays below the allowance of a single guest are left
+    /// out.
     package func sums(at now: Instant) -> [DelayReport] {
         let sums = state.withLock { $0.sums }.filter { $0.value.spent > allowance }
         return Self.longest(
@@ -214,7 +215,8 @@ extension DelayLedger {
         return Self.longest(Array(Set(accounts.flatMap { reports(of: $0, at: now) })))
     }
 
-    /// The reports of an account: that of the guest, and that of all guests together if their allowance is spent.
+    /// The reports of an account: the report of its guest, and a report of all guests together if their allowance is
+    /// spent.
     func reports(of account: Account, at now: Instant) -> [DelayReport] {
         let (entry, sum) = state.withLock { ($0.entries[account], $0.sums[account.delayed]) }
         let own = entry.flatMap { report($0, of: account.guest, delaying: account.user, allowance, at: now) }

@@ -6,13 +6,13 @@ import Synchronization
 
 /// Counts the events that were sent to the presenters of each guest in the present period.
 ///
-/// An event in a directory is sent to the presenters of all directories above, and its program waits until all
-/// messages are queued. If a guest has used its allowance, its presenters receive no notices about items in their
-/// directories until the period ends. Then each receives one notice that there were changes. A second value of this
-/// type counts events of the presented items themselves.
+/// The program that causes an event waits until the messages to all presenters are queued. If a guest has used up its
+/// allowance, its presenters receive no notices about items in their directories until the period ends. Then each
+/// presenter receives a single notice that there were changes. A second value of this type counts events of the
+/// presented items themselves.
 struct DeliveryQuota {
-    /// The number of events that a guest's presenters may receive in a period. By measurement, the program waits 2 to
-    /// 3 µs for each.
+    /// The number of events that a guest's presenters can receive in a period. By measurement, the program that causes
+    /// an event waits 2 to 3 µs for each message to a presenter.
     static let allowance = 8192
     static let period = TimeSpan.seconds(4)
 
@@ -23,12 +23,12 @@ struct DeliveryQuota {
     }
 
     private var shares: [UInt32: QuotaUsage] = [:]
-    /// Presenters that missed messages. They are told so only when the quota of their guest is renewed.
+    /// Presenters that have missed messages, and are told of this only when the quota of their guest is renewed.
     private var behind: Set<PresenterID> = []
 
     func isSpent(_ guest: UInt32?) -> Bool { guest.flatMap { shares[$0]?.isSpent } ?? false }
 
-    /// Counts events for a guest. Returns the moment at which the quota is renewed, if these events have used it up.
+    /// Counts events for a guest. If these events have used up the quota, returns the moment at which it is renewed.
     mutating func charge(_ guest: UInt32, _ count: Int, at now: Instant) -> Instant? {
         var entry = shares[guest] ?? QuotaUsage(began: now)
         if !entry.isSpent, now >= entry.began + Self.period { entry = QuotaUsage(began: now) }
@@ -55,8 +55,8 @@ struct DeliveryQuota {
 
 // N14: Presenters that receive no notices about items in their directory for a time.
 extension Engine {
-    /// Pauses the presenters of a mailbox, because the connection cannot send the messages fast enough. They receive
-    /// no notices about items in their directories.
+    /// Pauses the presenters of a mailbox, because the connection cannot send the messages fast enough. Paused
+    /// presenters receive no notices about items in their directories.
     package func pause(_ mailbox: Mailbox) {
         withState { $0.pause(mailbox, at: Self.now) }
         dispatch(nil)
@@ -64,8 +64,8 @@ extension Engine {
 
     /// Resumes the presenters of a mailbox.
     ///
-    /// Presenters in `behind`, and those that missed notices, are told that there were changes. Presenters in `told`
-    /// know this already and are not told.
+    /// Presenters in `behind`, and presenters that missed notices during the pause, are told that there were changes.
+    /// Presenters in `told` know this already, and are not told.
     package func resume(
         _ mailbox: Mailbox, behind: Set<PresenterID> = [], told: Set<PresenterID> = []
     ) {
@@ -73,8 +73,7 @@ extension Engine {
         dispatch(nil)
     }
 
-    /// Pauses or mutes a new presenter if the other presenters of its guest are. This happens under one lock, because
-    /// they may be resumed at the same time.
+    /// Pauses or mutes a new presenter if the other presenters of its guest are paused or muted.
     func pauseIfQuotaSpent(_ presenter: PresenterID) {
         withState { $0.pauseIfQuotaSpent(presenter, at: Self.now) }
         dispatch(nil)
@@ -108,8 +107,8 @@ extension Engine {
     }
 }
 
-// The two reasons for a pause: a mailbox is too full, or the quota of a guest is used up. The arbiter is told of each
-// change.
+// Presenters are paused for two reasons: their mailbox is too full, or the quota of their guest is used up. The arbiter
+// is told when a pause begins or ends.
 extension Engine.State {
     fileprivate mutating func pause(_ mailbox: Mailbox, at now: Instant) {
         if mailbox.isPaused { return }
@@ -126,7 +125,8 @@ extension Engine.State {
         let spent = presenters(where: { $0.mailbox === mailbox && subitemQuota.isSpent($0.guest) })
         subitemQuota.addBehind(behind.intersection(spent))
         let ids = presenters(where: { $0.mailbox === mailbox && !subitemQuota.isSpent($0.guest) })
-        // The mailbox may have been paused again before the quota of a guest was renewed.
+        // Some presenters in `behind` were not told when the quota of their guest was renewed, because the mailbox was
+        // paused.
         let all = behind.union(subitemQuota.takeBehind(ids))
         arbiter.handle(.resumed(ids, behind: all, told: told), at: now, into: &effects)
     }

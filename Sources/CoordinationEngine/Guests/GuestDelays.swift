@@ -4,15 +4,15 @@ import Coordination
 import LinuxSystem
 import Synchronization
 
-// Limits the delays that guests cause; see ``DelayLedger``. The arbiter knows no users. So the engine shortens
-// deadlines of questions, and reports readers as finished.
+// Limits the delays that guests cause; see ``DelayLedger``. The arbiter does not know users. So the engine limits the
+// delays by two events: a question gets an earlier deadline, and a reader is reported as finished.
 
 extension Engine {
     /// The interval at which delays by missing answers of guests are counted. It is also the time for an answer after
     /// the allowance of a guest is spent.
     private static let shortWait = TimeSpan.milliseconds(250)
 
-    /// The account and the start of the delay that a reader causes now. Nil if the reader is not that of a guest, or
+    /// The account and the start of the delay that a reader causes now. Nil if the reader belongs to no guest, or
     /// delays no other user.
     private func delay(by reader: ClaimID, in state: State) -> (account: DelayLedger.Account, since: Instant)?
     {
@@ -22,13 +22,13 @@ extension Engine {
         else { return nil }
         let guest = entry.claimant.opener ?? state.arbiter.party(of: reader)?.user
         return delays.account(of: guest, delaying: waiting.user).map { account in
-            // The contention may have begun before this claim waited, with the claim of another user.
+            // The contention can have begun with the claim of another user, before this claim waited.
             (account, max(contention.since, state.claims[contention.blockedClaim]?.since ?? contention.since))
         }
     }
 
-    /// Counts the delay that a reader causes. Called before each observation and at the end of the reader. If only the
-    /// observations counted it, other programs of the guest could delay the count.
+    /// Counts the delay that a reader has caused until now. Called before each observation of the reader and at its
+    /// end.
     func chargeDelay(by reader: ClaimID, at now: Instant, in state: State) {
         guard let delay = delay(by: reader, in: state) else { return }
         delays.charge(delay.account, from: delay.since, to: now)
@@ -43,8 +43,8 @@ extension Engine {
         return delay.account
     }
 
-    /// Requests an observation of a holder. If the allowance of its guest is spent, requests a check of the user's
-    /// rights instead.
+    /// Requests an observation of a holder. If the allowance of the holder's guest is spent, requests a check of the
+    /// guest's rights and no observation.
     func observe(_ claim: ClaimID, at now: Instant, in state: inout State) -> DeferredEffect? {
         guard let claimant = state.claims[claim]?.claimant else { return nil }
         chargeDelay(by: claim, at: now, in: state)
@@ -57,7 +57,8 @@ extension Engine {
         return .observe(claim, claimant, kind)
     }
 
-    /// Adds the observation of a holder to the queue of its user. Then begins the observations that may run now.
+    /// Adds the observation of a holder to the queue of the holder's user. Then begins the observations that the limits
+    /// allow.
     func scheduleObservation(
         _ claim: ClaimID, _ claimant: any Claimant, _ kind: ObservationQueue.ObservationKind
     ) {
@@ -101,16 +102,15 @@ extension Engine {
         if let observation { submit(.observed(claim, observation)) }
     }
 
-    /// Reports a guest's reader as finished, if its user may not write the file. If the user may, the reader is
-    /// observed like others.
+    /// Reports a guest's reader as finished, if the guest is not allowed to write the file. If it is, the reader is
+    /// observed like other readers.
     private func suspendGuestReader(_ claim: ClaimID, _ claimant: any Claimant) {
         let mayWrite = claimant.userMayWrite()
         let now = Self.now
         let account: DelayLedger.Account? = withState { state in
             if mayWrite { state.claims[claim]?.delayLimit = .exemptAsWriter }
             guard !mayWrite, let account = exceeded(by: claim, at: now, in: state) else { return nil }
-            // The report is made under the same lock as the check. If the contention ended in between, the reader
-            // would not yield, and its rights would not be checked again.
+            // The check and the report are made under one lock, so that the contention cannot end between them.
             state.arbiter.handle(.observed(claim, .atEnd), at: now, into: &state.effects)
             state.claims[claim]?.delayLimit = .suspended(account)
             return account
@@ -132,7 +132,7 @@ extension Engine {
 
 // The time that presenters of guests take to answer.
 extension Engine {
-    /// Whether a question goes to a guest, so that the wait for the answer is counted.
+    /// Whether a question is to the presenter of a guest, so that the wait for the answer is counted.
     func isCharged(_ question: Question, in state: State) -> Bool {
         delays.hasGuests && delays.isGuest(state.presenters[question.presenter]?.party.user)
     }
@@ -145,8 +145,8 @@ extension Engine {
         return account.map { delays.isSpent($0, at: now) } ?? false ? Self.shortWait : nil
     }
 
-    /// Begins to count how long other users wait for a guest, because the guest was asked. The count goes on until the
-    /// guest has answered all its questions.
+    /// Called when a guest is asked a question. Counts how long other users wait for the guest, until the guest has
+    /// answered all its questions.
     func startCharging(_ id: QuestionID) {
         let now = Self.now
         let facts: (Question, PresenterEntry, UInt32, answerTimeout: TimeSpan?, isFirst: Bool)? =
@@ -176,12 +176,12 @@ extension Engine {
         }
     }
 
-    /// The number of a delayed user's claims for which questions are shortened in one step. The other claims follow in
-    /// later steps.
+    /// How many claims of a delayed user are considered in one step that shortens deadlines. Later steps follow for the
+    /// other claims.
     private static let shortenedAtOnce = 64
 
-    /// Counts how long other users wait for a guest's answers. Shortens the deadlines of the guest's questions if the
-    /// allowance is spent. Runs again after `shortWait` until all questions are answered.
+    /// Counts how long other users wait for a guest's answers. If the guest's allowance is spent, shortens the
+    /// deadlines of its questions. Repeats this every `shortWait` until all questions are answered.
     private func chargeAnswersRepeatedly(of guest: UInt32) {
         let now = Self.now
         let (isOver, beyond): (Bool, [(DelayLedger.Account, Question, PresenterEntry)]) = withState {
@@ -205,7 +205,7 @@ extension Engine {
         }
     }
 
-    /// The questions to the guest of an account that leave more than `shortWait` for the answer.
+    /// The questions to the guest of an account with a deadline later than `shortWait` after the question.
     private func questions(
         in account: DelayLedger.Account, in state: State
     ) -> [(DelayLedger.Account, Question, PresenterEntry)] {
@@ -217,7 +217,7 @@ extension Engine {
         }
     }
 
-    /// Counts how long other users have waited for a guest's answers. Returns the users that wait.
+    /// Counts how long other users have waited for a guest's answers until now. Returns the users that still wait.
     private func chargeAnswers(of guest: UInt32, at now: Instant, in state: inout State) -> [UInt32?] {
         state.answersChargedAt[guest] = now
         return state.arbiter.waiting(forGuest: guest).map { user, claim, asked in
@@ -229,8 +229,8 @@ extension Engine {
         }
     }
 
-    /// Ends a question when `shortWait` is over. Under policy `fail` the missing answer counts as consent: the silence
-    /// of a guest must not cause a refusal.
+    /// Limits the time for the answer to a question to `shortWait`. Under policy `fail`, a missing answer is then
+    /// treated as consent, because the silence of a guest must not cause a refusal.
     private func shortenDeadline(_ question: Question, at now: Instant) {
         guard bounds.policy == .fail else { return submit(.hurried(question.id, Self.shortWait)) }
         timers.schedule(at: max(question.asked + Self.shortWait, now).nanoseconds) { [self] in
@@ -238,11 +238,11 @@ extension Engine {
         }
     }
 
-    /// A guest may answer a thousand questions in a row. Answers within this time are counted in one step.
+    /// Delays are counted at most once in this time, even if a guest answers a thousand questions in a row.
     private static let countedTogether = TimeSpan.milliseconds(10)
 
-    /// Notes an answer that came in time. A late answer is not noted, because it has delayed other users as long as a
-    /// missing one.
+    /// Notes an answer that came in time. A late answer has no effect, because it has delayed other users as long as a
+    /// missing answer.
     func noteAnswer(to id: QuestionID) {
         guard delays.hasGuests else { return }
         let now = Self.now
@@ -260,7 +260,7 @@ extension Engine {
         delays.noteAnswer(of: guest)
     }
 
-    /// Notes that a presenter did not answer in time. Returns a suffix for the log line about it.
+    /// Notes that a presenter did not answer in time. Returns a suffix for the log line about the missing answer.
     func noteSilence(of entry: PresenterEntry, at now: Instant) -> String {
         guard let guest = entry.party.user, delays.isGuest(guest) else { return "" }
         entry.mailbox.noteSilence(at: now)

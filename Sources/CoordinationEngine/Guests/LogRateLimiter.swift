@@ -2,7 +2,7 @@
 package import Coordination
 import Synchronization
 
-/// Limits the log lines about each user. Used for events that a user can cause as often as it wants.
+/// Limits the number of log lines about each user, for events that a user can cause as often as it wants.
 package struct LogRateLimiter: Sendable {
     private struct Noted {
         var since: Instant
@@ -40,7 +40,7 @@ package struct LogRateLimiter: Sendable {
     }
 }
 
-/// A ``LogRateLimiter`` that several threads may use.
+/// A ``LogRateLimiter`` that several threads can use at the same time.
 package final class SharedLogRateLimiter: Sendable {
     private let limiter: Mutex<LogRateLimiter>
 

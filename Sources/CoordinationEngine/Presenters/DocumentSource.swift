@@ -2,17 +2,19 @@
 package import Coordination
 package import LinuxSystem
 
-/// A document that a presenter shows or a client has found by name. If it is moved, this object stays with it.
+/// A document that a presenter shows or a client has found by name. If the document is moved, this object has its new
+/// place.
 package protocol TrackedDocument: AnyObject, Sendable {
     var item: ItemID { get }
     /// The present place of the document. Its directory was reported to the engine.
     var place: Place { get }
-    /// The present path below the root of the mount, without a leading slash. May be read on any thread, but under no
+    /// The present path below the root of the mount, without a leading slash. Any thread can read it, but not under a
     /// lock.
     var path: [UInt8] { get }
     /// Makes the kernel drop the cached attributes of the document. Never blocks.
     func invalidateAttributes()
-    /// Tells the object that the caller of `find` or `follow` needs it no longer. Called exactly once.
+    /// Tells the object that a caller of `find` or `follow` no longer needs it. Each caller must call this exactly
+    /// once.
     func release()
 }
 
@@ -20,35 +22,35 @@ extension TrackedDocument {
     package func invalidateAttributes() {}
 }
 
-/// The services of the file system for the control socket. They may block unless their comments say otherwise, so they
-/// are called on workers.
+/// The services of the file system for the control socket. A service can block unless its comment excludes this, so
+/// services are called on worker threads.
 package protocol DocumentSource: ItemPathResolver {
-    /// Finds the document at a path from the root of the source. No symbolic link is followed; only the last name may
-    /// be one. If the last name does not exist, the document does not exist yet.
+    /// Finds the document at a path from the root of the source. No symbolic link is followed, and only the last name
+    /// can be a symbolic link. If the last name does not exist, the result is a document that does not exist yet.
     func find(_ path: [UInt8]) throws(LookupFailure) -> any TrackedDocument
     /// Whether ``find(_:)`` would return without a wait for a disk or a network. Never blocks.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool
-    /// Returns the object that follows a document already, for one more caller; nil if no object follows the document.
+    /// Returns the existing object that follows a document, for one more caller. Nil if no object follows the document.
     func follow(_ item: ItemID) -> (any TrackedDocument)?
     /// Tells the file system that a presenter of a document was registered.
     func didRegisterPresenter(_ document: any TrackedDocument)
-    /// Whether the status of a file is that of the item's file.
+    /// Whether a file status, as from `stat(2)`, belongs to the file of the item.
     func isFile(_ item: ItemID, _ status: FileStatus) -> Bool
     /// The party of a process as it is now; ``Coordination/Party/nobody`` if the process has ended.
     func party(ofProcess process: Int32) -> Party
-    /// Announces a move without a rename: the file at `path` becomes the document. The document's former name must be
-    /// gone. If the document is at the path already, nothing happens.
+    /// Announces that a program has moved the document without a rename: the file at `path` becomes the document. The
+    /// document's former name must be gone. If the document is at `path` already, nothing happens.
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID
     ) throws(MoveFailure)
 }
 
-/// Returns paths of items, even of items that no object follows.
+/// Returns paths of items, even of items that no ``TrackedDocument`` follows.
 package protocol ItemPathResolver: Sendable {
-    /// The present path of an item at a place. If it has none, the path at the last event of the item there; nil if
-    /// unknown.
+    /// The present path of an item at a place. If the item has no path there, the path at the last event of the item at
+    /// this place. Nil if the path is unknown.
     ///
-    /// May be called on any thread, even under the engine's lock. Never blocks.
+    /// Can be called on any thread, even under the engine's lock. Never blocks.
     func path(of item: ItemID, at place: Place) -> [UInt8]?
 }
 

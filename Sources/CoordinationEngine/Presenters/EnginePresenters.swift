@@ -13,13 +13,14 @@ package struct PresenterMessage: Sendable {
     }
 
     package let presenter: PresenterID
-    /// The access session of the message: a question to relinquish and the later reacquire have the same one.
+    /// The access session of the message. A question to relinquish and the later reacquire have the same access
+    /// session.
     package let accessSession: AccessSessionID
     package let content: Content
     package let cause: Cause
     /// The moment at which the arbiter decided to send the message.
     package let moment: Instant
-    /// The paths of the item in the directory at `moment`; nil if the mailbox has no resolver.
+    /// The paths that the item in the directory had at `moment`; nil if the mailbox has no resolver.
     package fileprivate(set) var paths: Paths?
 
     package struct Paths: Sendable {
@@ -37,7 +38,7 @@ package struct PresenterMessage: Sendable {
         self.moment = moment
     }
 
-    /// The message without the item: the notice then says only that something in the directory has changed.
+    /// The message without the item. Such a notice says only that something in the directory has changed.
     package var withoutSubitem: PresenterMessage {
         guard case .notice(let notice, .some) = content else { return self }
         return PresenterMessage(
@@ -57,11 +58,11 @@ package final class Mailbox: Sendable {
         var isPaused = false
     }
 
-    /// The number of messages above which the connection counts as too slow for the events.
+    /// If more messages than this are in the mailbox, the connection is treated as too slow for the events.
     static let most = 4096
 
     private let state = Mutex(State())
-    /// The unanswered questions in a row of all presenters of the connection.
+    /// Counts the questions in a row that the presenters of the connection have not answered.
     private let silence = Mutex(UnansweredStreak())
     private let pathResolver: (any ItemPathResolver)?
     private let wake: @Sendable () -> Void
@@ -81,14 +82,14 @@ package final class Mailbox: Sendable {
     }
 
     /// Whether the presenters of the mailbox receive no notices about items in their directories. The connection ends
-    /// this by ``Engine/resume(_:behind:told:)``.
+    /// the pause by ``Engine/resume(_:behind:told:)``.
     package var isPaused: Bool { state.withLock { $0.isPaused } }
     func setPaused(_ isPaused: Bool) { state.withLock { $0.isPaused = isPaused } }
 
     /// Adds a message. Returns whether the mailbox has too many messages now.
     ///
-    /// The paths of a notice are determined now. When the message is sent, a directory above may have a new name
-    /// already, of which only a later message tells.
+    /// The paths of a notice are determined now and not when the message is sent, because later messages can report new
+    /// names of directories above.
     func put(_ message: PresenterMessage, _ known: inout SubitemPathCache) -> Bool {
         var message = message
         if case .notice(_, let subitem?) = message.content, let pathResolver {
@@ -114,8 +115,8 @@ package final class Mailbox: Sendable {
     func isSilent(at now: Instant) -> Bool { silence.withLock { $0.isLong(at: now) } }
 }
 
-/// The paths in the messages of one event. Very many presenters may receive the same notice, so each path is
-/// determined once.
+/// The paths in the messages of one event. Each path is determined only once, because very many presenters can receive
+/// the same notice.
 struct SubitemPathCache {
     private var paths: [Notice.Subitem: PresenterMessage.Paths] = [:]
 
@@ -130,7 +131,7 @@ struct SubitemPathCache {
         return found
     }
 
-    /// Removes all paths, because an item has a new name.
+    /// Removes all paths. Called when an item has a new name.
     mutating func forget() { if !paths.isEmpty { paths = [:] } }
 }
 
@@ -172,14 +173,16 @@ final class PresenterEntry: JournalSubject {
 extension Engine {
     /// Registers a presenter. Its messages are put into the mailbox from now on.
     ///
-    /// Without a document, the presenter receives no questions or notices until ``show(_:by:)``. The document is
-    /// released when the presenter is removed. The events of the presenter are charged to `guest`, if there is one.
+    /// If `document` is nil, the presenter receives no questions or notices until ``show(_:by:)`` is called. The
+    /// document is released when the presenter is removed. The events of the presenter are charged to `guest`, if there
+    /// is one.
     package func present(
         _ document: (any TrackedDocument)?, by party: Party, implementing messages: PresenterMessages,
         in mailbox: Mailbox, guest: UInt32? = nil
     ) -> PresenterID {
         let id = PresenterID(makeClaimID().rawValue)
-        // The arbiter counts unanswered questions for each guest.
+        // If the caller gives no guest, the party's user can still be a guest. The arbiter counts unanswered questions
+        // for each guest.
         let guest = guest ?? (delays.isGuest(party.user) ? party.user : nil)
         let entry = PresenterEntry(document, by: party, messages, in: mailbox, guest: guest)
         withState { $0.presenters[id] = entry }
@@ -205,8 +208,8 @@ extension Engine {
         follow(document, of: presenter, from: (item, place))
     }
 
-    /// Reports the item and place of the presenters of a document. The document is another file now, maybe in another
-    /// directory.
+    /// Reports the item and place of the presenters of a document. Called when the document is another file from now
+    /// on, perhaps in another directory.
     package func placePresenters(of document: ItemID) {
         let entries = withState { state in
             state.arbiter.presenters(of: document).compactMap { id in state.presenters[id].map { (id, $0) } }
@@ -219,9 +222,8 @@ extension Engine {
         }
     }
 
-    /// Reports the item and place of a document until the reported values are current. The document may have become
-    /// another item before the arbiter knew the presenter. The document object always changes before the arbiter is
-    /// told.
+    /// Reports the item and place of a document once more if they have changed since the last report. This repeats
+    /// until the last report is true.
     private func follow(
         _ document: any TrackedDocument, of presenter: PresenterID, from told: (item: ItemID, place: Place)
     ) {
@@ -235,8 +237,8 @@ extension Engine {
     /// Removes a presenter. Its open questions count as answered with consent, and it receives no more messages.
     package func remove(_ presenter: PresenterID) { removeFew([presenter]) }
 
-    /// The number of presenters that are removed under one lock. To release the lock costs more than to remove a
-    /// presenter.
+    /// The number of presenters that are removed each time the lock is taken. The lock costs more time than the removal
+    /// of a presenter.
     private static let removedAtOnce = 64
 
     /// Removes presenters in the given order.
@@ -264,9 +266,9 @@ extension Engine {
         releaseMemory(of: entries.count)
     }
 
-    /// The number of removed presenters from which it is worth to return free memory to the system.
+    /// If at least this many presenters were removed, free memory is returned to the system.
     private static let many = 64
-    /// How long to wait for further removals by the same client.
+    /// How long to wait for further removals before free memory is returned.
     private static let quiet = TimeSpan.seconds(1)
     private static let mostTries = 10
 
@@ -276,8 +278,8 @@ extension Engine {
         if former < Self.many, count >= Self.many { releaseMemoryWhenQuiet(since: count, tries: 1) }
     }
 
-    /// Waits until no more presenters are removed, and then returns the memory. After `mostTries` waits, returns it
-    /// anyway.
+    /// Waits until no more presenters are removed, but at most `mostTries` times. Then returns free memory to the
+    /// system.
     private func releaseMemoryWhenQuiet(since count: Int, tries: Int) {
         timers.schedule(at: (Self.now + Self.quiet).nanoseconds) { [self] in
             let isLast = tries == Self.mostTries
@@ -294,14 +296,14 @@ extension Engine {
         return entry.map { ProcessDescription($0.attribution) }
     }
 
-    /// Reports an answer of a presenter. Late answers, and answers to unknown questions, do no harm.
+    /// Reports an answer of a presenter. An answer to an unknown question has no effect.
     package func answer(_ question: QuestionID, of presenter: PresenterID, _ answer: Answer) {
         noteAnswer(to: question)
         submit(.answered(question, by: presenter, answer))
     }
 
-    /// Counts a question as answered with consent, although the presenter did not answer. So it does not count as a
-    /// sign of life.
+    /// Closes a question as if the presenter had consented, although it did not answer. Unlike ``answer(_:of:_:)``,
+    /// this does not end the presenter's streak of unanswered questions.
     package func consent(_ question: QuestionID, of presenter: PresenterID) {
         submit(.answered(question, by: presenter, .done))
     }
@@ -335,8 +337,8 @@ extension Engine.State {
         return (removed, removed + count)
     }
 
-    /// Returns the number of removed presenters if it is no longer `count`. If it is still `count`, or with `anyway`,
-    /// resets it and returns nil.
+    /// Returns the number of removed presenters if it differs from `count`. If it is equal to `count`, or `anyway` is
+    /// true, sets it to zero and returns nil.
     fileprivate mutating func removedSince(_ count: Int, orAnyway anyway: Bool) -> Int? {
         if removed != count, !anyway { return removed }
         removed = 0
@@ -346,8 +348,8 @@ extension Engine.State {
 
 // Messages to presenters.
 extension Engine {
-    /// Puts a message into its mailbox. This happens under the lock, so that messages are in the order of the
-    /// decisions.
+    /// Puts a message into its mailbox. Called under the lock, so that messages are in the order in which the arbiter
+    /// decided them.
     func post(
         _ content: PresenterMessage.Content, to presenter: PresenterID, _ accessSession: AccessSessionID,
         _ cause: Cause,
@@ -358,7 +360,7 @@ extension Engine {
             presenter: presenter, accessSession: accessSession, content: content, cause: cause, at: now)
         let mailbox = entry.mailbox
         if mailbox.put(message, &state.messageBatch.paths) { state.messageBatch.overfull.append(mailbox) }
-        // A mailbox is delivered only after all messages of the event are in the mailbox.
+        // A mailbox is delivered only once for an event, after all messages of the event are in it.
         guard state.messageBatch.delivered.insert(ObjectIdentifier(mailbox)).inserted else { return nil }
         return .deliver(mailbox)
     }

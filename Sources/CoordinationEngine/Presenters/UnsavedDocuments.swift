@@ -17,7 +17,7 @@ struct UnsavedDocuments: Sendable {
 
     func presenters(of item: ItemID) -> Set<PresenterID> { presenters[item] ?? [] }
 
-    /// Adds an entry. Returns false if there was the same entry before.
+    /// Adds a presenter to the presenters with unsaved changes of an item. Returns false if it was one of them before.
     mutating func insert(_ presenter: PresenterID, showing item: ItemID) -> Bool {
         guard items[presenter] != item else { return false }
         remove(presenter)
@@ -32,7 +32,7 @@ struct UnsavedDocuments: Sendable {
         if presenters[item]?.isEmpty ?? false { presenters[item] = nil }
     }
 
-    /// Moves the entries of a document to another item, because the document is this item now.
+    /// Moves the entries of one item to another item. Called when the document has become the other item.
     mutating func move(from former: ItemID, to item: ItemID) {
         guard former != item, let moved = presenters.removeValue(forKey: former) else { return }
         for presenter in moved { items[presenter] = item }
@@ -42,7 +42,7 @@ struct UnsavedDocuments: Sendable {
 
 // Unsaved changes of presenters, for programs that read the attributes of a document.
 extension Engine {
-    /// Whether any presenter has reported unsaved changes. Read on fast paths, without the lock.
+    /// Whether any presenter has reported unsaved changes. Needs no lock, because fast paths read it.
     package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
 
     package func isUnsaved(_ item: ItemID) -> Bool {
@@ -60,7 +60,8 @@ extension Engine {
         withState { $0.parties(of: $0.arbiter.presenters(of: item)) }
     }
 
-    /// Stores whether a presenter has reported unsaved changes. Ignored if the presenter does not implement `save`.
+    /// Stores whether a presenter has unsaved changes. If the presenter does not implement `save`, its report is
+    /// ignored.
     package func noteUnsaved(_ isUnsaved: Bool, by presenter: PresenterID) {
         let entry = withState { $0.presenter(presenter) }
         guard let entry, let document = entry.document else { return }
@@ -80,8 +81,8 @@ extension Engine {
         }
         guard isNew else { return }
         document.invalidateAttributes()
-        // A look-up that runs at the same time may have given the kernel the old attributes, which it would cache for
-        // long.
+        // A look-up at the same time can give the kernel the old attributes. So they are dropped once more, after the
+        // answer of such a look-up.
         timers.schedule(at: (Self.now + Self.longestAnswer).nanoseconds) { [self] in
             if self.isUnsaved(document.item) { document.invalidateAttributes() }
         }

@@ -6,8 +6,8 @@ package struct CoordinationSnapshot: Hashable, Sendable {
     /// The claims, the oldest first.
     package var claims: [ClaimReport]
     package var presenters: [PresenterReport]
-    /// The delays between the users of these claims and presenters. Nil for a whole mount, and for a mount without
-    /// guests.
+    /// The delays that users of these claims and presenters cause each other. Nil for a whole mount, and for a mount
+    /// without guests.
     package var delays: [DelayReport]?
 
     package init(
@@ -36,7 +36,7 @@ package struct ClaimReport: Hashable, Sendable {
     /// The reasons why the claim waits, one clause for each blocker in the chain; empty if the claim does not wait.
     /// Example: `cat (712) waits for nvim (640) to save notes.md, asked 1.2 s ago, 8.8 s left`.
     package var reasons: [String]
-    /// The delay that the user of the claim has caused; nil unless the claim is suspended because of it.
+    /// The delay that the user of the claim has caused. Nil unless the claim is suspended because of this delay.
     package var exceeded: DelayReport?
 
     package init(
@@ -89,7 +89,8 @@ package struct PresenterReport: Hashable, Sendable {
     package var path: [UInt8]
     package var messages: PresenterMessages
     package var unansweredQuestions: [UnansweredQuestion]
-    /// Whether the presenter did not answer three questions in a row. Then it receives only notices until it answers.
+    /// Whether the presenter did not answer three questions in a row. Until it answers, such a presenter receives only
+    /// notices.
     package var isDemoted: Bool
     /// Whether the presenter has reported unsaved changes.
     package var isUnsaved: Bool

@@ -18,7 +18,8 @@ extension Engine {
         return report
     }
 
-    /// The number of claims that are visited each time the lock is taken. Requests wait for the lock meanwhile.
+    /// The number of claims that are visited each time the lock is taken. It is small, because requests wait for the
+    /// lock.
     private static let statusBatchSize = 512
 
     /// The waiting claims, the oldest first.
@@ -81,8 +82,8 @@ extension LiveCounters {
 }
 
 extension Attribution {
-    /// The process, and the name of its program. If they are not stored, they are looked up by the thread. The name is
-    /// nil if the thread has ended.
+    /// The process, and the name of its program. If they are not stored, both are looked up by the id of the thread.
+    /// The name is nil if the thread has ended.
     var identity: (process: Int32, program: [UInt8]?) {
         if let process, let program { return (process, program) }
         guard isStillThere else { return (process ?? thread, program) }
@@ -92,7 +93,7 @@ extension Attribution {
         )
     }
 
-    /// Whether the thread still exists, and its id is not that of a later thread.
+    /// Whether the thread still exists. False if its id now belongs to a later thread.
     var isStillThere: Bool {
         guard thread > 0, let status = ProcessInspection.status(ofProcess: thread) else { return false }
         return ProcessInspection.hadStarted(status.started, at: acted.nanoseconds)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// The reason why a claim waits or was refused: the claim that blocks it, the claim that blocks that one, and so on.
+/// The reason why a claim waits or was refused: the claim that blocks it, the claim that blocks the blocker, and so on.
 ///
 /// The facts are collected under the lock. The sentences are made after the lock is released, because that reads
 /// `/proc` and names of files.
@@ -10,7 +10,7 @@ package struct Explanation: Sendable {
     enum Link: Sendable {
         case holder(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
         case queued(waiting: ExplainedClaimant, ExplainedClaimant, ClaimOverlap)
-        /// The first claim is held. It does not end before the second claim is granted.
+        /// The first claim is held, and does not end before the second claim, which waits, is granted.
         case dependency(ExplainedClaimant, on: ExplainedClaimant)
         case presenter(waiting: ExplainedClaimant, PresenterEntry, Question)
     }
@@ -53,13 +53,13 @@ package struct Explanation: Sendable {
         var detached: ExplainedClaimant { .detached(attribution, intents) }
     }
 
-    /// The largest number of steps, because a longer chain cannot be read.
+    /// The largest number of steps in the chain. A user could not read a longer chain.
     static let longest = 32
 
     var links: [Link] = []
     /// The claims of a deadlock; empty if there is no deadlock.
     var cycle: [CycleMember] = []
-    /// The presenter that answered the question with an error; nil for other refusals.
+    /// If the claim was refused because a presenter answered with an error: that presenter. Else nil.
     package internal(set) var refuser: PresenterID?
     /// The moment at which the facts were collected.
     private let moment: Instant
@@ -70,7 +70,7 @@ package struct Explanation: Sendable {
     /// ago, 8.8 s left`.
     package var sentences: [String] { cycle.isEmpty ? links.map(sentence) : [cycleText] }
 
-    /// The processes that the claim waits for, the nearest first, each once.
+    /// The processes that the claim waits for, the nearest first. Each process is listed only once.
     package var actors: [ProcessDescription] {
         var accounts = links.compactMap { link -> Attribution? in
             switch link {
@@ -130,8 +130,8 @@ package struct Explanation: Sendable {
     private var cycleText: String {
         let names = cycle.map(\.claimant.name)
         let last = cycle.count - 1
-        // The last holder and the first claim may be of one program. In this case the sentence begins with the files
-        // that the program holds.
+        // If the last holder and the first claim are of one program, the sentence begins with the files that this
+        // program holds.
         let isRound = !cycle[last].isWaiting && names[last] == names[0]
         var text = names[0] + (isRound ? " holds \(cycle[last].claimant.allPaths) and" : "")
         for (index, step) in cycle.enumerated() where !isRound || index != last {
@@ -153,7 +153,8 @@ package struct Explanation: Sendable {
 extension Explanation.ExplainedClaimant {
     fileprivate var name: String { Engine.name(of: attribution) }
 
-    /// The access that competes with that of another claimant. It is on the same path if there is one.
+    /// The access of this claimant that competes with an access of another claimant: an access to the same path, if
+    /// there is one.
     fileprivate func intent(beside other: Self) -> Intent {
         let paths = other.intents.map { $0.path() }
         let own = intents
@@ -164,8 +165,8 @@ extension Explanation.ExplainedClaimant {
 }
 
 extension Explanation {
-    /// The explanation without references to claimants. A refused claimant may store the explanation, and must not own
-    /// itself through it.
+    /// The explanation without references to claimants. A refused claimant can store the explanation, and a reference
+    /// back to the claimant would be a cycle of references.
     var detached: Explanation {
         var explanation = self
         explanation.cycle = cycle.map { CycleMember(claimant: $0.claimant.detached, isWaiting: $0.isWaiting) }
@@ -185,7 +186,7 @@ extension Explanation {
 }
 
 extension Engine.Decision {
-    /// The decision as the claimant receives it, with an explanation that refers to no claimant.
+    /// The decision as the claimant receives it: without references to claimants in the explanation.
     var told: Self {
         switch self {
         case .granted: self

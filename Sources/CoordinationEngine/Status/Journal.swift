@@ -28,8 +28,8 @@ package final class Journal: Sendable {
 
     package init() {}
 
-    /// Adds a step. Returns the step that is removed for it. The caller must release that step under no lock, because
-    /// its subject may own the last reference to a file.
+    /// Adds a step. If the journal is full, returns the oldest step, which is removed. The caller must release the
+    /// removed step under no lock, because the release can close a file.
     @discardableResult
     package func note(
         _ step: JournalEntry.Step, at moment: Instant, claim: ClaimID? = nil,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Synchronization
 
-/// Counters of events since the mount was made, which all threads may increment.
+/// Counters of events since the mount was made. Any thread can increment a counter.
 package final class LiveCounters: Sendable {
     package let granted = Atomic<UInt64>(0)
     package let waited = Atomic<UInt64>(0)
@@ -9,9 +9,9 @@ package final class LiveCounters: Sendable {
     package let asked = Atomic<UInt64>(0)
     package let forfeited = Atomic<UInt64>(0)
     package let proceeded = Atomic<UInt64>(0)
-    /// Holders that had nothing to lose and so yielded to other claims.
+    /// Holders that yielded to other claims because they had nothing to lose.
     package let yielded = Atomic<UInt64>(0)
-    /// Holders that were suspended although they might go on.
+    /// Holders that were suspended although they perhaps still used their files.
     package let suspended = Atomic<UInt64>(0)
     /// Cycles of claims that waited for each other.
     package let deadlocks = Atomic<UInt64>(0)

@@ -11,7 +11,7 @@ extension Engine {
     /// `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: ClaimRecord, suspension: Suspension?, Explanation)] = []
-        /// The users of these claims and presenters, as far as they are known.
+        /// The known users of the collected claims and presenters.
         var users: Set<UInt32> = []
         var presenters:
             [(
@@ -23,8 +23,7 @@ extension Engine {
 
     /// The claims and presenters of one item; with nil, those of the whole mount.
     ///
-    /// Returns the oldest claims and presenters, at most `limit` of each. May read `/proc`, so threads that must not
-    /// block do not call it.
+    /// Returns the oldest claims and presenters, at most `limit` of each. The method can read `/proc` and then blocks.
     package func snapshot(of item: ItemID?, atMost limit: Int = .max) -> CoordinationSnapshot {
         let facts = facts(of: item, atMost: limit)
         let now = Self.now
@@ -54,11 +53,12 @@ extension Engine {
         return delays.reports(of: account, at: now).first { $0.spent >= $0.allowed }
     }
 
-    /// The number of entries that are read each time the lock is taken. Requests wait for the lock meanwhile.
+    /// The number of entries that are read each time the lock is taken. It is small, because requests wait for the
+    /// lock.
     static let snapshotBatchSize = 32
 
-    /// Copies the numbers of claims and presenters under the lock, and sorts them after it. Claims and presenters that
-    /// end before they are read are left out.
+    /// Copies the numbers of claims and presenters under the lock, and sorts them after the lock is released. Claims
+    /// and presenters that end before their facts are read are left out.
     private func facts(of item: ItemID?, atMost limit: Int) -> Facts {
         let (claims, presenters): ([ClaimID], [PresenterID]) = withState { state in
             guard let item else { return (Array(state.claims.keys), Array(state.presenters.keys)) }
@@ -89,7 +89,8 @@ extension Engine {
         return facts
     }
 
-    /// Calls the body with one part of the list after another. Takes the lock for each call.
+    /// Calls the body with one part of the list after another. Each call is made under the lock, which is released
+    /// between the calls.
     func forEachPart<ID>(
         of ids: ArraySlice<ID>, atOnce most: Int = snapshotBatchSize, _ body: (ArraySlice<ID>, State) -> Void
     ) {
@@ -119,7 +120,7 @@ extension Engine.State {
     private func explain(
         _ claim: ClaimID, _ claimant: any Claimant, in explanation: inout Explanation
     ) -> ClaimID? {
-        // A claim that was refused just now no longer waits. The arbiter has stored its last blocker and questions.
+        // For a claim that the present event has refused, the arbiter has stored its last blocker and questions.
         let refused = arbiter.lastWait(of: claim)
         let blocker = refused.map(\.blocker) ?? arbiter.blocker(of: claim)
         let questions = refused?.questions ?? arbiter.openQuestions(for: claim)

@@ -3,7 +3,7 @@ package import Coordination
 
 /// A source of status reports: a mount, or a substitute in a test.
 package protocol StatusSource: Sendable {
-    /// The present status. May be called on any thread, and never waits for a claim.
+    /// Returns the present status. Can be called on any thread, and never waits for a claim.
     func status() -> StatusReport
 }
 
@@ -15,14 +15,14 @@ package enum DataMode: String, Hashable, Sendable, CaseIterable {
     case daemon
 }
 
-/// The data path that is used. It is known when the kernel has opened the connection to the daemon.
+/// The data path that is used. It is known as soon as the kernel has opened the connection to the daemon.
 package enum DataPath: String, Hashable, Sendable, CaseIterable {
     case undecided
     case passthrough
     case daemon
 }
 
-/// The status of a mount at one moment, as plain values. They do not depend on a format for output.
+/// The status of a mount at one moment, as plain values that do not depend on a format for output.
 package struct StatusReport: Hashable, Sendable {
     package var options: EffectiveOptions
     package var dataPath: DataPath
@@ -30,7 +30,7 @@ package struct StatusReport: Hashable, Sendable {
     package var use = ResourceUsage()
     /// The detection of changes out of band; nil for an in-place mount, which has no bypass.
     package var sourceWatch: SourceWatchReport?
-    /// The rules about programs, and the files that state them.
+    /// The rules about programs, and the files with these rules.
     package var rules = RulesReport()
     /// The delays that guests have caused, the longest first; nil for a mount without guests.
     package var delays: [DelayReport]?
@@ -53,7 +53,7 @@ package struct StatusReport: Hashable, Sendable {
     }
 }
 
-/// The rules about programs, and the files that state them.
+/// The rules about programs, and the files with these rules.
 package struct RulesReport: Hashable, Sendable {
     package struct File: Hashable, Sendable {
         package let path: String
@@ -120,7 +120,7 @@ package struct Counters: Hashable, Sendable {
     package var forfeited: UInt64 = 0
     /// Claims that reached their time limit and were granted although other claims blocked them.
     package var proceeded: UInt64 = 0
-    /// Holders that had nothing to lose and so yielded to other claims.
+    /// Holders that yielded to other claims because they had nothing to lose.
     package var yielded: UInt64 = 0
     /// Holders that were suspended at a time limit.
     package var suspended: UInt64 = 0
@@ -132,8 +132,7 @@ package struct Counters: Hashable, Sendable {
     /// Requests that were answered with ESTALE for another reason than a retry.
     package var stale: UInt64 = 0
     package var interrupted: UInt64 = 0
-    /// Look-ups of the process that made a request. There is none while no claim and no presenter needs to know the
-    /// process.
+    /// Look-ups of the process that made a request. The process is looked up only if a claim or presenter needs it.
     package var identified: UInt64 = 0
     /// Contents that were preserved before a step that would have destroyed them.
     package var preserved: UInt64 = 0
@@ -141,7 +140,8 @@ package struct Counters: Hashable, Sendable {
     package var reads: UInt64 = 0
     /// WRITE requests that reached the daemon. Under passthrough there are none.
     package var writes: UInt64 = 0
-    /// Requests to list a directory. There is none while the kernel has the list in its cache.
+    /// Requests to list a directory that reached the daemon. While the kernel has the list in its cache, there are
+    /// none.
     package var listed: UInt64 = 0
 
     package init() {}
@@ -154,17 +154,17 @@ package struct ResourceUsage: Hashable, Sendable {
     package var claims = 0
     /// Open files of unmodified programs.
     package var openFiles = 0
-    /// Open files for which the data path is decided, those that are being opened or closed included.
+    /// Open files for which the data path is decided, including files that are being opened or closed.
     package var routes = 0
     /// Files that are registered with the kernel for passthrough.
     package var backingFiles = 0
-    /// Descriptors that the daemon has open for files and directories below the mount.
+    /// Open descriptors of the daemon for files and directories of the source.
     package var descriptors = 0
 
     package init() {}
 }
 
-/// A process, as far as it was identified before its end.
+/// The description of a process, as far as it was read before the process ended.
 package struct ProcessDescription: Hashable, Sendable {
     package var pid: Int32
     package var user: UInt32?
@@ -207,13 +207,13 @@ package struct JournalStep: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, CaseIterable {
         // Changes of the state of a claim.
         case waited, granted, proceeded, refused, withdrawn, ended
-        /// The claim waits for another item now.
+        /// The claim is on another item from now on.
         case retargeted
         /// The claim was granted, suspended or refused in order to end a deadlock.
         case deadlock
         // The holder in contention yielded or was suspended, so that other claims no longer wait for it.
         case yielded, suspended
-        // Questions to a presenter, its answers, and notices to it.
+        // Questions to a presenter, answers of the presenter, and notices to the presenter.
         case asked, answered, forfeited, told
         // Changes of the state of a waiting request.
         case retried = "bounced"
@@ -227,7 +227,8 @@ package struct JournalStep: Hashable, Sendable {
         case dropped
     }
 
-    /// The number of the step, from 1 without gaps, so that a reader of the journal detects missed steps.
+    /// The number of the step. Steps are numbered from 1 without gaps, so that a reader of the journal detects missed
+    /// steps.
     package var sequence: UInt64
     package var moment: Instant
     package var kind: Kind
@@ -235,7 +236,7 @@ package struct JournalStep: Hashable, Sendable {
     package var actor: ProcessDescription?
     /// The path below the root of the mount, without a leading slash.
     package var path: [UInt8]
-    /// A clause for people: the reason of the step, or the preempted claims.
+    /// A text for people: the reason of the step, or the preempted claims.
     package var detail: String
 
     package init(
