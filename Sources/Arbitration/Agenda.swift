@@ -56,7 +56,7 @@ struct Agenda: Sendable {
 extension Agenda {
     mutating func addResources(_ added: [Resource]) { resources.formUnion(added) }
 
-    /// Removes the resources, and returns them in the order of their numbers.
+    /// Empties the list of resources, and returns the resources in the order of their numbers.
     mutating func takeResources() -> [Resource] {
         defer { resources = [] }
         return resources.sorted()
@@ -65,7 +65,7 @@ extension Agenda {
     mutating func addGrantCandidate(_ claim: ClaimID) { grantCandidates.append(claim) }
     mutating func addGrantCandidates(_ claims: some Sequence<ClaimID>) { grantCandidates += claims }
 
-    /// Removes the claims that may be granted, and returns them in the order of their numbers.
+    /// Empties the list of claims that can perhaps be granted, and returns the claims in the order of their numbers.
     mutating func takeGrantCandidates() -> [ClaimID] {
         defer { grantCandidates.removeAll(keepingCapacity: true) }
         return grantCandidates.sorted()
@@ -78,7 +78,7 @@ extension Agenda {
 /// The lists for contentions.
 extension Agenda {
     var hasContentionSlots: Bool { !contentionSlots.isEmpty }
-    /// The resources at which one more holder may begin a contention, in the order of their numbers.
+    /// The resources at which one more holder is perhaps allowed to begin a contention, in the order of their numbers.
     var sortedContentionSlots: [Resource] { contentionSlots.sorted() }
 
     mutating func addHolder(_ claim: ClaimID) { holders.append(claim) }
@@ -90,7 +90,7 @@ extension Agenda {
         newWaiters[claim] = waiter
     }
 
-    /// Removes the holders, and returns them in the order of their numbers.
+    /// Empties the list of holders, and returns the holders in the order of their numbers.
     mutating func takeHolders() -> [ClaimID] {
         defer { holders.removeAll(keepingCapacity: true) }
         return holders.sorted()

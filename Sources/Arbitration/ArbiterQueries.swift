@@ -302,7 +302,7 @@ extension Arbiter {
 }
 
 extension Access {
-    /// P15: Whether a program may move an item in the course of this access.
+    /// P15: Whether a program is allowed to move an item within this access.
     fileprivate var mayMove: Bool {
         self == .write(.updating) || self == .write(.forMerging) || self == .write(.forMoving)
     }

@@ -21,7 +21,7 @@ public enum Access: Hashable, Sendable {
     /// Whether the access removes an item: it deletes the item, or replaces the item that had the name.
     public var isDeletion: Bool { self == .write(.forDeleting) || self == .write(.forReplacing) }
 
-    /// Whether claims with these two accesses may be held on one item at the same time: only two reads may.
+    /// Whether claims with these two accesses are allowed to be held on one item at the same time. Only two reads are.
     public func isCompatible(with other: Access) -> Bool { !isWrite && !other.isWrite }
 }
 

@@ -4,8 +4,8 @@
 public enum TimeoutPolicy: String, Hashable, Sendable, CaseIterable {
     /// The claim is granted, and contents that could be lost are preserved first.
     case proceed
-    /// The claim is refused with EBUSY. An open for reading is granted all the same: an editor that cannot read a file
-    /// shows an empty buffer, and its user may then save the empty buffer.
+    /// The claim is refused with EBUSY. Only an open for reading is granted: an editor that cannot read a file shows an
+    /// empty buffer, and its user could then save the empty buffer.
     case fail
 }
 
@@ -44,10 +44,10 @@ public struct Bounds: Hashable, Sendable {
     /// How far a presenter that reports progress can extend its time to relinquish, to save or to accommodate a
     /// deletion. The claims that wait for the presenter can wait longer by the same time.
     public var progress: TimeSpan = .seconds(60)
-    /// How long after a question to save, or after a save, other reads do not cause another question to save.
+    /// For this time after a question to save, or after a save, reads cause no further question to save.
     public var askAgain: TimeSpan = .seconds(2)
-    /// How long a repeated command that only reads attributes, such as `ls -l`, does not ask the presenter to save
-    /// again. The repetition must be in the same POSIX session.
+    /// For this time after a command that only reads attributes, such as `ls -l`, a similar command of the same POSIX
+    /// session causes no further question to save.
     public var askAgainStat: TimeSpan = .seconds(30)
     /// How long in total a guest may delay the requests of one other user in one hour.
     public var guestDelay: TimeSpan = .seconds(60)

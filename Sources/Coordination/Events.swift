@@ -14,7 +14,7 @@ public enum ArbiterEvent: Hashable, Sendable {
     /// The program no longer waits for its claim: the call was interrupted, or the program died.
     case withdrawn(ClaimID)
     /// The program cannot wait for its claim any longer, because its thread is stopped or frozen. The claim is granted
-    /// at once.
+    /// immediately.
     case forced(ClaimID)
     /// The claim must stop waiting now, because the machine is about to sleep. The policy decides whether the claim is
     /// granted or refused.
@@ -62,8 +62,8 @@ public enum ArbiterEvent: Hashable, Sendable {
     /// Contents or attributes of an item were written. `under` is the claim of the write, which is about to end, or
     /// nil. Two events with equal stamps mean that nothing has changed between them.
     indirect case changed(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
-    /// Contents or attributes of an item were written by a program that may write more. Presenters are told at once.
-    /// `under` and `stamp` mean the same as for `changed`.
+    /// Contents or attributes of an item were written by a program that perhaps writes more. Presenters are told
+    /// immediately. `under` and `stamp` mean the same as for `changed`.
     indirect case written(ItemID, at: Place, Cause, under: ClaimID?, stamp: UInt64)
     /// An item was created.
     indirect case created(ItemID, at: Place, by: Party, under: ClaimID?)

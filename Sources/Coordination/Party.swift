@@ -150,7 +150,8 @@ public struct Party: Hashable, Sendable {
         return isRelated(to: other)
     }
 
-    /// Whether the processes are the same, or one is an ancestor of the other; a partner is compared like its party.
+    /// Whether the processes are the same, or one is an ancestor of the other. The processes of partners are compared
+    /// in the same manner.
     public func isRelated(to other: Party) -> Bool {
         if second == nil, other.second == nil { return isRelatedItself(to: other) }
         return anyIdentity { one in other.anyIdentity { one.isRelatedItself(to: $0) } }
@@ -162,7 +163,7 @@ public struct Party: Hashable, Sendable {
             || other.ancestors.contains(process)
     }
 
-    /// Whether both parties, or their partners, are the same process.
+    /// Whether a process of this party, its own or its partner's, is also a process of the other party.
     public func isSameProcess(as other: Party) -> Bool {
         if second == nil, other.second == nil { return process != nil && process == other.process }
         return anyIdentity { one in

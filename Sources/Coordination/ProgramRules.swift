@@ -9,8 +9,8 @@ public enum ProgramTable: String, Hashable, Sendable, CaseIterable {
     case watcher
     /// Programs that save a document by unlinking its file and creating a new file with the name.
     case savesByUnlink = "saves-by-unlink"
-    /// Programs that move a file from another file system to a name here: they unlink the file that has the name, and
-    /// then copy.
+    /// Programs that move a file from another file system into the mount: they unlink the file that has the new name,
+    /// and then copy the file.
     case carriers
     /// Programs that unlink files and create no replacement.
     case removers

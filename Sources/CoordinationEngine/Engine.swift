@@ -189,7 +189,7 @@ package final class Engine: Sendable {
     }
 
     /// Sets the handler that gets the decision about a claim. The handler is called exactly once: by this method if the
-    /// claim is decided already, else later on another thread.
+    /// claim is decided already, else later, on the thread that carries out the decision.
     package func onDecision(_ claim: ClaimID, tell outcome: @escaping DecisionHandler) {
         let (decision, former): (Decision?, ClaimRecord?) = state.withLock { state in
             guard let entry = state.claims[claim] else { return (.refused(.withdrawn, Explanation()), nil) }

@@ -224,9 +224,9 @@ extension Arbiter {
 
     /// Y6: Returns the moment at which a holder's contention begins.
     ///
-    /// A holder can be granted before an earlier claim, because the holder's program has another handle of the item. In
-    /// this case the contention begins when that of the other handle began. If not, a program could block others for
-    /// ever by opening a new handle before it closes the old one.
+    /// A holder can be granted before a claim that waits longer, because the holder's program has another handle of the
+    /// item. In this case the contention begins when that of the other handle began. Without this rule, a program could
+    /// block others for ever by opening a new handle before it closes the old one.
     private func beginning(of holder: Claim) -> Instant {
         let isKeptOut = { (id: ClaimID) in claims[id].map { isBlocker(holder, of: $0) } ?? false }
         guard meetsEarlierWaiter(holder, where: isKeptOut) else { return now }

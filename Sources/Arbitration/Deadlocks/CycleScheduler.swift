@@ -93,8 +93,8 @@ struct CycleScheduler {
         return explore(from: task.claim, &candidateSearch)
     }
 
-    /// Searches from the claims that need more steps. Each user gets half of the remaining steps, and the last user
-    /// all of them.
+    /// Searches from the claims that need more steps. Each user gets half of the steps that are left at the user's
+    /// turn, and the last user gets all of them.
     ///
     /// The next search begins with another user.
     private mutating func searchLarge() {

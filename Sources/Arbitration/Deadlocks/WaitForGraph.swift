@@ -78,7 +78,7 @@ extension WaitForGraph {
 extension WaitForGraph {
     mutating func addDependencyTarget(_ claim: ClaimID) { dependencyTargets.insert(claim) }
 
-    /// Replaces `dependencyTargets` by a newly found set, which lacks no claim.
+    /// Replaces `dependencyTargets` by a newly found set, which is complete.
     mutating func setDependencyTargets(_ targets: Set<ClaimID>) {
         (dependencyTargets, isBehind) = (targets, false)
     }

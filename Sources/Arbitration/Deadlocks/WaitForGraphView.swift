@@ -53,7 +53,7 @@ final class WaitForGraphView {
     /// The number of steps that the whole search has left.
     var left: Int { most - steps }
 
-    /// Counts steps that were taken. Returns whether more steps may be taken.
+    /// Counts steps that were taken. Returns whether further steps are allowed.
     func take(_ count: Int) -> Bool {
         steps += count
         return !isSpent

@@ -171,7 +171,7 @@ struct ClaimQueue: Sequence, Sendable {
 
     /// Any matching claim of other parties than the given one. The closure gets its context as an argument.
     ///
-    /// If the closure captured a large value instead, it would copy the value.
+    /// A closure that captured a large value would copy the value.
     func someStranger<Context>(
         of partyNumber: PartyNumber, before claim: ClaimID? = nil, seed: ClaimID,
         in context: borrowing Context, where matches: (borrowing Context, ClaimID) -> Bool

@@ -94,7 +94,8 @@ extension Arbiter {
         }
     }
 
-    /// Q3: Whether the grant of a claim may overtake an earlier waiting claim that is incompatible with it.
+    /// Q3: Whether a claim, if it is granted now, overtakes an earlier waiting claim that is perhaps incompatible with
+    /// it.
     func meetsEarlierWaiters(_ claim: Claim) -> Bool {
         !waitForGraph.dependencyTargets.isEmpty && hasEarlierWaiters(claim)
     }

@@ -119,7 +119,7 @@ struct HolderGroups: Sendable {
     /// Writers for which other claims wait, some only until both claims are identified (X4).
     private(set) var writers = HolderGroupList()
     private(set) var readers = HolderGroupList()
-    /// Identified writers that are suspended for all claims, so that few functions have to visit them.
+    /// Identified writers that are suspended for all claims. Few functions have to visit these writers.
     private(set) var suspendedWriters = HolderGroupList()
     private var pastReaders = HolderGroupList()
     private var members: [ClaimID: Member] = [:]
@@ -251,8 +251,8 @@ extension Arbiter {
 
     /// Adds a holder to the groups of a resource. Creates the groups if there are very many holders.
     ///
-    /// While no claim waits for the resource, groups are created only above 16 times the usual limit, because an open
-    /// then needs no groups.
+    /// Groups make each open slower. So while no claim waits for the resource, groups are created only above 16 times
+    /// the usual limit.
     mutating func addToGroups(_ holder: Claim, at lock: RequiredLock, of holders: Int) {
         if locks.isGrouped(lock.resource) {
             insert(holder, at: lock)

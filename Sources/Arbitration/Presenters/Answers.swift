@@ -11,7 +11,8 @@ extension Arbiter {
         guard registry.questions[id]?.presenter == presenter, let question = registry.close(id) else {
             return
         }
-        // An error in the answer to a relinquishment has no effect, because a presenter cannot refuse to relinquish.
+        // An error as the answer to a question to relinquish has no effect, because a presenter cannot refuse to
+        // relinquish.
         let hasFailed = answer == .failed && !question.request.isRelinquishment
         addRelativesToCandidates(of: question)
         resumeAccessSessions(question, lacksConsent: hasFailed, &effects) { arbiter, accessSession, effects in
@@ -123,7 +124,7 @@ extension Arbiter {
         leavePlace(id)
         registry.leave(id)
         registry.remove(id)
-        // If this was the last presenter, claims that wait only to be identified for presenters can be granted.
+        // If this was the last presenter, claims that wait only because presenters must be asked can be granted.
         agenda.addGrantCandidates(waits.toIdentify)
     }
 }

@@ -78,7 +78,8 @@ extension Arbiter {
             let isSpared = isSpared(record.presenter.party, by: party)
             let questionKinds = isSpared ? [] : questionKinds(of: claim, part, relation, party, on: id)
             let isNotified = relation == .item || relation == .package
-            // P7, P8, N15: An excused party does not ask. A demoted or muted presenter is not asked.
+            // P7, P8, N15: A presenter is not asked because of an excused party, or while the presenter is demoted or
+            // muted.
             let isAsked = !record.isLeftAlone && !isExcused(party, by: id)
             questionPlans[id, default: QuestionPlan(access: part.access)].add(
                 isAsked ? questionKinds : [], for: part.access, isNotified: isNotified)

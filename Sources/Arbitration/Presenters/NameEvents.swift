@@ -408,7 +408,7 @@ extension Arbiter {
             guard let cause, record.presenter.messages.contains(PresenterMessages(kind)) else { return [] }
             return [.tell(Notice(kind, to: accessSession.presenter, in: accessSession.id, cause))]
         }
-        // A presenter that has not agreed to the deletion is told of it. If not, its next save would create the item
+        // A presenter that has not agreed to the deletion is told of it, so that its next save does not create the item
         // again.
         let hasAgreed =
             !accessSession.lacksConsent && accessSession.asked.contains { $0.request == .accommodateDeletion }

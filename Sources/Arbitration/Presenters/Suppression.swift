@@ -14,7 +14,7 @@ struct Suppression: Sendable {
 /// P5: The last event of each party at one item. The party is stored, because a presenter is not told of its own
 /// events.
 private struct MissedEvents: Sendable {
-    /// The number of parties that have an entry of their own.
+    /// The largest number of parties that have an entry of their own.
     private static let most = 16
 
     private var deeds: [(doer: Party, moment: UInt64)] = []

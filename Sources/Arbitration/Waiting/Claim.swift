@@ -3,7 +3,7 @@ import Coordination
 
 /// The state of a claim, from its request to its end.
 ///
-/// Nearly all claims have no `extra`, so that a copy of a claim counts no references.
+/// Nearly all claims have no `extra`, so that a copy of a claim needs no reference counting.
 struct Claim: Sendable {
     /// The properties that only few claims have.
     private final class Extra: Sendable {

@@ -44,7 +44,7 @@ struct TimerQueue: Sendable {
         sink(0)
     }
 
-    /// Removes all timers but the wanted ones.
+    /// Removes all timers except those for which the closure returns true.
     mutating func keep(_ isWanted: (TimerEntry) -> Bool) {
         // Makes a new array, so that the memory of very many removed timers is freed.
         heap = heap.filter(isWanted)

@@ -24,7 +24,7 @@ extension Engine {
         case logDeadlock(Explanation, Deadlock.Resolution, (any JournalSubject)?)
     }
 
-    /// A line for the log. It is formatted after the lock is released, because that reads `/proc`.
+    /// A line for the log. The line is formatted after the lock is released, because its text needs facts from `/proc`.
     struct DeferredLogLine {
         let what: String
         let subject: any JournalSubject

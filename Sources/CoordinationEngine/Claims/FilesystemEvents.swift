@@ -5,8 +5,8 @@ import Synchronization
 
 // Methods by which the file system reports changes of directories, names and contents.
 extension Engine {
-    /// Whether a presenter is registered, or an access over the control socket exists. Needs no lock, because fast
-    /// paths read it.
+    /// Whether a presenter is registered, or an access over the control socket exists. Fast paths read this property,
+    /// so it takes no lock.
     package var hasAwareClients: Bool { activeClientsFlag.load(ordering: .relaxed) }
 
     /// Whether any presenter would be told of an event of an item: a presenter of the item, or of an item above or

@@ -217,8 +217,8 @@ private struct UserQueues: Sendable {
         forgetIfUnused(user)
     }
 
-    /// Notes that a claim in a queue no longer needs an observation. When half of the claims in a queue need none,
-    /// these claims are removed.
+    /// Notes that a claim in a queue no longer needs an observation. When half of the claims in a queue are such
+    /// claims, they are removed from the queue.
     mutating func left(_ user: UInt32?, where isWaiting: (ClaimID) -> Bool) {
         guard let line = lines[user] else { return }
         lines[user]?.stale += 1

@@ -42,7 +42,7 @@ struct UnsavedDocuments: Sendable {
 
 // Unsaved changes of presenters, for programs that read the attributes of a document.
 extension Engine {
-    /// Whether any presenter has reported unsaved changes. Needs no lock, because fast paths read it.
+    /// Whether any presenter has reported unsaved changes. Fast paths read this property, so it takes no lock.
     package var isAnythingUnsaved: Bool { unsavedCount.load(ordering: .relaxed) > 0 }
 
     package func isUnsaved(_ item: ItemID) -> Bool {

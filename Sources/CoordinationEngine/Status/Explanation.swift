@@ -3,8 +3,8 @@ package import Coordination
 
 /// The reason why a claim waits or was refused: the claim that blocks it, the claim that blocks the blocker, and so on.
 ///
-/// The facts are collected under the lock. The sentences are made after the lock is released, because that reads
-/// `/proc` and names of files.
+/// The facts are collected under the lock. The sentences are made after the lock is released, because they need facts
+/// from `/proc` and names of files.
 package struct Explanation: Sendable {
     /// One step of the chain: one claim or presenter that another claim waits for.
     enum Link: Sendable {

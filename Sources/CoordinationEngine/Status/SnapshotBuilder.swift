@@ -7,7 +7,7 @@ import Synchronization
 // Collects claims, presenters, and the blockers of each claim for the status output.
 
 extension Engine {
-    /// Facts that are collected under the lock. They are formatted after the lock is released, because that reads
+    /// Facts that are collected under the lock. They are formatted after the lock is released, because the text needs
     /// `/proc` and names of files.
     private struct Facts {
         var claims: [(id: ClaimID, entry: ClaimRecord, suspension: Suspension?, Explanation)] = []
