@@ -46,8 +46,8 @@ public struct Bounds: Hashable, Sendable {
     public var progress: TimeSpan = .seconds(60)
     /// For this time after a question to save, or after a save, reads cause no further question to save.
     public var askAgain: TimeSpan = .seconds(2)
-    /// For this time after a command that only reads attributes, such as `ls -l`, a similar command of the same POSIX
-    /// session causes no further question to save.
+    /// A command that only reads attributes, such as `ls -l`, can cause a question to save. For this time, the same command
+    /// in the same POSIX session causes no second question.
     public var askAgainStat: TimeSpan = .seconds(30)
     /// How long in total a guest may delay the requests of one other user in one hour.
     public var guestDelay: TimeSpan = .seconds(60)
