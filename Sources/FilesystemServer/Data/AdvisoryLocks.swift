@@ -13,9 +13,9 @@ import Synchronization
 final class AdvisoryLocks: Sendable {
     private struct Entry {
         weak var node: Node?
-        /// The names of the programs that were seen to lock the file.
+        /// The names of the programs that have locked the file.
         var programs: Set<[UInt8]> = []
-        /// The open handles by which programs were seen to lock the file.
+        /// The open handles by which programs have locked the file.
         var handles: Set<HandleID> = []
         /// The time at which the entry is removed; nil while `handles` is not empty.
         var end: Instant?
@@ -23,7 +23,7 @@ final class AdvisoryLocks: Sendable {
 
     private struct State {
         var entries: [NodeID: Entry] = [:]
-        /// The files for which the daemon is now polling which of their writers hold a lock.
+        /// The files whose writers the daemon is polling now, to find out which of the writers hold a lock.
         var looked: Set<NodeID> = []
     }
 
@@ -35,15 +35,15 @@ final class AdvisoryLocks: Sendable {
     private let state = Mutex(State())
     private let count = Atomic<Int>(0)
 
-    /// Whether no file has an entry. Requests check this first, because it takes no mutex.
+    /// Whether no file has an entry. Requests check this before they search the entries, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Whether programs were seen to lock the file, and its entry has not been removed yet.
+    /// Whether the file has an entry: a program has locked the file, and the entry has not been removed yet.
     func contains(_ node: Node) -> Bool {
         !isEmpty && state.withLock { $0.entries[node.id]?.node === node }
     }
 
-    /// Whether a program with the name `program` was seen to lock the file.
+    /// Whether a program with the name `program` has locked the file.
     func isKnown(_ program: [UInt8], on node: Node) -> Bool {
         state.withLock { state in
             guard let entry = state.entries[node.id], entry.node === node else { return false }
@@ -51,7 +51,7 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Notes that a program named `program` was seen to lock a file by `handle`, which is still open.
+    /// Notes that a program with the name `program` has locked a file by `handle`, which is still open.
     func note(_ program: [UInt8], by handle: Handle) {
         let node = handle.node
         change { state in
@@ -86,8 +86,8 @@ final class AdvisoryLocks: Sendable {
         }
     }
 
-    /// Returns true if the daemon is not polling the writers of the file yet. In this case the caller polls them, until it
-    /// calls ``endPoll(at:)``.
+    /// Returns true if no other caller is polling the file's writers. In this case the caller polls the writers, and then calls
+    /// ``endPoll(at:)``.
     func beginPoll(at node: Node) -> Bool { state.withLock { $0.looked.insert(node.id).inserted } }
     func endPoll(at node: Node) { state.withLock { _ = $0.looked.remove(node.id) } }
 
@@ -100,8 +100,8 @@ final class AdvisoryLocks: Sendable {
 }
 
 extension DataPlane {
-    /// How the program will use the file, if this lets other programs use the file at the same time: it only appends, or it
-    /// locks the file itself.
+    /// How the program will use the file, if this allows other programs to use the file at the same time. The program only
+    /// appends to the file, or it locks the file itself.
     func accessPattern(of handle: Handle) -> ClaimRequest.AccessPattern {
         let accessPattern: ClaimRequest.AccessPattern = handle.onlyAppends ? .appends : []
         guard !advisoryLocks.isEmpty, handle.mayReadAndWrite, advisoryLocks.contains(handle.node) else {

@@ -22,14 +22,13 @@ package final class DataOrder: Sendable {
     }
 
     private let files = Mutex<[NodeID: FileOrder]>([:])
-    /// The number of files that have an order. While the number is 0, a READ need not search the table `files`. It is 0 most of
-    /// the time.
+    /// The number of files that have an order. If the number is 0, which is usual, a READ does not search the table `files`.
     private let count = Atomic<Int>(0)
 
     package init() {}
 
     /// Notes that a program opened the file for writing while the daemon moves the file's data. Returns the number of the last
-    /// READ before this open; the requests of the new handle carry that number (``DataRequest``).
+    /// READ before this open. Each request of the new handle contains that number (``DataRequest``).
     package func open(_ node: NodeID) -> UInt64 {
         update(node) { order in
             order.writers += 1
@@ -57,15 +56,15 @@ package final class DataOrder: Sendable {
         }
     }
 
-    /// Runs the body as soon as the request need not wait for an earlier request any more. That may be during this call.
+    /// Runs the body when the request no longer has to wait for an earlier request. The body may run during this call.
     package func whenFirst(_ ticket: DataTicket, _ body: @escaping @Sendable () -> Void) {
         let isNow = ticket.isFirst || files.withLock { $0[ticket.node]?.wait(ticket.number, body) ?? true }
         if isNow { body() }
     }
 
-    /// Ends a request, and starts the requests that waited only for it.
+    /// Ends a request, and starts the requests that waited only for this request.
     ///
-    /// Returns the ranges of a WRITE that the kernel may have read before the daemon wrote them (``FileOrder/end(_:)``).
+    /// For a WRITE, returns the ranges that the kernel may have read before the daemon wrote them (``FileOrder/end(_:)``).
     @discardableResult
     package func end(_ ticket: DataTicket) -> [Range<Int64>] {
         let (next, stale) = update(ticket.node) { $0.end(ticket.number) }
@@ -98,9 +97,9 @@ package final class DataOrder: Sendable {
 package struct DataRequest: Sendable {
     package enum Kind: Sendable {
         case reading
-        /// A WRITE for `write(2)`. Until it is answered, the kernel does not lock the pages.
+        /// A WRITE for `write(2)`. The kernel does not lock the pages while it waits for the answer.
         case writing
-        /// A WRITE of data that a program stored to a mapping. The kernel holds the page until the WRITE is answered.
+        /// A WRITE of data that a program wrote to a mapping. The kernel locks the page until the WRITE is answered.
         case storing
     }
 
@@ -108,7 +107,7 @@ package struct DataRequest: Sendable {
     let bytes: Range<Int64>
     /// The thread that caused the request, or 0 if the thread is not known.
     let thread: Int32
-    /// The number of the last READ of the file before the request's handle was opened.
+    /// The number of the last READ of the file before the open by which the program sends this request.
     let readsBefore: UInt64
 
     package init(_ kind: Kind, of bytes: Range<Int64>, by thread: Int32, after readsBefore: UInt64 = 0) {
@@ -141,7 +140,7 @@ struct FileOrder {
 
     private enum State {
         case begun
-        /// The request waits. Its body is nil until `wait` is called, which happens after `enter`.
+        /// The request waits. The body is nil until `wait` is called, after `enter`.
         case waiting((@Sendable () -> Void)?)
     }
 
@@ -162,7 +161,8 @@ struct FileOrder {
         return (number, isFirst)
     }
 
-    /// Returns true if the request may be carried out now. Otherwise stores the body, to be run later, and returns false.
+    /// Returns true if the request may be carried out now. Otherwise keeps the body until the request may be carried out, and
+    /// returns false.
     mutating func wait(_ number: UInt64, _ body: @escaping @Sendable () -> Void) -> Bool {
         guard let index = entries.firstIndex(where: { $0.number == number }),
             case .waiting = entries[index].state
@@ -205,7 +205,7 @@ struct FileOrder {
     }
 }
 
-/// The ranges of a file that were read recently, each with the thread that read it.
+/// The ranges of a file that the kernel read recently, each with the thread that caused the read.
 struct RecentReads {
     private struct Read {
         var number: UInt64

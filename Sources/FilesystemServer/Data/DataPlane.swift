@@ -3,7 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import Synchronization
 
-/// Manages the data of open files: how it moves between kernel and disk, and which of it the kernel may cache.
+/// Manages the data of open files: whether the kernel or the daemon moves the data, and which data the kernel may cache.
 ///
 /// - ``enterRoute(_:through:knowing:isNew:for:)``: decides whether the kernel or the daemon moves the data of a file.
 /// - ``beginData(of:through:created:looking:for:)``: opens the file below, so that a handle can read and write it.

@@ -8,8 +8,8 @@ import Synchronization
 
 /// Selects the data route of a file: either the kernel or the daemon moves the data.
 ///
-/// The daemon selects the route when an inode is first opened, and all later handles use this route until the last is closed.
-/// The kernel answers EIO if two handles of one inode have different routes.
+/// The daemon selects the route when a file is opened that is not open yet. All further handles of the file use this route
+/// until the last handle is closed. The kernel answers EIO if two handles of one inode have different routes.
 extension DataPlane {
     func enterRoute(
         _ handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
@@ -23,14 +23,14 @@ extension DataPlane {
             route = try newRoute(for: handle, through: descriptor, knowing: status, for: reply)
         }
         routeStatistics.entered()
-        // The kernel may cache earlier attributes for a long time, so they are invalidated. The kernel has cached no attributes
-        // of a new file.
+        // The kernel may have cached attributes of the file for a long time, so they are invalidated now. For a new file, the
+        // kernel has cached no attributes.
         if case .backing = route, handle.mayBeMapped, !isNew { connection.invalidateAttributes(of: node.id) }
         return route
     }
 
-    /// Chooses a route for a file that is not open. Until this open is counted, a close may close the chosen backing file, so
-    /// the choice is repeated.
+    /// Chooses a route for a file that is not open. A close of another handle may close the chosen backing file before this
+    /// open is counted. In this case a route is chosen again.
     private func newRoute(
         for handle: Handle, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
@@ -41,8 +41,8 @@ extension DataPlane {
         }
     }
 
-    /// Whether the kernel moves the file's data by a backing file that is already open and valid. If so, another open of the
-    /// file opens nothing in the daemon, so the daemon need not act as another user.
+    /// Whether the kernel moves the file's data by a backing file that is already open and valid. In this case the daemon opens
+    /// no file for another open, and need not act as the program's user.
     func isPassthrough(_ node: Node) -> Bool {
         dataPath == .passthrough
             && node.isKnownPassthrough
@@ -65,8 +65,8 @@ extension DataPlane {
         of node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?,
         for reply: borrowing Reply
     ) throws(Errno) -> DataRoute {
-        // The kernel does not report the errors of a remote file system at close(2) under passthrough. So the daemon moves the
-        // data of remote file systems.
+        // Under passthrough, the kernel does not report the errors of a remote file system at close(2). So the daemon itself
+        // moves the data of files on remote file systems.
         guard context.configuration.data == .automatic, context.agreement().contains(.passthrough),
             node.kind == S_IFREG,
             routeStatistics.mayRegister, node.isMachineLocal
@@ -79,8 +79,8 @@ extension DataPlane {
         let opened: BackingID
         do throws(Errno) {
             // Under passthrough, the kernel writes with the rights of the user that opened the backing file. Root may use the
-            // reserved space of a file system, so the backing file is opened as the file's owner. If the owner was changed
-            // meanwhile, `status` may show the former owner.
+            // reserved space of a file system, so the file's owner opens the backing file, and not root. If the file's owner
+            // was changed meanwhile, `status` may show the former owner.
             let owner =
                 if let status, ownerChanges == 0 { status } else { try descriptor.descriptor.status() }
             ThreadIdentity.become(user: owner.user, group: owner.group)
@@ -99,8 +99,8 @@ extension DataPlane {
         return .backing(kept)
     }
 
-    /// Whether the kernel may move the file's data. The daemon moves the data of files that have privileges (set-user-ID,
-    /// capabilities) or are protected. The kernel does not check privileges and protections when it reopens an `O_PATH`
+    /// Whether the kernel may move the file's data. For a file with privileges (set-user-ID, capabilities) or a protection, the
+    /// daemon moves the data. The kernel would not check privileges and protections when a program reopens an `O_PATH`
     /// descriptor.
     private func isBypassAllowed(
         for node: Node, through descriptor: SharedDescriptor, knowing status: FileStatus?
@@ -112,15 +112,15 @@ extension DataPlane {
         return allowed
     }
 
-    /// How long the daemon takes the source for writable after it has opened a file of the source for writing.
+    /// After the daemon has opened a file of the source for writing, it assumes for this time that the source is writable.
     private static let proofLasts = TimeSpan.milliseconds(10)
 
-    /// Opens the file below once, if necessary, so that a protection of the file or its mount can refuse the open:
+    /// Opens the file below once, if necessary, because a protection of the file or of its mount may refuse the open:
     /// - The kernel would open an immutable or append-only file without a check.
     /// - On a read-only mount, the open would succeed, and later writes would fail with EIO.
     ///
-    /// The source may become read-only at any time, and the daemon is not notified. The daemon checks the source at most once
-    /// in ``proofLasts``, and not for each file.
+    /// The source may become read-only at any time, and the daemon is not notified. If the daemon has opened a file of the
+    /// source for writing within ``proofLasts``, it checks only files that are protected or on a submount.
     func checkProtection(
         _ status: FileStatus, of handle: Handle, through descriptor: SharedDescriptor
     ) throws(Errno) {
@@ -130,7 +130,8 @@ extension DataPlane {
         // The file may have got set-user-ID or set-group-ID bits out of band since the node was last checked.
         if status.mayBypass == false { handle.node.setMayBypass(false) }
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
-        // The file below is opened with `O_APPEND` only if the file is append-only and the program has set `O_APPEND`, too.
+        // The file below is opened with `O_APPEND` only if two conditions hold: the file is append-only, and the program has
+        // set `O_APPEND`.
         let isAppending = status.attributes.contains(.appendOnly) && handle.flags & O_APPEND != 0
         handle.setAppendOnly(isAppending)
         do throws(Errno) {
@@ -160,8 +161,8 @@ extension DataPlane {
 }
 
 extension FileStatus {
-    /// Whether the kernel may move the file's data, as far as the file's status shows it. Nil for an executable file: the
-    /// daemon must also query its capabilities.
+    /// Whether the file's status allows the kernel to move the file's data. Nil for an executable file: the daemon must also
+    /// query the file's capabilities.
     var mayBypass: Bool? {
         guard mode & (S_ISUID | S_ISGID) == 0, !isProtected else { return false }
         return mode & 0o111 == 0 ? true : nil
@@ -187,21 +188,21 @@ extension Handle {
         if mayHoldDirtyPages { node.writeBackStores() }
     }
 
-    /// Whether a program may have changed the file by a mapping without a change of the file's times. On tmpfs, a mapping never
-    /// changes the times.
+    /// Whether a program may have changed the file by a mapping without a change of the file's times. Always possible on tmpfs,
+    /// where a change by a mapping never updates the times.
     var hasUnseenStores: Bool {
         mapsPassthrough && !node.timesShowStores
     }
 }
 
-/// Whether the kernel or the daemon moves the mount's data, as far as opens have shown it, and how many files are open.
+/// Counts the open files of the mount that have a data route, and notes whether the kernel or the daemon moves their data.
 final class DataRouteStatistics: Sendable {
     private let path = Mutex(DataPath.undecided)
     private let isRefused = Atomic(false)
     private let count = Atomic<Int>(0)
 
-    /// Whether the daemon may try to register backing files. After one refusal for lack of permission it does not try again,
-    /// because the permissions of a process do not change.
+    /// Whether the daemon may try to register backing files. After the kernel has refused one for lack of permission, the
+    /// daemon does not try again, because the permissions of a process do not change.
     var mayRegister: Bool { !isRefused.load(ordering: .relaxed) }
     func mayNotRegister() { isRefused.store(true, ordering: .relaxed) }
 
@@ -212,8 +213,7 @@ final class DataRouteStatistics: Sendable {
     func entered() { count.add(1, ordering: .relaxed) }
     func left() { count.subtract(1, ordering: .relaxed) }
 
-    /// Notes the route of an opened file. One file with passthrough proves that passthrough works; the result never changes
-    /// after that.
+    /// Notes the route of an opened file. If any file has used passthrough, the mount's data path stays passthrough after that.
     func note(_ seen: DataPath) {
         path.withLock { path in
             if path != .passthrough { path = seen }

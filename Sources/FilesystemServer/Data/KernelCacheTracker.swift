@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import FuseBridge
 
-/// Tracks for which directories and files the kernel may use the names or contents in its cache.
+/// Decides for which directories and files the kernel may use its cached names or contents.
 ///
-/// The kernel updates its cache when a directory or file changes through the mount. The daemon detects other changes at each
-/// open: it compares the size and times, the `Validator`. The cache is valid while the validator equals that of the open which
-/// filled the cache.
+/// The kernel updates its cache when a directory or file changes through the mount. The daemon detects changes around the mount
+/// at each open: it compares the size and times, the `Validator`. The cache is valid as long as the validator equals the
+/// validator at the open that filled the cache.
 package struct KernelCacheTracker<Validator: Equatable> {
     package enum CacheAction {
-        /// The kernel uses its cache, which holds the data or is being filled by another reader.
+        /// The kernel uses its cache. The cache holds the data already, or another reader is filling it.
         case reuse
         /// The kernel drops its cache, reads the data anew, and caches what it reads.
         case refill
-        /// The kernel reads for this open only. Later opens must not use the cache.
+        /// The kernel reads the data only for this open. Later opens must not use what this open has cached.
         case uncached
     }
 
@@ -25,8 +25,8 @@ package struct KernelCacheTracker<Validator: Equatable> {
     }
 
     private var entries: [NodeID: Entry] = [:]
-    /// The number of entries to track, unless more than half of them have readers. The kernel has probably dropped the cache of
-    /// many files without readers.
+    /// The number of entries that the table is meant to have. It has more only if more than half of the entries have readers.
+    /// The kernel has probably dropped the cached contents of many files without readers.
     private let capacity: Int
     /// The number of entries at which ``makeRoom()`` drops some of them.
     private var limit: Int
@@ -39,21 +39,21 @@ package struct KernelCacheTracker<Validator: Equatable> {
 
     package var count: Int { entries.count }
 
-    /// Decides about the cache when a file or directory is opened. Unless the result is `uncached`, the caller later calls
-    /// ``close(_:)``.
+    /// Decides whether the kernel uses its cache for a file or directory that is being opened. Unless the result is `uncached`,
+    /// the caller calls ``close(_:)`` later.
     package mutating func open(_ node: NodeID, looking validator: Validator) -> CacheAction {
         var entry = entries[node, default: Entry()]
         if entry.validator == validator {
             guard entry.hasBegun || entry.readers == 0 else { return .uncached }
             entry.readers += 1
-            // If the entry has no readers, the opener that was told to refill the cache has closed the file again.
+            // No reader fills the cache any more: the opener that should have filled it has closed the file again.
             entry.hasBegun = true
             entries[node] = entry
             return .reuse
         }
         guard entry.readers == 0 else {
-            // The kernel may still get data for an earlier reader after this open, and put it into its cache. The next open
-            // after that reader's close starts a new cache.
+            // The kernel may still be reading data for a reader that opened the file before this open, and put that data into
+            // its cache. After that reader's close, the next open starts a new cache.
             entries[node]?.validator = nil
             return .uncached
         }
@@ -67,14 +67,14 @@ package struct KernelCacheTracker<Validator: Equatable> {
 
     package mutating func close(_ node: NodeID) { entries[node]?.readers -= 1 }
 
-    /// Changes an answer from ``CacheAction/refill`` to ``CacheAction/uncached`` after ``open(_:looking:)`` has returned it.
+    /// Changes the result of ``open(_:looking:)`` from ``CacheAction/refill`` to ``CacheAction/uncached`` after the call.
     package mutating func giveUp(_ node: NodeID) {
         invalidate(node)
         close(node)
     }
 
-    /// Drops about half of the entries without readers, a different half at each call. So a search through more files than the
-    /// capacity still finds some entries, and no entry remains permanently.
+    /// Drops about half of the entries without readers; each call drops another half. So even if a program searches more files
+    /// than the capacity, some entries remain, and no entry remains permanently.
     private mutating func makeRoom() {
         clearances &+= 1
         var readers = 0
@@ -85,12 +85,12 @@ package struct KernelCacheTracker<Validator: Equatable> {
         limit = max(capacity, 2 * readers)
     }
 
-    /// Whether an entry without readers stays in the table when half of these entries are dropped. A bit of a product decides,
-    /// so that the order of the dictionary has no influence.
+    /// Whether an entry without readers remains when half of these entries are dropped. The decision depends on a bit of a
+    /// product of the number, and not on the order of the dictionary.
     private func isSpared(_ node: NodeID) -> Bool {
         ((node.rawValue &+ clearances &* 0xD1B5_4A32_D192_ED03) &* 0x9E37_79B9_7F4A_7C15) >> 63 == 0
     }
 
-    /// Makes later opens fill the cache anew.
+    /// Makes the next open of the file or directory fill the cache anew.
     package mutating func invalidate(_ node: NodeID) { entries[node]?.validator = nil }
 }

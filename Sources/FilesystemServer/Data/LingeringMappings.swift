@@ -17,9 +17,9 @@ extension DataPlane {
 
     /// Whether a shared mapping made through this handle may exist longer than the handle's descriptor.
     ///
-    /// The daemon detects a mapping because the file is open for writing. A program that writes out of band has the file open
-    /// for writing, too. So before the first handle that may map the file, the daemon checks for writers. Later handles get the
-    /// same result.
+    /// The daemon detects a mapping by the fact that the file is open for writing. But a program that writes out of band also
+    /// has the file open for writing. So the daemon checks for writers when it opens the first handle that may map the file.
+    /// Later handles get the result of that check.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
         // Databases and their companion files need no claims. Their programs have these files open as long as they map them.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
@@ -44,7 +44,7 @@ extension DataPlane {
         do throws(Errno) {
             return try node.descriptor().descriptor.reopen(flags: O_RDONLY | O_NONBLOCK).hasWriter()
         } catch {
-            // If this cannot be found out, the daemon assumes that no program has the file open for writing or mapped.
+            // If the check fails with an error, the daemon assumes that no program has the file open for writing or mapped.
             return false
         }
     }
@@ -55,7 +55,7 @@ final class LingeringHandles: Sendable {
     private let handles = Mutex<[ObjectIdentifier: Handle]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether no handle remains after its RELEASE. Requests check this first, because it takes no mutex.
+    /// Whether the table is empty. Requests check this before they search the table, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     func handle(on node: Node) -> Handle? {

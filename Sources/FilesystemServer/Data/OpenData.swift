@@ -51,13 +51,13 @@ extension DataPlane {
     }
 
     /// Checks before an open for writing that the file was not replaced or removed out of band. If it was, throws ESTALE: the
-    /// kernel looks the name up again and finds the file that has the name now.
+    /// kernel then looks the name up again and finds the file that has the name now.
     ///
-    /// If the kernel has already sent the open again, the open came by a descriptor, or other programs replace the file
-    /// continuously. The open then succeeds. If the file has no name any more, its writes are preserved, because no program can
-    /// find them by a name.
+    /// If the kernel sends the open a second time, a program opened the file by a descriptor, or other programs replace the
+    /// file continuously. The second open succeeds. If the file then has no name, its contents are preserved after the writes,
+    /// because no program can find them by a name.
     ///
-    /// The link count alone is no proof: some FUSE file systems always report 1 link.
+    /// The link count alone is no proof of a name: some FUSE file systems always report 1 link.
     private func checkName(of handle: Handle, _ status: FileStatus) throws(Errno) {
         let node = handle.node
         guard node.hasName, node.isMachineLocal else { return }
@@ -86,8 +86,9 @@ extension DataPlane {
 
     /// Updates the time of modification of a file that was truncated to the size it already had.
     ///
-    /// On some file systems, truncate(2) does not update the time in this case, but open(2) and ftruncate(2) do. A caller that
-    /// may write to another user's file may not set its times. In this case the time stays, and the truncation still succeeds.
+    /// On some file systems, truncate(2) to the present size does not update this time, although open(2) and ftruncate(2) do.
+    /// The caller may be allowed to write to another user's file, but not to set its times. In this case the time stays
+    /// unchanged, and the truncation still succeeds.
     func moveTime(of file: SharedDescriptor, from former: FileStatus.Time) {
         do throws(Errno) {
             guard try file.descriptor.status().modified == former else { return }

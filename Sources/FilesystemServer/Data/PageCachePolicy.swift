@@ -3,9 +3,9 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Decides which files the kernel may read from its page cache, where the daemon moves the data.
+/// Decides for which files the kernel may use its page cache, if the daemon moves the data.
 ///
-/// Without this class, each program that opens a file would read all of the file through the daemon.
+/// Without the page cache, each program that opens a file would read the whole file through the daemon.
 final class PageCachePolicy: Sendable {
     typealias CacheAction = KernelCacheTracker<Stamp>.CacheAction
 
@@ -32,11 +32,12 @@ extension DataPlane {
         else { return false }
         do throws(Errno) {
             let status = try file.file.status()
-            // On a file system without times of birth, inodes may be too small for fractions of a second in the file's times.
+            // If the times of birth are missing, the file system may have small inodes. Then the file's times may have whole
+            // seconds only, and do not show each change.
             guard status.born != FileStatus.Time(seconds: 0, nanoseconds: 0) else { return false }
             var answer = pageCachePolicy.open(handle.node, looking: Stamp(status))
             // While a writer has the file open, the file's times do not show all changes. The times change when a write begins,
-            // not when it ends. Stores to a mapped page change the times only once.
+            // not when it ends. If a program changes a mapped page several times, the times change only once.
             if answer == .refill, !file.file.hasNoWriter() {
                 pageCachePolicy.giveUp(handle.node)
                 answer = .uncached
@@ -49,10 +50,10 @@ extension DataPlane {
         }
     }
 
-    /// Makes the kernel ask for the file's size before it reads again, if the file may have changed.
+    /// Makes the kernel ask for the file's size before its next read, if the file may have changed.
     ///
-    /// The kernel reads no further than the size that it has cached, and it caches sizes for a long time. The file may have got
-    /// another size out of band.
+    /// The kernel reads no further than the size that it has cached, and it caches sizes for a long time. A change out of band
+    /// may have given the file another size.
     func invalidateSizeIfChanged(for handle: Handle) {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
     }
@@ -69,14 +70,15 @@ extension DataPlane {
         }
     }
 
-    /// Notes that the kernel reads from the file. So the kernel has dropped its old cache, as the answer to the open demanded.
+    /// Notes that the kernel has sent a READ for the handle. From this the daemon knows that the kernel has dropped its old
+    /// cache.
     func noteReading(by handle: Handle) {
         guard handle.awaitsFirstRead.load(ordering: .relaxed) else { return }
         handle.awaitsFirstRead.store(false, ordering: .relaxed)
         pageCachePolicy.begin(handle.node)
     }
 
-    /// Notes that a handle is closed, or that its open failed, so that the kernel caches no more data for this handle.
+    /// Notes that the kernel caches no more data for this handle: the handle is closed, or its open failed.
     func endPageCaching(of handle: Handle) {
         guard handle.fillsPageCache else { return }
         pageCachePolicy.close(handle.node)

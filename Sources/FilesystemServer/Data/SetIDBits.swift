@@ -6,8 +6,8 @@ import LinuxSystem
 
 /// Removes the set-user-ID and set-group-ID bits of a file when a caller changes the file without the right to these bits.
 ///
-/// The file system below removes the bits if the writer is not root. So only a daemon that runs as root needs this extension;
-/// any other daemon writes as its own user.
+/// The file system below removes the bits only if the writer is not root. So only a daemon that runs as root needs this
+/// extension.
 extension DataPlane {
     /// Removes the set-user-ID and set-group-ID bits after the file's contents were changed for `caller`.
     func stripPrivileges(of node: Node, writtenBy caller: Caller) throws(Errno) {
@@ -19,10 +19,10 @@ extension DataPlane {
     }
 
     /// Removes the set-user-ID and set-group-ID bits after a SETATTR request that sets no attribute. The kernel sends this
-    /// request at a first write to the file, and for a chown(2) without a new owner.
+    /// request at the first write to the file, and for a chown(2) without a new owner.
     ///
-    /// The kernel does not check the caller's permission in this case, so the daemon does. The owner and a caller that has the
-    /// file open for writing are allowed.
+    /// The kernel does not check the caller's permission for this request, so the daemon checks it. The file's owner is allowed
+    /// to send it, and so is a caller that has the file open for writing.
     func stripPrivileges(of node: Node, touchedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let status = try node.descriptor().descriptor.status()
@@ -34,8 +34,8 @@ extension DataPlane {
     private func modeKept(_ status: FileStatus, by caller: Caller) -> UInt32 {
         guard status.mode & (S_ISUID | S_ISGID) != 0, !status.isDirectory else { return status.mode }
         let kept = status.mode & ~S_ISUID
-        // Set-group-ID without the right to execute once meant mandatory locking. Members of the group may keep the bit in this
-        // case.
+        // On a file that its group cannot execute, the set-group-ID bit once meant mandatory locking. On such a file, members
+        // of the group may keep the bit.
         let losesGroup = status.mode & S_IXGRP != 0 || !isMember(caller, of: status.group)
         return losesGroup ? kept & ~S_ISGID : kept
     }

@@ -3,7 +3,7 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// An `O_PATH` descriptor that several parts of the daemon can use at once. It is closed when the last of them releases it.
+/// An `O_PATH` descriptor that several parts of the daemon can use at the same time. It is closed when no part needs it.
 final class SharedDescriptor: Sendable {
     let descriptor: OwnedDescriptor
     private let budget: DescriptorBudget
@@ -19,8 +19,8 @@ final class SharedDescriptor: Sendable {
 
 /// Identifies the owner of a descriptor by the owner's number.
 ///
-/// The budget stores no weak reference to an owner. Swift counts the references to an object with weak references in a separate
-/// place, and that took a tenth of the instructions of a request.
+/// The budget stores no weak reference to an owner, because weak references are slow: they took a tenth of the instructions of
+/// a request.
 enum DescriptorOwnerID: Hashable, Sendable {
     case node(NodeID)
     case file(HandleID)
@@ -35,10 +35,10 @@ enum DescriptorOwnerID: Hashable, Sendable {
     }
 }
 
-/// An object that caches a descriptor. It can close the descriptor, and open it again when it needs it.
+/// An object that caches a descriptor. It can close the descriptor, and open it again later.
 protocol DescriptorOwner: AnyObject, Sendable {
     var hasDescriptor: Bool { get }
-    /// The threads on which the descriptor is closed. Nil if the close cannot wait for a network or another process.
+    /// The threads on which the descriptor is closed. Nil if closing it never waits for a network or another process.
     var closingThreads: LazyWorkerPool? { get }
     /// Closes the descriptor, unless the owner could not open it again. Returns whether the owner now has no open descriptor.
     func dropDescriptor() -> Bool
@@ -46,9 +46,9 @@ protocol DescriptorOwner: AnyObject, Sendable {
 
 /// Limits the number of descriptors that the daemon has open, however many inodes and open files there are.
 ///
-/// To open its descriptor again, a node uses its parent and name, or its file handle. An open file uses its node, and a listing
-/// uses its directory. When there are too many descriptors, the one that was opened first is closed first. So a descriptor in
-/// steady use is opened again with one `openat` for each pass through the queue. In return, its use needs no bookkeeping.
+/// A node opens its descriptor again by its parent and name, or by its file handle. An open file uses its node for this, and a
+/// listing uses its directory. When there are too many descriptors, the budget closes the one that was opened first. So a use
+/// of a descriptor needs no bookkeeping, but a descriptor in constant use is also closed and opened again now and then.
 final class DescriptorBudget: Sendable {
     private let limit: Int
     private let handles: FileHandleResolver?
@@ -58,13 +58,14 @@ final class DescriptorBudget: Sendable {
 
     /// Finds the owner with a given number; returns nil if the owner no longer exists.
     ///
-    /// The function is stored in a structure. A bare closure would get one more wrapper each time it passes through a `Mutex`.
+    /// The function is a property of a structure, because a bare closure would get another wrapper each time it passes through
+    /// a `Mutex`.
     struct OwnerLookup: Sendable {
         let find: @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?
     }
 
-    /// Creates a budget. It opens files without a name by `handles`, which is nil where the daemon cannot open files by file
-    /// handles.
+    /// Creates a budget. The budget opens files without a name by `handles`, which is nil if the daemon cannot open files by
+    /// file handles.
     init(limit: Int, handles: FileHandleResolver?) {
         self.limit = limit
         self.handles = handles
@@ -86,8 +87,8 @@ final class DescriptorBudget: Sendable {
     /// Notes that an owner has opened a descriptor. If too many descriptors are open, closes descriptors of other owners.
     func cached(_ keeper: DescriptorOwnerID) {
         queue.withLock { $0.push(keeper) }
-        // An owner that cannot close its descriptor returns to the end of the queue. So the loop tries only a limited number of
-        // owners.
+        // An owner that cannot close its descriptor returns to the end of the queue. If there were no limit on the attempts,
+        // the loop might not end.
         for _ in 0..<8 {
             let isFull = open > limit
             // The queue may hold the numbers of owners that no longer exist. When the queue is long, these numbers are removed
@@ -100,8 +101,7 @@ final class DescriptorBudget: Sendable {
                 queue.withLock { $0.push(entry) }
                 continue
             }
-            // The file may be on another file system. Closing a file of another file system may take long, so other threads do
-            // it.
+            // The file may be on another file system. Closing such a file may take long, so another thread closes it.
             if let closingThreads = victim.closingThreads {
                 closingThreads.run { [self] in drop(victim, entry) }
             } else {

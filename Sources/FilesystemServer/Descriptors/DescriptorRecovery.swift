@@ -3,10 +3,11 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Opens descriptors again that nodes have closed because too many were open. How a file is found depends on the node:
+/// Opens descriptors again that the budget has closed because too many were open. How a node's file is found depends on the
+/// file:
 /// - A file that is not open is found by its parent and name.
-/// - An open file is found by its file handle, because its name may lead to another file. If it has no name, the kernel must
-///   hold a backing file, so that the file continues to exist.
+/// - An open file is found by its file handle, because another file may have its name now. If the file has no name, the kernel
+///   must hold a backing file, so that the file continues to exist.
 /// - An open file without a file handle is found by its only name. Before the mount removes this name, it opens the descriptor.
 extension Node {
     /// Returns the node's descriptor, and opens it if necessary. The descriptor stays open while the caller refers to it.
@@ -24,8 +25,8 @@ extension Node {
         }
     }
 
-    /// Repeats the look-up as long as a rename through the mount is running. A rename changes the file below first and the node
-    /// after it, so the node's name may be out of date meanwhile.
+    /// Looks the node up, and repeats this as long as a rename through the mount is running. A rename changes the file below
+    /// before it changes the node. Between these two steps, the node's name is out of date.
     private func findDescriptorAfterRenames() throws(Errno) -> SharedDescriptor {
         let end = MonotonicClock.nanoseconds + ActiveRenames.longest
         var stale: Node?
@@ -43,7 +44,7 @@ extension Node {
         }
     }
 
-    /// Opens the closed descriptors of the node and of the directories above it, from the top down. A loop does this instead of
+    /// Opens the closed descriptors of the node and of the directories above it, from the top down. This is a loop and no
     /// recursion, because users decide how deep a tree is.
     ///
     /// After a failure, `stale` is the directory in which a name does not lead to the expected node.
@@ -73,12 +74,14 @@ extension Node {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
-        // The descriptor was probably opened for an open of the file. That open need not query the status again.
+        // The descriptor was probably opened because a program opens the file. With this note, the open need not query the
+        // status a second time.
         if let mayBypass = status.mayBypass { noteMayBypass(mayBypass) }
         return cache(SharedDescriptor(opened, of: budget))
     }
 
-    /// Opens the node's file by a file handle. Returns nil if the handle does not lead to this file; the node's name still may.
+    /// Opens the node's file by a file handle. Returns nil if the file handle leads to another file or to none. The file may
+    /// still be found by its name.
     func find(by fileHandle: PersistentFileHandle) -> SharedDescriptor? {
         do throws(Errno) {
             let opened = try budget.path(of: fileHandle)
@@ -100,18 +103,18 @@ extension Node {
         return dropDescriptor(isAlone: isAlone)
     }
 
-    /// Notes how the file can be found again after its descriptor is closed. Returns whether the file has only one name.
+    /// Notes how the file can be found after its descriptor is closed. Returns whether the file has only one name.
     private func prepareReturn(through descriptor: SharedDescriptor) -> Bool {
         let needsBacking = prepareDrop(fileHandle ?? budget.fileHandle(of: descriptor, known: key))
         do throws(Errno) {
-            // A file handle leads to a file without names only while the file is open. A backing file that the kernel holds is
-            // enough.
+            // A file without a name is found by its file handle only while the file is open. It is enough that the kernel has
+            // it open as a backing file.
             if needsBacking {
                 retainBacking(try connection.retainBacking(descriptor.descriptor))
             }
             return try descriptor.descriptor.status().linkCount <= 1
         } catch {
-            // The result false means that the file may have several names. So the caller leaves the descriptor open.
+            // The result false means that the file may have several names. The caller then leaves the descriptor open.
             return false
         }
     }

@@ -20,7 +20,7 @@ final class FileHandleResolver: Sendable {
         }
     }
 
-    /// Returns the file's handle. Nil for a file on a submount: its handle would be opened through the source's mount.
+    /// Returns the file's handle. Nil for a file on a submount, because the daemon opens file handles by the source's mount.
     func fileHandle(of descriptor: SharedDescriptor, known key: FileKey) -> PersistentFileHandle? {
         guard key.device == device, key.mount == mount else { return nil }
         do throws(Errno) { return try descriptor.descriptor.persistentHandle() } catch { return nil }
@@ -30,7 +30,7 @@ final class FileHandleResolver: Sendable {
         try root.path(of: fileHandle)
     }
 
-    /// Opens a file by its inode number. Throws ESTALE where the file system cannot find a file by its inode number alone.
+    /// Opens a file by its inode number. Throws ESTALE if the file system cannot find a file by its inode number alone.
     func path(ofInode inode: UInt64) throws(Errno) -> OwnedDescriptor {
         guard let fileHandle = handleOfRoot.withInode(to: inode) else { throw .stale }
         return try root.path(of: fileHandle)
