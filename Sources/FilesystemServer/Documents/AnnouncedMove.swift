@@ -3,10 +3,10 @@ import Coordination
 import CoordinationEngine
 import LinuxSystem
 
-/// Handles moves that programs announce over the control socket, because the programs made them without `rename(2)`.
+/// Carries out moves that programs announce over the control socket, because they make the moves without `rename(2)`.
 ///
-/// For example, a program saves a document in another format. The new file gets another name, and the program deletes the file
-/// under the former name.
+/// For example, a program saves a document in another format. The program writes a new file with another name, and deletes the
+/// file under the former name.
 extension DocumentFinder {
     func announceMove(
         of document: any TrackedDocument, to path: [UInt8], by party: Party, under claim: ClaimID

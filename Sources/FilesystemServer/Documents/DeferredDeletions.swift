@@ -5,11 +5,11 @@ import FuseBridge
 import LinuxSystem
 import Synchronization
 
-/// Removed files for which presenters of directories above are asked a moment later whether they agree to the deletion.
+/// Removed files about which presenters of the directories above are not asked at the removal, but a moment later.
 ///
-/// Many programs remove the backup of the last save before they make the next one. So presenters are asked only after the name
-/// has been free for a moment. If a new file has the name after that moment, presenters get an event for a change of the file,
-/// and no question.
+/// Many programs remove the backup of their last save before they make the next backup. So the presenters are asked only if the
+/// name is still free a moment later. If a new file has the name by then, the presenters get no question, but an event for a
+/// change of the file.
 ///
 /// **Lock rule.** The mutex covers only the table. It may be taken while the engine's lock is held.
 final class DeferredDeletions: Sendable {
@@ -34,8 +34,8 @@ final class DeferredDeletions: Sendable {
         var older: [ItemID: Place] = [:]
     }
 
-    /// The most entries of `recent`. A presenter gets one question after another; before it is asked about a file, a program
-    /// may have removed many more files.
+    /// The most entries of `recent`. While a presenter answers one question after another, a program may remove many more
+    /// files.
     private static let remembered = 4096
 
     private let state = Mutex(State())
@@ -71,8 +71,8 @@ final class DeferredDeletions: Sendable {
         }
     }
 
-    /// Takes a removal out of the table because presenters are asked about it now. Remembers the file's former place for a
-    /// while.
+    /// Takes a removal out of the table because presenters are asked about it now. Returns false if the table does not contain
+    /// the removal any more. Otherwise remembers the file's former place for a while.
     func takeToSubmit(_ name: NameBytes, in directory: NodeID, _ serial: UInt64) -> Bool {
         guard let removal = take(name, in: directory, serial) else { return false }
         state.withLock { state in
@@ -96,12 +96,13 @@ final class DeferredDeletions: Sendable {
 }
 
 extension DocumentEvents {
-    /// When presenters of directories above are asked whether they agree to the removal of a file.
+    /// When the presenters of the directories above are asked whether they agree to the removal of a file.
     ///
-    /// They are asked after the removal, if the program may put another file under the name. All of these must hold:
-    /// - The program is not known as a program that only removes files, and does not remove several names in turn.
-    /// - The file is in no package, and no presenter presents the file itself. So the presenters know only its name.
-    /// - The program holds no access to the file, within which it would announce the removal.
+    /// If the program may put another file under the name, they are asked after the removal. This is so if all of these
+    /// conditions hold:
+    /// - The program is not known as a program that only removes files, and is not removing one name after another.
+    /// - The file is in no package, and no presenter presents the file itself. So the presenters know only the file's name.
+    /// - The program holds no access to the file over the control socket. Within such an access, it would announce the removal.
     func consultation(
         aboutRemoving node: Node, _ status: FileStatus, _ change: NameChange, by program: [UInt8]
     ) -> SaveAssessment.ConsultationTime {
@@ -122,8 +123,9 @@ extension DocumentEvents {
         return .afterwards
     }
 
-    /// Postpones the question about a removed file. The removal gets an item number of its own, because the file's number may
-    /// belong to another file when presenters are asked. This is possible because the presenters know the file by its name.
+    /// Postpones the question about a removed file. The question gets a new item number, because the file's number may belong
+    /// to another file when the question is sent. The presenters know the file only by its name, so they do not need the file's
+    /// number.
     func deferDeletion(of change: NameChange) {
         let removal = DeferredDeletions.DeferredDeletion(
             of: context.makeItem(), at: places.place(change.name, in: change.directory),
@@ -135,13 +137,14 @@ extension DocumentEvents {
         }
     }
 
-    /// Sends the events of a postponed removal whose name has a file again. They must come before the events of the new file.
+    /// Sends the events of a postponed removal because its name has a file again. The caller sends the events of the new file
+    /// after this call.
     func publishDeferredDeletion(at change: NameChange) {
         guard let removal = deferredDeletions.take(change.name, in: change.directory.id) else { return }
         engine.noteDeletion(of: removal.item, at: removal.place, by: removal.party)
     }
 
-    /// Asks presenters about the postponed removals in a directory, before the directory itself is removed.
+    /// Asks presenters about the postponed removals in a directory, because the directory itself is about to be removed.
     func submitDeferredDeletions(in parent: Node, _ name: borrowing FileName) {
         guard !deferredDeletions.isEmpty else { return }
         do throws(Errno) {
@@ -150,7 +153,7 @@ extension DocumentEvents {
             }
             submitDeferredDeletions(in: directory)
         } catch {
-            // If the status cannot be read, the removal of the directory will fail, too.
+            // If the status cannot be read, the removal of the directory will fail as well.
             return
         }
     }

@@ -6,9 +6,9 @@ import Glibc
 import LinuxSystem
 
 /// Sends events about files and directories to the engine, which passes them to presenters. The program that caused an event is
-/// identified only if a presenter is interested.
+/// identified only if a presenter is interested in the event.
 ///
-/// A request that changes an item sends its event before the request is answered. So a presenter gets the event before any
+/// If a request changes an item, its event is sent before the request is answered. So a presenter gets the event before any
 /// question that a later request causes.
 final class DocumentEvents: Sendable {
     let documents: DocumentTable
@@ -51,8 +51,8 @@ final class DocumentEvents: Sendable {
                 of: item, at: Place(), by: by, access, under: claim, stamp: stamp, isOngoing: isOngoing)
             return
         }
-        // Presenters of a directory know the file by its name in that directory. The file may be renamed while this loop runs,
-        // so the names are read again until an event was sent for each.
+        // Presenters of a directory know the file by its name in that directory, so an event is sent for each name. The file
+        // may be renamed while this loop runs. So the names are read again until there is no name without an event.
         let isTracked = node.isTracked
         var told: [Place] = []
         for _ in 0..<Self.mostAttempts {
@@ -98,10 +98,11 @@ final class DocumentEvents: Sendable {
         noteChange(of: node, access, under: claim) { processes.currentParty(ofThread: thread) }
     }
 
-    /// Identifies the program that gets a handle, if presenters are interested in what the program will write.
+    /// Identifies the program that gets a handle, if presenters are interested in what the program will write. Returns whether
+    /// they are interested.
     ///
-    /// The program is identified now, while it waits for its open. When the handle is closed, the program may have ended; in
-    /// this case the event could not name the program. Returns whether presenters are interested.
+    /// The program is identified now, while it waits for the answer to its open. When the handle is closed, the program may
+    /// have ended already, and could not be identified any more.
     func identifyWriter(of handle: Handle) -> Bool {
         let node = handle.node
         guard engine.hasAwareClients, handle.mayWrite, node.itemClass != .private,
@@ -122,8 +123,8 @@ final class DocumentEvents: Sendable {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
-    /// Sends an event for a rename. Documents at the node or below it that presenters have found now retain the nodes on their
-    /// new path.
+    /// Sends an event for a rename. Some tracked documents are at the node or below it; from now on they retain the nodes on
+    /// their new path.
     func noteMove(
         of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
         under claim: ClaimID? = nil
@@ -132,16 +133,16 @@ final class DocumentEvents: Sendable {
         tellMove(of: node, from: from, to: to, isSecondHalf: isSecondHalf, under: claim)
     }
 
-    /// Sends an event for a move. The engine must know of moves to other directories even if there are no presenters: claims
-    /// follow a moved file, and a moved directory takes all items below it along.
+    /// Sends an event for a move. The engine gets this event even if there are no presenters, because claims follow a moved
+    /// file. A moved directory takes all items below it along.
     ///
     /// `document` is the item that already has the new name and continues to have it; nil if there is none.
     func tellMove(
         of node: Node, from: NameChange, to: NameChange, over document: ItemID? = nil,
         isSecondHalf: Bool = false, under claim: ClaimID? = nil
     ) {
-        // A rename out of band was not noted before it happened, so it is noted now. For any other rename this call changes
-        // nothing.
+        // A rename through the mount was noted before it happened, and this call changes nothing. A rename out of band is noted
+        // only now.
         if engine.hasAwareClients { places.beginRename(of: node, from: from.known) }
         defer { places.endRename(of: node) }
         noteNames(of: node)
@@ -156,12 +157,13 @@ final class DocumentEvents: Sendable {
         var move = Move(
             from: places.place(from.name, in: from.directory), to: places.place(to.name, in: to.directory),
             replacedDocument: document, isSecondHalf: isSecondHalf)
-        // Presenters of the directory do not know the name of a helper file. So the event reports a new file instead of a move.
+        // The file was a helper file before, so presenters of the directory do not know it. They get an event for a new file
+        // instead of a move.
         if from.isPrivate, !node.isTracked { move.from = Place() }
         if let left = documentLeft(at: from, by: item) {
             move.placeholder = left.item
-            // The document with the former name may be released only when the effects of the event are over. Until then, no
-            // other part of the daemon tracks the document.
+            // The document with the former name is released only after the effects of the event. Until then, no other part of
+            // the daemon tracks the document.
             defer { engine.runAfterEffects { left.release() } }
             return tell(move, of: node, by: to, under: claim)
         }
@@ -179,7 +181,8 @@ final class DocumentEvents: Sendable {
         ) { places.endRename(of: node) }
     }
 
-    /// A new item for the former name, if an aware access waits to replace the file that had this name; otherwise nil.
+    /// A new item for the former name, if an aware access waits to replace the file that had this name; otherwise nil. A
+    /// document with this item then waits for a file with the former name.
     private func documentLeft(at from: NameChange, by item: ItemID) -> TrackedFile? {
         guard engine.awaitsReplacement(item) else { return nil }
         return documents.track(context.makeItem(), at: .names([from.name], in: from.directory, former: nil))
@@ -190,8 +193,7 @@ final class DocumentEvents: Sendable {
         publishDeferredDeletion(at: change)
         guard engine.hasAwareClients, !change.isPrivate else { return }
         defer { watchWriters(of: node) }
-        // Presenters that present the document by another name need no event for this name, so the event gets an item of its
-        // own.
+        // Presenters of the document present it by another name and need no event for this name. So the event gets a new item.
         let isOther =
             node.isTracked && !node.isCalled(change.name, in: change.directory)
         let (item, place) = (
@@ -211,8 +213,8 @@ final class DocumentEvents: Sendable {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// Sends an event for the removal of an item that the kernel has never looked up. It has no node and no item number, so it
-    /// gets a new number.
+    /// Sends an event for the removal of an item that the kernel has never looked up. The item has no node, so the event gets a
+    /// new item number.
     func noteDeletion(ofUnknown change: NameChange) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (context.makeItem(), places.place(change.name, in: change.directory))
@@ -224,8 +226,8 @@ final class DocumentEvents: Sendable {
         change.isOutOfBand ? .outOfBand : processes.currentParty(ofThread: change.caller.thread)
     }
 
-    /// A number for the state of the file that an event reports. By this number, the engine decides whether a later event for
-    /// the file is needed. Also updates the document's snapshot.
+    /// A number for the state of the file that an event reports. The engine compares this number with that of a later event to
+    /// decide whether the later event is needed. Also updates the document's snapshot.
     private func stamp(
         of node: Node, _ item: ItemID, by party: Party, isOngoing: Bool, since baseline: Stamp?
     ) -> UInt64 {
@@ -239,8 +241,8 @@ final class DocumentEvents: Sendable {
                 }
                 return look.stamp.number
             }
-            // The program may write again while the clock of the file system shows the same time. So each event gets another
-            // number.
+            // If the program writes again before the clock of the file system advances, the stamp stays the same. So the number
+            // is the present time, which differs for each event.
             return isTimeRacy ? Engine.now.nanoseconds : look.stamp.number
         } catch {
             // A file whose status cannot be read counts as changed.
@@ -248,8 +250,8 @@ final class DocumentEvents: Sendable {
         }
     }
 
-    /// Updates a document's snapshot after its names have changed, so that the change of names is not reported as a change of
-    /// contents.
+    /// Updates the snapshot of a document after its names have changed. Without the update, the change of names would be
+    /// reported as a change of contents.
     func noteNames(of node: Node) {
         guard node.kind == S_IFREG, engine.hasAwareClients, node.isTracked else {
             return
@@ -258,7 +260,7 @@ final class DocumentEvents: Sendable {
             let look = TrackedFile.FileSnapshot(try node.descriptor().descriptor.status())
             documents.noteRenamed(node.item, as: look)
         } catch {
-            // Without the new snapshot, the change may be reported once too often, if the kernel loses events.
+            // The snapshot is out of date now. If the kernel loses events, presenters may get a needless event for this change.
             return
         }
     }

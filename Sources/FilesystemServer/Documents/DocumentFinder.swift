@@ -7,8 +7,9 @@ import LinuxSystem
 
 /// Finds documents by their paths, for clients of the control socket.
 ///
-/// The search walks along the path in the source, and not in the mount, so it holds none of the kernel's locks. Files may be
-/// renamed meanwhile. So the status of each name is read again once its node is known, and a difference restarts the search.
+/// The search looks up the names in the source, and not through the mount, so the kernel holds none of the mount's locks for
+/// it. Another program may rename files meanwhile. So the status of each name is read a second time when its node is known, and
+/// a difference restarts the search.
 final class DocumentFinder: DocumentSource {
     let context: MountContext
     let tree: FileTree
@@ -47,7 +48,8 @@ final class DocumentFinder: DocumentSource {
         for name in names where !name.isOrdinary { throw .system(EINVAL) }
         for _ in 0..<Self.longestChase {
             var walked: [Node] = []
-            // The table of documents holds the node of a tracked document, so these look-ups need not hold it any more.
+            // Each look-up of the walk is undone here. The table of documents retains the nodes of a tracked document by
+            // look-ups of its own.
             defer { for node in walked { nodes.forget(node.id, lookups: 1) } }
             if let file = try walk(names, &walked) { return file }
         }
@@ -102,22 +104,23 @@ final class DocumentFinder: DocumentSource {
         }
         let item = node.item
         let file = documents.track(item, at: .node(node))
-        // A request that removes the name first changes the node, and then looks for a tracked document. Here the document is
-        // tracked first, and the node is checked after that. So no removal is missed.
+        // A request that removes the name first changes the node, and then searches for a tracked document. This code works in
+        // the opposite order: it tracks the document, and then checks the node. So at least one of the two sees the other.
         if node.item == item, node.hasName {
             if let last { noteFound(item, last) }
             return file
         }
-        // The file has become another document meanwhile, or has lost its name.
+        // Between the look-up and now, the file has become another document or has lost its name.
         file.release()
         return nil
     }
 
-    /// Sets the snapshot of a document that a client has found. Later changes are detected as differences from this snapshot.
+    /// Sets the snapshot of a document that a client has found. A later change is detected because the file then differs from
+    /// this snapshot.
     private func noteFound(_ item: ItemID, _ status: FileStatus) {
         let look = TrackedFile.FileSnapshot(status)
-        // A presenter that already presents the document may not have got events for all changes yet. So the stored snapshot is
-        // replaced only if the document has another file now.
+        // A presenter that already presents the document may not have got events for all changes since the stored snapshot. So
+        // this snapshot is replaced only if the document has another file now.
         if engine.isPresented(item) {
             documents.noteFound(item, as: look)
         } else {
@@ -133,8 +136,8 @@ final class DocumentFinder: DocumentSource {
         let file = documents.track(
             pendingSave?.document ?? context.makeItem(), at: .names([name], in: directory, former: former))
         do throws(LookupFailure) {
-            // If a file was made under the name before the document was tracked, its creation caused no event. So the name is
-            // looked up again.
+            // A file may have been made under the name before the document was tracked. Its creation caused no event. So the
+            // name is looked up a second time.
             if try status(of: name, in: directory) == nil { return file }
         } catch {
             file.release()
@@ -157,7 +160,7 @@ final class DocumentFinder: DocumentSource {
         }
     }
 
-    /// Called when a document has got a presenter. A presenter of a directory presents all items in it, too.
+    /// Called when a document has got a presenter. If the document is a directory, the presenter also presents all items in it.
     func didRegisterPresenter(_ document: any TrackedDocument) {
         if let node = nodes[document.item] { events.watchWriters(in: node) }
     }

@@ -9,7 +9,7 @@ import LinuxSystem
 /// when a missing file comes back.
 ///
 /// A change is made first in the table of documents, then in the engine, and last at the nodes. A look-up during the change
-/// finds the state that will be true after it.
+/// finds the state after the change.
 final class DocumentIdentity: Sendable {
     let context: MountContext
     let data: DataPlane
@@ -38,17 +38,17 @@ final class DocumentIdentity: Sendable {
         documents = events.documents
     }
 
-    /// Makes a file the document, after it was renamed over the document's former file.
+    /// Makes a file the document, after the file was renamed over the document's former file.
     ///
-    /// The file's node gets its new name only afterwards, so the caller tells the engine the place of the document's presenters
-    /// after that.
+    /// The file's node gets the new name only after this call. Then the caller tells the engine the place of the document's
+    /// presenters.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)
         nodes.renumber(target, as: orphan)
     }
 
-    /// Makes a file or directory the document, after it took the document's name while this name was missing.
+    /// Makes a file or directory the document, because it has taken the document's name while no file had the name.
     func adopt(_ document: ItemID, by node: Node) {
         if node.kind == S_IFDIR || engine.isDirectory(document) {
             // The engine knows all items in a directory by the directory's number. So the directory keeps its number, and the
@@ -69,11 +69,12 @@ final class DocumentIdentity: Sendable {
         events.watchWriters(of: node)
     }
 
-    /// Handles that an item has got a name that was missing in the middle of a save. Returns whether this item is the document
-    /// now.
+    /// Called when an item has got a name that was missing in the middle of a save. Returns whether this item is now the
+    /// document.
     func fillName(of fill: FillOutcome, with node: Node) -> Bool {
         switch fill {
-        // The document was moved and still has its file. ``restoreDocument(_:in:with:by:_:)`` handles this case.
+        // The document was moved and still has its file, so it waits for no other file. ``restoreDocument(_:in:with:by:_:)``
+        // decides about the new file.
         case .save(let pendingSave) where pendingSave.evidence == .move,
             .change(let pendingSave) where pendingSave.evidence == .move:
             return false
@@ -95,7 +96,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Handles that a file was found or made under a name. Returns whether a document was waiting for a file with this name.
+    /// Called when a file was found or made under a name. Returns whether a document was waiting for a file with this name.
     func fillAwaited(
         _ name: NameBytes, in directory: Node, with node: Node, by party: () -> Party
     ) -> Bool {
@@ -123,7 +124,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Handles that a file was found under a name, perhaps without an event for its creation.
+    /// Called when a file was found under a name; the file may have been made without an event.
     func foundAwaited(
         _ node: Node, as name: NameBytes, in directory: Node, by party: () -> Party = { .nobody }
     ) {
@@ -132,7 +133,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Ends the wait for the missing name of a document, because the supposed save was a move or a deletion.
+    /// Ends the wait for a document's missing name, because the supposed save has turned out to be a move or a deletion.
     func abandonName(of pendingSave: PendingSave, by claimant: (any Claimant)?) {
         guard let place = documents.place(of: pendingSave.document) else {
             return follow(pendingSave, untrackedBy: claimant)
@@ -148,7 +149,7 @@ final class DocumentIdentity: Sendable {
         }
     }
 
-    /// Makes a node the document whose name was missing, and sends an event for a move, because the step was a move.
+    /// Makes `node` the document that has lost its name, and sends an event for a move: the supposed save was a move.
     private func follow(_ pendingSave: PendingSave, to node: Node, by claimant: (any Claimant)?) {
         // Another file may have got the name meanwhile, and become the document.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
@@ -158,8 +159,9 @@ final class DocumentIdentity: Sendable {
         engine.noteMove(of: pendingSave.document, move, by: claimant?.identify() ?? .nobody)
     }
 
-    /// Makes the file that had the missing name the document again, for a document that is not tracked. Waiting claims follow
-    /// the document to this file. Presenters of the directory get an event for a move or a deletion.
+    /// Does the same as `follow(_:to:by:)` for a document that is not tracked. If the file that had the missing name has
+    /// another name now, it becomes the document again, and waiting claims follow it. Presenters of the directory get an event
+    /// for a move, or for a deletion if the file has no name.
     private func follow(_ pendingSave: PendingSave, untrackedBy claimant: (any Claimant)?) {
         let former = nodes[NodeID(pendingSave.oldNode.rawValue)].flatMap { $0.hasName ? $0 : nil }
         if let former { adopt(pendingSave.document, by: former) }
@@ -187,7 +189,7 @@ final class DocumentIdentity: Sendable {
             ?? Place()
     }
 
-    /// Handles that a document's file was deleted: the document now waits for another file with its name.
+    /// Called when a document's file was deleted. The document now waits for another file with its name.
     func loseDocument(of node: Node, called change: NameChange, under claim: ClaimID?) {
         let document = node.item
         events.noteDeletion(of: node, change, under: claim)

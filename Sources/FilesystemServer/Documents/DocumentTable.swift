@@ -4,7 +4,7 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// The tracked documents: those that a presenter or another client of the control socket has found by path.
+/// The tracked documents. A document is tracked if a presenter or another client of the control socket has found it by path.
 ///
 /// Invariants:
 /// - I1. `files[i]` has the item `i`, and is no alias. A document has at most one file in this table.
@@ -31,7 +31,7 @@ package final class DocumentTable: Sendable {
         self.places = places
     }
 
-    /// Whether no document is tracked. Requests check this first, because it takes no mutex.
+    /// Whether no document is tracked. Requests check this before they use the table, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
     /// Whether no document is waiting for a file with its name.
     var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
@@ -51,7 +51,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Adds a finder (a presenter or client) to a document that is already tracked. Returns nil if it is not tracked.
+    /// Counts one more finder (a presenter or client) of a document that is already tracked. Returns nil if the document is not
+    /// tracked.
     func follow(_ item: ItemID) -> TrackedFile? {
         state.withLock { state in
             guard let file = state.files[item] else { return nil }
@@ -70,8 +71,8 @@ package final class DocumentTable: Sendable {
             released += leave(file, in: &state)
             return nil
         }
-        // An alias has counted as one finder of its successor, the document that it has become part of. So the successor is
-        // released, too.
+        // An alias counts as one finder of its successor, the document that it has become part of. The alias is gone now, so
+        // the successor loses this finder.
         if let successor { release(successor) }
     }
 
@@ -100,14 +101,15 @@ package final class DocumentTable: Sendable {
         updateSnapshot(of: item) { $0 = snapshot }
     }
 
-    /// Notes the state of a document's file when one more presenter or client has found the document. Other presenters may not
-    /// have got events for all changes since the stored state. So the stored state stays if it is of the same file.
+    /// Notes the state of a document's file when one more presenter or client has found the document. For other presenters,
+    /// events for changes since the stored state may still be missing. So the stored state is replaced only if it belongs to
+    /// another file.
     func noteFound(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in if known?.file != snapshot.file { known = snapshot } }
     }
 
-    /// Notes the state of a document's file after its names have changed. If the contents have changed, too, the stored state
-    /// stays.
+    /// Notes the state of a document's file after its names have changed. If the contents have changed as well, the stored
+    /// state stays.
     func noteRenamed(_ item: ItemID, as snapshot: TrackedFile.FileSnapshot) {
         updateSnapshot(of: item) { known in
             guard let former = known, former.file == snapshot.file,
@@ -140,8 +142,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Moves a waiting document to a node, although no file has taken the name for which it waits. Returns this name, and its
-    /// directory; nil if the document does not wait for its own name.
+    /// Moves a waiting document to a node, although no file has taken the name for which the document waits. Returns this name
+    /// and its directory. Returns nil if the document waits for no name, or for the name of a directory above it.
     func redirect(_ item: ItemID, to node: Node) -> (name: NameBytes, directory: Node)? {
         change { state, released in
             guard let file = state.files[item],
@@ -153,8 +155,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Ends the wait of a document for a name: the document is at the node from now on. Returns the document; nil if none waits
-    /// for the name. If two files take the name at the same time, only one of them becomes the document.
+    /// Ends the wait of a document for a name, because the file of `node` has taken the name. Returns the document, or nil if
+    /// no document waits for the name. If two files take the name at the same time, only one of them becomes the document.
     func fill(_ name: NameBytes, in directory: Node, with node: Node) -> ItemID? {
         guard !awaitsNothing else { return nil }
         return change { state, released in
@@ -185,7 +187,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Notes that a directory was removed. Documents that wait for names in it wait first for another directory with its name.
+    /// Notes that a directory was removed. Some documents wait for a file in it. They now wait first for a new directory with
+    /// the name of the removed directory.
     func noteDirectoryLost(_ directory: Node, called name: NameBytes, in parent: Node) {
         guard !awaitsNothing else { return }
         change { state, released in
@@ -198,8 +201,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Notes that a directory was found or made. Documents that waited for its name now wait for their next names in it.
-    /// Returns these next names.
+    /// Notes that a directory was found or made. The documents that waited for it now wait for the next name on their path,
+    /// which is in this directory. Returns these next names.
     func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in
@@ -216,8 +219,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Makes a node the document `item`. If a tracked file has the item `incoming`, this tracked file becomes an alias of the
-    /// document.
+    /// Makes a node the document `item`. If the document `incoming` is tracked as well, its tracked file becomes an alias of
+    /// the document `item`.
     func merge(_ item: ItemID, at node: Node, with incoming: ItemID) {
         guard !isEmpty else { return }
         change { state, released in
@@ -228,7 +231,7 @@ package final class DocumentTable: Sendable {
                 released += leave(other, in: &state)
                 other.becomeAlias(of: file)
                 file.addFinder()
-                // If both tracked files were at this node, `leave` has just marked the node as not tracked.
+                // If the tracked file of `incoming` was at this node, `leave` has just marked the node as not tracked.
                 node.setTracked(true)
             } else if let other {
                 other.becomeItem(item)
@@ -238,8 +241,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Notes that a node has another name. Retains the nodes on the new path of each document that is tracked at the node or
-    /// below it.
+    /// Notes that a node has another name. Each document at the node or below it has another path now, and the nodes on that
+    /// path are retained.
     func noteMoved(_ node: Node) {
         guard !isEmpty else { return }
         change { state, released in
@@ -256,7 +259,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Changes the table under the mutex, and releases the nodes that are not needed any more after it.
+    /// Changes the table under the mutex. After the mutex is released, releases the nodes that the table does not need any
+    /// more.
     private func change<Result>(_ body: (inout State, inout [Node]) -> Result) -> Result {
         var released: [Node] = []
         let result = state.withLock { state in
@@ -276,7 +280,7 @@ package final class DocumentTable: Sendable {
         return released
     }
 
-    /// Removes a tracked file from its place in the table. Returns the nodes that it need not retain any more.
+    /// Removes a tracked file from its place in the table. Returns the nodes that the file need not retain any more.
     private func leave(_ file: TrackedFile, in state: inout State) -> [Node] {
         let place = file.location
         if let name = place.awaited {
@@ -309,7 +313,8 @@ package final class DocumentTable: Sendable {
 }
 
 extension DocumentTable.State {
-    /// The tracked file that waits for this name as its own name, and not as the name of a directory above it.
+    /// The tracked file that waits for a file with this name. A tracked file that waits for a directory with this name is not
+    /// returned.
     fileprivate func waiter(for name: EntryName) -> TrackedFile? {
         awaited[name]?.first { $0.location.isAtLast }
     }

@@ -7,14 +7,14 @@ import LinuxSystem
 /// Makes claims for files that are already open when they become documents: helper files, databases and logs that get a
 /// document's name.
 ///
-/// Many programs save by renaming such a file, and close it only after the rename. If a program writes after that, other
-/// programs wait for it. Its writes are preserved when another program replaces or removes the file.
+/// Many programs save by renaming such a file to the document's name, and close the file only after the rename. Other programs
+/// wait for the document until then. If another program replaces or removes the file, its writes are preserved.
 extension DocumentIdentity {
     /// Makes a claim for each handle by which a program may write to the file. The caller calls this function before the file
-    /// gets the name. No other program has a claim on such a file, so the claims are granted without a wait. They follow the
-    /// file to its document (rule R2).
+    /// gets the document's name. At that time no other program has a claim on the file, so the claims are granted without a
+    /// wait. They follow the file to its document (rule R2).
     ///
-    /// The caller calls this function again after the rename, for files that were opened meanwhile.
+    /// The caller calls this function a second time after the rename, for handles that were opened between the two calls.
     func claimForWriters(of node: Node, named change: NameChange) {
         guard node.kind == S_IFREG, node.isOpen else { return }
         let itemClass = Node.itemClass(of: change.name, in: change.directory)
@@ -26,7 +26,7 @@ extension DocumentIdentity {
     /// Adds a handle to the table in which a rename of its file finds the handle.
     func insert(_ handle: Handle) {
         handles.insert(handle)
-        // The file may have become a document after it was decided that the handle needs no claim. So it is decided again.
+        // The file may have become a document after the open found that the handle needs no claim. So the check is repeated.
         if !handle.isClaimed, handle.mayWrite, handle.node.needsClaim(flags: handle.flags) {
             claim(for: handle)
         }
@@ -45,25 +45,25 @@ extension DocumentIdentity {
     private func claim(for handle: Handle) {
         let (node, claim) = (handle.node, engine.makeClaimID())
         let part = ClaimRequest.Part(node.item, handle.access, at: places.place(of: node))
-        // The claim does not allow readers beside appends. A program that saves may still write by the handle, and a reader
-        // would get a part of the document.
+        // Readers must wait for this claim even if the program only appends. The program is still saving, and a reader would
+        // get an incomplete document.
         let request = ClaimRequest(
             claim, .handle, part, accessPattern: data.accessPattern(of: handle).subtracting(.appends))
         guard engine.tryClaim(request, by: handle) else {
             return markUnclaimedWriter(handle)
         }
         let isFirst = handle.claimLate(claim)
-        // The handle has got another claim or was closed meanwhile, so no other code would end this claim.
+        // The handle has got another claim or was closed meanwhile. In both cases no other code would end this claim.
         guard isFirst, handles[handle.id] != nil else { return engine.end(claim) }
-        // When another claim has to wait for this claim, the handle's thread may have ended. So the program is identified now.
+        // The program is identified now. Later, when another claim waits for this claim, the handle's thread may have ended.
         _ = handle.identify()
         beginAnew(handle)
     }
 
-    /// Marks a handle that gets no claim without a wait: the file has other writers, presenters, or accesses over the control
-    /// socket.
+    /// Marks a handle that could not get a claim without a wait, because the file has other writers, presenters, or accesses
+    /// over the control socket.
     ///
-    /// No claim waits for this handle. From now on, its writes are preserved like the writes of a handle with a claim.
+    /// No other program waits for this handle. From now on, its writes are preserved like the writes of a handle with a claim.
     private func markUnclaimedWriter(_ handle: Handle) {
         if handle.becomeBystander() { beginAnew(handle) }
     }

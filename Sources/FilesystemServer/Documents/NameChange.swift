@@ -3,7 +3,7 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// A change of a name in a directory: which name, by which caller.
+/// A change of a name in a directory: the name, the directory, and the caller that makes the change.
 struct NameChange: Sendable {
     let name: NameBytes
     let directory: Node
@@ -38,14 +38,15 @@ struct SaveAssessment: Sendable {
     let audience: PendingSave.Audience
     var consultation = ConsultationTime.before
 
-    /// When presenters of directories above are asked whether they agree to a deletion. It has no meaning for a step of a save.
+    /// When the presenters of the directories above are asked whether they agree to a deletion. The value has no meaning for a
+    /// step of a save.
     enum ConsultationTime: Sendable {
         case before
-        /// Presenters are asked after the name was free for a moment, and has no other file (``DeferredDeletions``).
+        /// Presenters are asked a moment after the removal, if no other file has the name then (``DeferredDeletions``).
         case afterwards
     }
 
-    /// Whether the document waits for another file with its name, instead of moving with its file.
+    /// Whether the document stays with its name and waits for another file. If false, the document moves along with its file.
     var keepsName: Bool { evidence.map { $0 != .move } ?? false }
 }
 

@@ -8,36 +8,39 @@ import Synchronization
 
 /// Polls files that programs have open for writing, if a presenter is interested in them.
 ///
-/// A presenter gets an event for a program's writes when the program closes the file. But some programs never close a file, or
-/// have mapped it. So a timer polls such files, and the presenter gets an event within a second after a write (D182).
+/// A presenter normally gets an event for a program's writes when the program closes the file. But some programs never close a
+/// file, or write to it by a mapping. So a timer polls the file, and the presenter gets an event within a second after a write
+/// (D182).
 ///
 ///     quiet ──a poll finds a difference──▶ changed ──`patience` later──▶ told, and quiet again
 ///
-/// A file is in the table only while it has such a writer and an interested presenter. The first poll without one of them
-/// removes the file.
+/// A file is in the table only while a program has it open for writing and a presenter is interested in it. The first poll that
+/// finds no such program or no such presenter removes the file.
 final class OpenWriterMonitor: Sendable {
-    /// The time between two polls of an unchanged file. Polls also report no writes by a handle that is younger than this.
+    /// The time between two polls of an unchanged file. If a handle was opened less than this time ago, a change is reported
+    /// only when this time has passed after the poll that found it.
     ///
-    /// Most programs open, write and close a file within this time. In this case only the close causes an event.
+    /// Most programs open, write and close a file within this time. For their writes, only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)
-    /// How long after a poll has found a change the event is sent. Together with ``interval``, this is less than the promised
-    /// second.
+    /// The time between the poll that finds a change and the event for it. The sum of this time and ``interval`` is less than
+    /// one second, as promised.
     static let patience = TimeSpan.milliseconds(250)
 
     private struct File {
-        /// The state of the file that presenters know from events.
+        /// The last state of the file that was reported to presenters.
         var told: Stamp
-        /// Whether the file may have changed after this state although its times are the same, because the clock is too coarse.
+        /// Whether the file may have changed after the state `told` although its times are the same, because the clock is too
+        /// coarse.
         var isDoubtful = false
-        /// The handle whose writes the last event of this monitor reported; nil if another event was sent since.
+        /// The handle by which the writes of the last event were made, if this monitor sent that event; otherwise nil.
         var teller: HandleID?
-        /// When a poll first found that the file differs from `told`; nil while it does not.
+        /// The time of the first poll that found the file different from `told`; nil while the file does not differ.
         var changed: Instant?
-        /// Whether another writer or presenter has come since the last poll began.
+        /// Whether a further writer or presenter has come since the last poll began.
         var isRenewed = false
     }
 
-    /// How a poll of a file continues: `rest` sends no event and polls the file again after a time.
+    /// The next step after a poll of a file: `rest` sends no event, and polls the file again after the given time.
     enum PollResult: Equatable {
         case rest(TimeSpan)
         /// An event for the file is sent to presenters now.
@@ -47,7 +50,7 @@ final class OpenWriterMonitor: Sendable {
     private let files = Mutex<[ObjectIdentifier: File]>([:])
     private let count = Atomic<Int>(0)
 
-    /// Whether no file is polled. Requests check this first, because it takes no mutex.
+    /// Whether no file is polled. Requests check this before they use the table, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
     /// Adds a file, with the state that presenters know. Returns whether the file was not in the table before; the caller then
@@ -65,7 +68,8 @@ final class OpenWriterMonitor: Sendable {
 
     func beginPoll(at node: Node) { files.withLock { $0[ObjectIdentifier(node)]?.isRenewed = false } }
 
-    /// Removes a file, unless another writer or presenter has come since the poll began. Returns whether the file was removed.
+    /// Removes a file, unless a further writer or presenter has come since the poll began. Returns whether the file was
+    /// removed.
     func remove(_ node: Node) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)]?.isRenewed ?? false { return false }
@@ -74,8 +78,8 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Decides after a poll whether presenters get an event now. `isYoung` means that a handle was opened a moment ago: its
-    /// close will probably report its writes.
+    /// Decides after a poll whether presenters get an event now. `isYoung` means that a handle was opened a moment ago. The
+    /// close of such a handle will probably report its writes.
     func evaluate(at node: Node, _ stamp: Stamp, isTimeRacy: Bool, isYoung: Bool, at now: Instant)
         -> PollResult
     {
@@ -89,13 +93,14 @@ final class OpenWriterMonitor: Sendable {
             }
             let since = file.changed ?? now
             file.changed = since
-            // While a handle is young, wait longer: other programs may open the file again and again.
+            // A young handle delays the event for a limited time only, because other programs may open the file again and
+            // again.
             let patience = isYoung ? Self.interval : Self.patience
             return now.since(since) >= patience ? .tell : .rest(Self.patience)
         }
     }
 
-    /// Notes a state of the file for which presenters get an event now, or need none.
+    /// Notes a state of the file that presenters know: an event for it is sent now, or is not needed.
     func noteTold(_ node: Node, _ stamp: Stamp, isDoubtful: Bool = false, under teller: HandleID? = nil) {
         files.withLock { files in
             guard files[ObjectIdentifier(node)] != nil else { return }
@@ -103,11 +108,11 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Notes that another event reports this state of the file. The event is about a program that found the state `baseline`
-    /// when it opened the file.
+    /// Notes that another event reports this state of the file. That event is about a program that opened the file in the state
+    /// `baseline`.
     ///
-    /// A presenter gets no event for the writes of its own program. So if other programs had changed the file before
-    /// `baseline`, that change must still be reported by a poll.
+    /// The program's own presenter gets no event for the program's writes. If the file had already changed before `baseline`,
+    /// that presenter does not know the earlier change. So in this case nothing is noted, and the next poll reports the change.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, isDoubtful: Bool) {
         files.withLock { files in
             guard let file = files[ObjectIdentifier(node)] else { return }
@@ -119,8 +124,8 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Whether events were sent for all writes by the handle. Used only for handles without a claim. For a handle with a claim,
-    /// the arbiter knows it.
+    /// Whether events were sent for all writes by the handle. Call this only for handles without a claim, because the arbiter
+    /// has this information for a claim.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }
@@ -145,7 +150,7 @@ extension DocumentEvents {
         watch(handle.node, known: baseline.stamp, isDoubtful: baseline.isRacy)
     }
 
-    /// Begins to poll the handle's file, if a presenter has become interested in it since the caller's check.
+    /// Begins to poll the handle's file, if a presenter has become interested in it since the caller checked this.
     func watchIfHeard(_ handle: Handle) {
         guard engine.hasAwareClients, handle.mayWrite, handle.node.itemClass != .private,
             hasInterestedPresenter(handle.node)
@@ -153,7 +158,8 @@ extension DocumentEvents {
         watch(handle)
     }
 
-    /// Begins to poll a file that programs have open for writing, because a presenter may have become interested in it.
+    /// Begins to poll a file that programs have open for writing. Called when a presenter may have become interested in the
+    /// file.
     func watchWriters(of node: Node) {
         guard engine.hasAwareClients, node.kind == S_IFREG, !handles.writers(on: node).isEmpty else { return }
         context.work(on: node) { [self] in
@@ -170,10 +176,10 @@ extension DocumentEvents {
         }
     }
 
-    /// Notes that the close of a handle sends an event for a program's writes.
+    /// Called when the close of a handle sends an event for a program's writes. Notes that presenters know the writes.
     ///
-    /// If the program still has the file open, its access session continues, and presenters get the event only when the session
-    /// ends. So nothing is noted in this case, and the next poll reports the writes.
+    /// If the program still has the file open, its access session continues, and presenters get the event only at the end of
+    /// the session. In this case nothing is noted, and the next poll reports the writes.
     func noteOther(_ node: Node, _ stamp: Stamp, since baseline: Stamp, by party: Party, isDoubtful: Bool) {
         if writerMonitor.isEmpty { return }
         let goesOn = handles.writers(on: node).contains { $0.identify().isRelated(to: party) }
@@ -189,7 +195,7 @@ extension DocumentEvents {
     private func pollWriters(at node: Node, after pause: TimeSpan) {
         engine.timers.schedule(at: (Engine.now + pause).nanoseconds) { [self] in
             writerMonitor.beginPoll(at: node)
-            // Most files have been closed before the first poll.
+            // Most programs have closed the file before the first poll.
             if handles.writers(on: node).isEmpty, writerMonitor.remove(node) { return }
             context.work(on: node) { [self] in pollWriters(at: node) }
         }
@@ -217,8 +223,8 @@ extension DocumentEvents {
             writerMonitor.noteTold(node, stamp)
             return OpenWriterMonitor.interval
         }
-        // A program that holds an access over the control socket to write the file reports the end of this access itself. So no
-        // event is sent here.
+        // A program that writes within an access over the control socket reports the end of that access itself. So no event is
+        // sent here.
         let party = writer.identify()
         if engine.isWithinAccess(party, of: node.item, at: place(of: node)) {
             return OpenWriterMonitor.interval
@@ -230,10 +236,11 @@ extension DocumentEvents {
         return OpenWriterMonitor.interval
     }
 
-    /// The handle whose program the event names as the writer. The kernel does not tell which program has written.
+    /// The handle of the program that the event contains as the writer. If several programs have the file open, the kernel does
+    /// not tell which of them has written.
     ///
-    /// A presenter gets no event for the writes of its own program. So if several programs may have written, the event names a
-    /// program without an interested presenter. A needless event does no harm, but a missing event does.
+    /// A presenter gets no event for the writes of its own program. So if several programs may have written, the event contains
+    /// a program without an interested presenter. A needless event does no harm, but a missing event does.
     private func author(among writers: [Handle], of node: Node) -> Handle? {
         let candidates = writers.filter(\.mayHaveWritten)
         guard candidates.count > 1 else { return candidates.first }

@@ -23,12 +23,12 @@ import Synchronization
 final class TrackedFile: TrackedDocument {
     enum Location: Sendable {
         case node(Node)
-        /// No file has the document's name. If there are several names, the directories before the last name do not exist
-        /// either. `former` is the file that had the name; it may only have been renamed.
+        /// No file has the document's name. If `names` has several names, all but the last are directories that do not exist
+        /// either. `former` is the file that had the name; it may still exist under another name.
         case names([NameBytes], in: Node, former: Node?)
     }
 
-    /// The state of a document's file. If it differs from the present state, presenters have not got all events yet.
+    /// The state of a document's file. If the file's present state differs, presenters have not got all events yet.
     struct FileSnapshot: Equatable, Sendable {
         let file: FileKey
         let stamp: Stamp
@@ -48,7 +48,8 @@ final class TrackedFile: TrackedDocument {
         var snapshot: FileSnapshot?
         /// The number of presenters and clients that have found the document, and of its aliases.
         var finders = 1
-        /// The nodes from the document's location to the root. They must not be released when the kernel forgets their inodes.
+        /// The nodes from the document's location to the root. They stay in the node table even if the kernel forgets their
+        /// inodes.
         var retainedNodes: [Node] = []
         /// The document that this object has become an alias of; nil if it is no alias.
         var successor: TrackedFile?
@@ -77,7 +78,7 @@ final class TrackedFile: TrackedDocument {
         if let successor { return successor.place }
         return switch place {
         case .node(let node): documents.places.place(of: node)
-        // If directories above the document are missing, too, its place is the nearest directory that exists.
+        // If directories above the document are missing as well, its place is the nearest directory that exists.
         case .names(_, let directory, _): documents.places.place(in: directory)
         }
     }
@@ -87,7 +88,7 @@ final class TrackedFile: TrackedDocument {
     func invalidateAttributes() {
         let (place, successor) = state.withLock { ($0.location, $0.successor) }
         if let successor { return successor.invalidateAttributes() }
-        // The document has no file, so there are no cached attributes. If a file gets the name later, the file is looked up.
+        // If the document has no file, there are no cached attributes: a file that gets the name later is looked up.
         if case .node(let node) = place { node.invalidateAttributes() }
     }
 }
@@ -114,7 +115,7 @@ extension TrackedFile {
     func changeSnapshot(_ body: (inout FileSnapshot?) -> Void) { state.withLock { body(&$0.snapshot) } }
 
     func setRetainedNodes(_ nodes: [Node]) { state.withLock { $0.retainedNodes = nodes } }
-    /// Takes out and returns the nodes that the document has retained.
+    /// Returns the nodes that the document has retained, and retains them no longer.
     func takeRetainedNodes() -> [Node] {
         state.withLock { state in
             defer { state.retainedNodes = [] }
@@ -140,7 +141,7 @@ extension TrackedFile.Location {
         return EntryName(name, in: directory)
     }
 
-    /// Whether the document waits for a file with its own name, and not for a directory above it.
+    /// Whether the document waits for a file with its own name. False if it waits for a missing directory above it.
     var isAtLast: Bool { if case .names(let names, _, _) = self { names.count == 1 } else { false } }
 
     /// The document's node, or the directory of the name for which it waits.

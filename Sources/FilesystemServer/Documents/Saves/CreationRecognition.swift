@@ -5,14 +5,14 @@ import FuseBridge
 import Glibc
 import LinuxSystem
 
-/// Decides for a new file or name whether it ends a save that a program has begun.
+/// Decides whether a new file or name ends a save that a program has begun.
 extension SaveLifecycle {
     /// Notes a new file in the save detector. If the file has the name of a missing document, the file becomes that document.
     func recogniseCreation(
         of node: Node, as name: NameBytes, in directory: Node, by caller: Caller
     ) -> CreationOutcome {
-        // A new directory is never a step of a save. A second link of a document contains the former contents, so it is no step
-        // either.
+        // A new directory is never a step of a save. Neither is a second link of a document, because it leads to the former
+        // contents.
         let isSide = node.kind != S_IFDIR && node.otherNames.isEmpty && HelperFileName(of: name.bytes) != nil
         let party = { self.processes.currentParty(ofThread: caller.thread) }
         guard isSide || !saves.hasNoPendingSaves else {
@@ -44,8 +44,8 @@ extension SaveLifecycle {
     /// Gives a presented document its former name back, if the program that moved the document now puts a new file under this
     /// name.
     ///
-    /// A program that does so has saved the document: the new file becomes the document, and the moved file is a backup.
-    /// Returns whether this has happened. It has not if the new item is no regular file.
+    /// In this case the program has saved the document: the new file becomes the document, and the moved file is a backup.
+    /// Returns whether this is the case. It is not if the new item is no regular file.
     func restoreDocument(
         _ name: NameBytes, in directory: Node, with node: Node, by saver: SavingProcess?, _ caller: Caller
     )
@@ -56,7 +56,7 @@ extension SaveLifecycle {
             $0.moved.resolveFill(
                 name.bytes, in: place, by: saver, isFile: node.kind == S_IFREG, at: Engine.now)
         }
-        // If the new item is a tracked document that was moved to this name, it stays that document.
+        // If the new item is itself a tracked document that was moved to this name, it stays the document that it is.
         guard let moved, processes.isAlive(moved.saver.process), !documents.isTracked(node.item),
             let backup = nodes[NodeID(moved.node.rawValue)], backup !== node, backup.hasName,
             engine.isPresented(backup.item)
@@ -85,6 +85,6 @@ struct CreationOutcome {
     var fill: FillOutcome?
     /// Whether the new item is now a document whose name was missing.
     let isDocument: Bool
-    /// Whether the creation is a step of a save, so that presenters get no event for a new file.
+    /// Whether the creation is a step of a save. If so, presenters get no event for a new file.
     var isSave = false
 }

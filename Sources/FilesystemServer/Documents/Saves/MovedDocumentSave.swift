@@ -5,7 +5,7 @@ import Glibc
 import LinuxSystem
 import VersionStore
 
-/// Handles presented documents that a program moved a moment ago. The move may be the first step of a save: the program then
+/// Observes presented documents that a program moved a moment ago. The move may be the first step of a save: the program then
 /// puts a new file under the former name.
 extension SaveLifecycle {
     /// Opens a pending save for the former name of a presented document that was moved with its file. Look-ups of this name by
@@ -23,8 +23,8 @@ extension SaveLifecycle {
                     pendingSave.name, in: place, of: pendingSave.oldNode, by: saver, at: pendingSave.opened,
                     contents: contents))
             let forgotten = state.pendingSaves.resolveFill(pendingSave.name, in: place, by: nil)
-            // If there are too many pending saves, look-ups of the name do not wait. The program can complete the save all the
-            // same.
+            // If there are too many pending saves, look-ups of the name do not wait. The program can complete its save without
+            // this wait.
             _ = state.pendingSaves.open(pendingSave)
             return forgotten
         }
@@ -32,11 +32,11 @@ extension SaveLifecycle {
         watchPendingSaves()
     }
 
-    /// Notes that a program is about to use a file. If the file is a presented document that was moved a moment ago, the use
-    /// may show that this was no save.
+    /// Called when a program is about to use a file. For a presented document that was moved a moment ago, the use may show
+    /// that the move was no step of a save:
     ///
     /// - Another program than the mover uses the file: the move was no step of a save.
-    /// - The mover changes or removes the file: it was no step of a save, because no program changes its own backup.
+    /// - The mover changes or removes the file: the move was no step of a save, because no program changes its own backup.
     /// - A presenter of the document uses the file: this shows nothing, because the presenter got an event for the move.
     func noteUse(of node: Node?, by thread: Int32, isChange: Bool = true) {
         guard let node, !saves.hasNoPendingSaves, isMovedDocument(node),
@@ -46,8 +46,8 @@ extension SaveLifecycle {
         leaveMoved(node, for: saver)
     }
 
-    /// Notes that a program has written by a handle, which is being closed. If the file is a document that was moved a moment
-    /// ago, the writing shows that the move was no step of a save.
+    /// Called when a handle is closed by which a program has written. If the file is a document that was moved a moment ago,
+    /// the writes show that the move was no step of a save.
     func noteUse(by handle: Handle) {
         guard !saves.hasNoPendingSaves, handle.mayWrite, isMovedDocument(handle.node),
             cleanWriters.mayHaveWritten(handle),
@@ -56,10 +56,11 @@ extension SaveLifecycle {
         leaveMoved(handle.node, for: nil)
     }
 
-    /// Preserves what presenters have written to a file after they got the event that the document had moved to this file.
+    /// Preserves the writes of presenters to a moved document. The presenters got an event for the move, and wrote to the moved
+    /// file. Then the saving program put a new file under the former name.
     ///
-    /// The file is now a backup, and the presenters present the new file under the document's former name. So what they wrote
-    /// would remain in the backup only. A worker makes the copy later, because copying takes time.
+    /// The moved file is now a backup, and the presenters present the new file. So their writes are only in the backup. A
+    /// worker makes the copy later, because copying takes time.
     func preserveBackupWrites(
         to backup: Node, since entry: MovedDocuments.Entry, by subject: any JournalSubject
     ) {

@@ -4,9 +4,10 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Decides which programs a save concerns, before the document's name is taken away.
+/// Decides, before the document's name is taken away, which other programs a save concerns.
 extension SaveLifecycle {
-    /// The most users of a document that are checked. A single user that is not related to the saving program is enough.
+    /// The most users of a document that are checked. The check ends at the first user that is not related to the saving
+    /// program.
     private static let mostUsers = 64
 
     /// Whether any program but the saving one may use the document. This check is fast, so it comes before all other checks.
@@ -14,8 +15,8 @@ extension SaveLifecycle {
         engine.hasAwareClients || node.isOpen
     }
 
-    /// Assesses a step that may take a name away for a save. If no other program is concerned, the step counts as a move or a
-    /// deletion.
+    /// Assesses a step that takes a name away and is perhaps a step of a save. If no other program is concerned, the step
+    /// counts as a move or a deletion.
     func save(
         by saver: SavingProcess, _ evidence: PendingSave.Evidence?, of node: Node, in directory: Node,
         _ thread: Int32
@@ -35,11 +36,11 @@ extension SaveLifecycle {
         return hasInterestedPresenter ? .listeners : nil
     }
 
-    /// Whether a program that takes a document's name away may be about to save it, although nothing but this step indicates a
+    /// Whether a program may be about to save a document, if it takes the document's name away and nothing else indicates a
     /// save.
     ///
-    /// This is so only if a program presents the document. A program with an access over the control socket to move or delete
-    /// the document has announced the step, so the step is no save.
+    /// This is so only if a program presents the document. If the removing program has an access over the control socket to
+    /// move or delete the document, it has announced the step. Then the step is no save.
     func mayBeSaved(_ node: Node, in directory: Node, by thread: Int32) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item), node.itemClass == .document,
             !engine.awaitsReplacement(node.item)
@@ -48,7 +49,7 @@ extension SaveLifecycle {
         return !engine.isWithinAccess(party, of: node.item, at: places.place(in: directory))
     }
 
-    /// Whether moving a document may be the first step of a save, although nothing but the move indicates a save.
+    /// Whether the move of a document may be the first step of a save, if nothing else indicates a save.
     func mayBeSaved(_ node: Node, in directory: Node, onto target: Node?, by thread: Int32) -> Bool {
         // If `target` is tracked as well, two presented documents become one document, and the step is no save.
         if let target, documents.isTracked(target.item) { return false }
@@ -64,17 +65,17 @@ extension SaveLifecycle {
         return users.contains { !$0.identify().isExempt(from: party) }
     }
 
-    /// Whether the thread's program works for a presenter that was asked about the file and has not answered yet. Such a
-    /// program most likely saves the document.
+    /// Whether the thread's program belongs to a presenter that was asked about the file and has not answered yet. In this case
+    /// the program most likely saves the document.
     func isAnswering(_ thread: Int32, about node: Node) -> Bool {
         guard engine.hasAwareClients, engine.isPresented(node.item) else { return false }
         return engine.owesAnswer(processes.currentParty(ofThread: thread), about: node.item)
     }
 
-    /// Notes which makers of the document's helper files have ended. After a maker has ended, a relative may complete its save
-    /// only for a short time.
+    /// Notes which makers of the document's helper files have ended. After the end of a maker, a relative can complete the
+    /// maker's save only for a short time.
     ///
-    /// Only makers that are relatives of the saving program are checked.
+    /// Only the makers that are relatives of the saving program are checked.
     func noteEndedMakers(besides saver: SavingProcess, of change: NameChange) {
         let directory = NodeNumber(change.directory.id.rawValue)
         let makers = saves.makers(ofHelperFilesOf: change.name.bytes, in: directory, for: saver)

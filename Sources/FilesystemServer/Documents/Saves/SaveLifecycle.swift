@@ -4,8 +4,8 @@ import CoordinationEngine
 import FuseBridge
 import LinuxSystem
 
-/// Handles names that are missing in the middle of a save. Look-ups of such a name by other programs wait until the name has a
-/// file again.
+/// Manages names that are missing in the middle of a save. Look-ups of such a name by other programs wait until a file has the
+/// name again.
 final class SaveLifecycle: Sendable {
     let context: MountContext
     let preserver: ContentPreserver
@@ -39,26 +39,26 @@ final class SaveLifecycle: Sendable {
     /// How often the daemon checks whether the programs with pending saves have ended.
     private static let watchInterval = TimeSpan.milliseconds(50)
 
-    /// Whether a program may still put a file under the missing name. It must be alive, and must not have left several names
-    /// empty.
+    /// Whether a program may still put a file under the missing name. The program must be alive. It must not have left several
+    /// names empty, because a program that does so is removing files.
     func isSavePending(_ pendingSave: PendingSave) -> Bool {
-        // A presenter that was asked to save may start one program after another for it, so the end of one program shows
-        // nothing.
+        // A presenter that was asked to save may start one program after another for the save. So the end of one of these
+        // programs shows nothing.
         let isAlive = pendingSave.evidence == .presenter || processes.isAlive(pendingSave.saver.process)
         return isAlive && !saves.areManyDepartures(by: pendingSave)
     }
 
-    /// Opens a pending save for a name that a program has just taken away, before its request is answered.
+    /// Opens a pending save for a name that a program has just taken away. The program's request is answered after this call.
     ///
-    /// If the document was moved aside (`isGone` is false), its former file is known. After a removal, other links of the file
-    /// are not the document (D20).
+    /// If the document was moved aside (`isGone` is false), its former file stays noted. After a removal, other links of the
+    /// file are not the document (D20).
     func openPendingSave(
         _ name: NameBytes, in directory: Node, of node: Node, isGone: Bool, by saver: SavingProcess,
         evidence: PendingSave.Evidence, audience: PendingSave.Audience, thread: Int32
     ) {
         let document = node.item
-        // First make a claim on the document, so that programs which wait for it continue to wait. Then move the holders of the
-        // old file to a new item. The opposite order would grant claims of waiting programs in between.
+        // First make a claim on the document, because programs that wait for the document must continue to wait. Then move the
+        // holders of the old file to a new item. In the opposite order, waiting claims would be granted between the two steps.
         let claim = engine.makeClaimID()
         let pendingSave = PendingSave(
             directory: NodeNumber(directory.id.rawValue), name: name.bytes, document: document,
@@ -77,7 +77,7 @@ final class SaveLifecycle: Sendable {
         engine.vacate(document, orphan: orphan)
         nodes.renumber(node, as: orphan)
         let (isOpen, forgotten): (Bool, FillOutcome?) = saves.change { state in
-            // If an older pending save of this name is still open, the daemon missed that the name had a file again.
+            // If an older pending save of this name is still open, the daemon missed that a file had the name in between.
             let forgotten = state.pendingSaves.resolveFill(
                 pendingSave.name, in: pendingSave.directory, by: nil)
             return (state.pendingSaves.open(pendingSave), forgotten)
@@ -106,14 +106,14 @@ final class SaveLifecycle: Sendable {
     }
 
     /// Notes that a thread has taken a document's name away. If the thread has left several names in this directory empty, it
-    /// is not saving, and look-ups stop waiting for these names.
+    /// is removing files and not saving. Then look-ups stop waiting for these names.
     func noteDeparture(of change: NameChange) {
         guard change.caller.thread > 0 else { return }
         let (thread, directory) = (change.caller.thread, change.directory.id)
         let number = NodeNumber(directory.rawValue)
         let now = Engine.now
         saves.noteRemoved(change.name.bytes, from: number, by: thread, at: now)
-        // Whether the names are documents' names is checked only if a program may wait for one of them.
+        // The rest is needed only if a program may wait for one of the names.
         guard !saves.hasNoPendingSaves,
             saves.areManyDepartures(by: thread, from: number, at: now)
         else { return }
@@ -127,8 +127,8 @@ final class SaveLifecycle: Sendable {
         saves.noteFilled(name.bytes, in: NodeNumber(directory.id.rawValue), by: thread)
     }
 
-    /// Closes a pending save that has expired. If its files may be on a network, another thread does it, because all deadlines
-    /// share the timers' thread.
+    /// Closes a pending save that has expired. If one of its files may be on a network, another thread closes the pending save,
+    /// because a wait would delay all other timers.
     private func closeAside(_ pendingSave: PendingSave) {
         let files = [pendingSave.directory, pendingSave.oldNode].compactMap { nodes[NodeID($0.rawValue)] }
         guard let distant = files.first(where: \.isDistant) else {
@@ -137,7 +137,7 @@ final class SaveLifecycle: Sendable {
         context.work(on: distant) { [self] in closePendingSave(pendingSave, because: .expired) }
     }
 
-    /// Prolongs the pending saves of a program that works on the mount before it puts a file under the name.
+    /// Prolongs the pending saves of a program, because the program makes a request on the mount.
     func noteSaveActivity(by thread: Int32) {
         guard !saves.hasNoPendingSaves, thread > 0, let saver = processes.saver(ofThread: thread) else {
             return
@@ -145,7 +145,7 @@ final class SaveLifecycle: Sendable {
         saves.change { $0.noteActivity(by: saver, at: Engine.now) }
     }
 
-    /// Begins to check the pending saves regularly, unless that has already begun.
+    /// Begins to check the pending saves regularly, unless another call has begun this.
     func watchPendingSaves() {
         if saves.beginWatching() { scheduleWatch() }
     }
@@ -166,13 +166,14 @@ final class SaveLifecycle: Sendable {
         }
     }
 
-    /// Ends the step that takes a name away. By now the pending save is open, or the name was not taken away.
+    /// Ends the step in which a name is taken away. By now the pending save is open, or the name was not taken away.
     func endStep(in directory: Node) {
         saves.endStep(in: directory.id)
         saves.publishProgress(in: directory.id)
     }
 
-    /// The document that is missing under this name in the middle of a save, if a file by `saver` is its next contents.
+    /// The document that is missing under this name in the middle of a save. Nil if a file by `saver` would not be the next
+    /// contents of the document.
     func savedDocument(at change: NameChange, by saver: SavingProcess?) -> ItemID? {
         guard !saves.hasNoPendingSaves else { return nil }
         let pendingSave = saves.pendingSave(
@@ -194,7 +195,7 @@ final class PendingSaveClaimant: Claimant {
     var attribution: Attribution { subject.attribution }
     var intents: [Intent] { [Intent(.write(.updating), to: attribution.path)] }
     func identify() -> Party { party }
-    /// The engine never calls this function, because it observes only handles.
+    /// The engine never calls this function, because it observes only claimants that are handles.
     func observe() -> Observation { .emptied }
 }
 

@@ -9,21 +9,21 @@ import Synchronization
 ///     a step begins ──the name is vacated──▶ pending save open ──▶ ended (see ``PendingSaveTable``)
 ///          ╰──────────the name stays──────▶ the step ends
 ///
-/// 1. A name is taken away within a step. ``beginStep(in:)`` comes before this, and ``endStep(in:)`` after the pending save is
-///    open.
+/// 1. A name is taken away within a step. The request calls ``beginStep(in:)`` before it takes the name away, and
+///   ``endStep(in:)`` when the pending save is open.
 /// 2. Only one thread checks the pending saves regularly while there are any (``beginWatching()``).
 /// 3. ``hasNoPendingSaves`` is false from the begin of a step until the last pending save and the last recent move have ended.
 ///
-/// **Lock rule.** Only values change under the lock; the caller sends events afterwards.
+/// **Lock rule.** Only values change under the lock; the caller sends events after releasing it.
 final class SaveTracker: Sendable {
     struct State {
         var saveDetector: SaveDetector
         var pendingSaves = PendingSaveTable()
         var moved = MovedDocuments()
         var isWatched = false
-        /// How many requests are about to take a name away from a directory, for each directory.
+        /// For each directory, the number of requests that are about to take a name away from it.
         var steps: [NodeNumber: Int] = [:]
-        /// The processes whose listing has already waited for a pending save, by the claim of the pending save.
+        /// The processes that have listed a directory and waited for a pending save, by the claim of the pending save.
         var listed: [ClaimID: Set<ProcessID>] = [:]
 
         /// Notes a request of the saving program, which prolongs its pending saves.
@@ -43,8 +43,8 @@ final class SaveTracker: Sendable {
         state = Mutex(State(saveDetector: SaveDetector(knowing: programs)))
     }
 
-    /// Whether no name is missing in the middle of a save, or about to be. Requests check this first, because it takes no
-    /// mutex.
+    /// Whether no name is missing, or about to be missing, in the middle of a save. Requests check this before they use the
+    /// state, because this check takes no mutex.
     var hasNoPendingSaves: Bool { pendingSaveCount.load(ordering: .relaxed) == 0 }
 
     /// Changes the state, and updates ``hasNoPendingSaves``.
@@ -59,12 +59,12 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// Forgets what is known of a file, because it was removed or has become a document.
+    /// Forgets all facts about a file, because the file was removed or has become a document.
     func forgetFile(_ node: NodeNumber) {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.forget(node) } }
     }
 
-    /// Notes that a program that may have written to a file has closed it.
+    /// Notes that a program has closed a file to which it may have written.
     func closedFile(_ node: NodeNumber) {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.noteClosed(node, at: Engine.now) } }
     }
@@ -76,7 +76,7 @@ final class SaveTracker: Sendable {
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Notes that a request has taken a name away and its pending save is open, or that the name was not taken away.
+    /// Ends a step: a request has taken a name away and its pending save is open, or the name was not taken away.
     func endStep(in directory: NodeID) {
         let number = NodeNumber(directory.rawValue)
         change { state in
@@ -88,8 +88,8 @@ final class SaveTracker: Sendable {
     /// The number of requests so far that were about to take a name away, in all directories. The number only grows.
     var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
 
-    /// The pending saves whose names are missing in a program's listing, except those for which the program has already waited.
-    /// Also returns whether a name in the directory is about to be taken away.
+    /// The pending saves with names that are missing in a program's listing. Pending saves for which the program has already
+    /// waited are left out. Also returns whether a name in the directory is about to be taken away.
     func missing(in directory: NodeID, for saver: SavingProcess?) -> (
         pendingSaves: [PendingSave], isVacating: Bool
     ) {
@@ -103,7 +103,7 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// Notes that a program's listing waits for pending saves. It waits only once for each.
+    /// Notes that a program's listing waits for pending saves. A program's listings wait only once for each pending save.
     func noteListing(of pendingSaves: [PendingSave], for saver: SavingProcess?) {
         guard let saver else { return }
         state.withLock { state in
@@ -116,7 +116,7 @@ final class SaveTracker: Sendable {
 
 // The pending saves.
 extension SaveTracker {
-    /// The pending save of a missing name. Nil if `saver` is the program that saves, for which the name is simply missing.
+    /// The pending save of a missing name. Nil if `saver` is the saving program itself, because its own look-ups do not wait.
     func pendingSave(of name: [UInt8], in directory: NodeNumber, for saver: SavingProcess?) -> PendingSave? {
         state.withLock { $0.pendingSaves.pendingSave(of: name, in: directory, for: saver) }
     }
@@ -128,8 +128,8 @@ extension SaveTracker {
 
     func isOpen(_ pendingSave: PendingSave) -> Bool { state.withLock { $0.pendingSaves.isOpen(pendingSave) } }
 
-    /// Whether a name in the directory is being taken away. Also true if this name is missing in the middle of a save of a
-    /// document that other programs use.
+    /// Whether any name in the directory is being taken away now. Also true if this name is missing in the middle of a save of
+    /// a document that other programs use.
     func isVacated(_ name: [UInt8], in directory: NodeNumber) -> Bool {
         state.withLock { state in
             state.steps[directory] != nil
@@ -158,10 +158,10 @@ extension SaveTracker {
         state.withLock { $0.moved.isReturn(of: node, to: name, in: directory) }
     }
 
-    /// The programs with pending saves or moved documents. The daemon checks whether they have ended.
+    /// The programs that have pending saves or have moved a document. The daemon checks whether these programs have ended.
     var savers: [SavingProcess] { state.withLock { $0.pendingSaves.savers + $0.moved.savers } }
 
-    /// Returns true if no thread checks the pending saves yet. In this case the caller checks them from now on.
+    /// Returns true if no thread checks the pending saves yet. In this case the caller must check them from now on.
     func beginWatching() -> Bool {
         state.withLock { state in
             defer { state.isWatched = true }
@@ -208,7 +208,7 @@ extension SaveTracker {
     }
 }
 
-// Requests that wait for missing names. They belong to a higher layer than the saves, so they subscribe to this class.
+// Requests that wait for missing names. Code of a higher layer lets them wait, so that code subscribes to this class.
 extension SaveTracker {
     typealias NameHandler = @Sendable (_ name: [UInt8], _ directory: NodeID) -> Void
     typealias DirectoryHandler = @Sendable (NodeID) -> Void
@@ -218,18 +218,19 @@ extension SaveTracker {
         fileprivate var directories: [DirectoryHandler] = []
     }
 
-    /// Calls `handler` when a missing name has an item again or is given up, until ``endSubscriptions()``.
+    /// Calls `handler` when a missing name has an item again, or is not awaited any more. Ends with ``endSubscriptions()``.
     func onNameResolved(_ handler: @escaping NameHandler) {
         subscribers.withLock { $0.names.append(handler) }
     }
 
-    /// Calls `handler` when a save in a directory has continued or was given up, until ``endSubscriptions()``.
+    /// Calls `handler` when a step of a save in a directory has ended, or when requests need not wait for the save any more.
+    /// Ends with ``endSubscriptions()``.
     func onProgress(_ handler: @escaping DirectoryHandler) {
         subscribers.withLock { $0.directories.append(handler) }
     }
 
-    /// Releases all handlers. They refer to objects that refer to this tracker, so without this call none of them would be
-    /// released.
+    /// Releases all handlers. The handlers refer to objects that refer to this tracker. Without this call, the cycle of
+    /// references would keep all of these objects in memory.
     func endSubscriptions() { subscribers.withLock { $0 = Subscribers() } }
 
     func publishResolved(_ name: [UInt8], in directory: NodeID) {
