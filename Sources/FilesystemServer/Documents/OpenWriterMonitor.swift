@@ -17,8 +17,8 @@ import Synchronization
 /// A file is in the table only while a program has it open for writing and a presenter is interested in it. The first poll that
 /// finds no such program or no such presenter removes the file.
 final class OpenWriterMonitor: Sendable {
-    /// The time between two polls of an unchanged file. If a handle was opened less than this time ago, a change is reported
-    /// only when this time has passed after the poll that found it.
+    /// The time between two polls of an unchanged file. If a handle is younger than this time, a change is reported only this
+    /// time after the poll that found it.
     ///
     /// Most programs open, write and close a file within this time. For their writes, only the close causes an event.
     static let interval = TimeSpan.milliseconds(500)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Counts renames that have begun in the source, but have not changed the names of the nodes yet.
+/// Counts the renames that have begun in the source, but have not changed the names of the nodes yet.
 ///
-/// A node without a descriptor is opened by its name. While such a rename is running, the node's name may be out of date.
+/// A node without a descriptor is opened by its name. While a counted rename is running, the node's name may be out of date.
 final class ActiveRenames: Sendable {
     /// The longest time that an open waits for running renames, in nanoseconds. A rename takes microseconds, unless its thread
     /// is not scheduled.

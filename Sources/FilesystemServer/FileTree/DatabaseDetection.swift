@@ -11,7 +11,7 @@ extension Node {
     /// The file that PostgreSQL has in the directory of a cluster, and in the directory of each database.
     private static let clusterMark = NameBytes(Array("PG_VERSION".utf8))
 
-    /// Returns whether the file is a database, and marks the node as a database if so. It is called only when a claim would
+    /// Returns whether the file is a database. If it is, also marks the node as a database. Called only when a claim would
     /// wait.
     func detectDatabase() -> Bool {
         guard hasDatabaseHeader || isInCluster else { return false }
@@ -19,8 +19,8 @@ extension Node {
         return true
     }
 
-    /// Whether programs take no turns with the file, because it is a log or a database. False for a database's companion files,
-    /// which come and go like helper files.
+    /// Whether the file is a log or a database, for which programs do not take turns. False for a database's companion files,
+    /// which programs create and remove like helper files.
     var isDatabaseOrLog: Bool {
         switch itemClass {
         case .log: true
@@ -41,12 +41,14 @@ extension Node {
             }
             return ItemClass.isDatabaseHeader(Array(header.prefix(try result.get())))
         } catch {
-            // A file that cannot be read counts as a document. So programs take turns with the file, and nothing is lost.
+            // A file that cannot be read counts as a document. In this case programs take turns with the file, and no contents
+            // are lost.
             return false
         }
     }
 
-    /// Whether the file is in a PostgreSQL cluster. Several processes share its files, and they are no ancestors of each other.
+    /// Whether the file is in a PostgreSQL cluster. Several processes use a cluster's files at the same time, and none of them
+    /// is an ancestor of the others.
     var isInCluster: Bool {
         var next = parent
         for _ in 0..<Self.clusterDepth {

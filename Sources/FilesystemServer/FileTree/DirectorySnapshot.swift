@@ -4,8 +4,9 @@ import Synchronization
 
 /// The names in a directory at the time when a program opened the directory.
 ///
-/// The standard allows readdir(3) to return the names as they were at opendir(3). The daemon does so for a directory with
-/// presented documents. A save that begins between OPENDIR and READDIR would otherwise hide a document's name.
+/// The standard allows readdir(3) to return the names that the directory had at opendir(3). For a directory with presented
+/// documents, the daemon returns these names. Without them, a save that begins between OPENDIR and READDIR would hide a
+/// document's name.
 final class DirectorySnapshot: Sendable {
     private struct Entry: Sendable {
         let name: NameBytes
@@ -15,8 +16,8 @@ final class DirectorySnapshot: Sendable {
         let next: Int
     }
 
-    /// The most names that one snapshot may have. A larger directory has no snapshot, so the daemon reads it when READDIR
-    /// comes.
+    /// The most names that one snapshot may have. For a larger directory there is no snapshot, and the daemon reads the names
+    /// at READDIR.
     private static let mostNames = 1 << 15
 
     /// The most names that all snapshots together may have; they take about 16 MiB.
@@ -45,8 +46,8 @@ final class DirectorySnapshot: Sendable {
     /// Whether no entry comes after the offset.
     func ends(at offset: Int) -> Bool { entries.last.map { $0.next == offset } ?? true }
 
-    /// Calls the closure for each entry from the offset on, as a `DirectoryStream` does. Returns false if no entry ends at the
-    /// offset.
+    /// Calls the closure for each entry from the offset on, with the same values as `DirectoryStream`. Returns false if no
+    /// entry ends at the offset.
     func forEach(from offset: Int, _ body: (borrowing FileName, UInt64, UInt8, Int) -> Bool) -> Bool {
         var first = 0
         if offset != 0 {

@@ -3,15 +3,15 @@ import LinuxSystem
 
 /// Identifies a file in the file systems below.
 ///
-/// ext4 gives the inode number of a removed file to another file at once; the two files differ in their times of birth. A file
-/// that is reached through another mount counts as another file. The other mount may be read-only, and a directory of it has
-/// other parents.
+/// ext4 may give the inode number of a removed file to a new file immediately. Only the times of birth distinguish the two
+/// files. A file that is reached through another mount counts as another file. That mount may be read-only, and its directories
+/// have other parents.
 struct FileKey: Hashable, Sendable {
     let device: UInt64
     let inode: UInt64
     let mount: UInt64
-    /// `born` is the last property because it does not fill its last word. So the next property of `Node` uses the rest of the
-    /// word.
+    /// `born` is the last property because it leaves a part of its last word free. The next property of `Node` then uses this
+    /// part.
     let born: FileStatus.Time
 
     init(_ status: FileStatus) {

@@ -36,15 +36,15 @@ final class FileTree: Sendable {
         return names.map { NameBytes(Array($0)) }
     }
 
-    /// Corrects the name of a node that was found under a name other than the node's known one. The file was moved out of band,
-    /// or has several names.
+    /// Corrects the known name of a node that was found under another name. Either the file was moved out of band, or it has
+    /// several names.
     func correctName(of node: Node, to name: NameBytes, in directory: Node, _ status: FileStatus) {
         let isAnotherLink =
             status.linkCount > 1 && !status.isDirectory && !node.isTracked
         if isAnotherLink { return node.setName(name, in: directory, isOneOfSeveral: true) }
         do throws(Errno) {
-            // After an out-of-band move, the node may still have a descriptor. Then the document is found, even where the
-            // daemon cannot open files by handles, and its name need not change.
+            // If the node still has a descriptor after an out-of-band move, the file is found without a name, and the name need
+            // not change. This works even if the daemon cannot open files by file handles.
             _ = try node.descriptor()
         } catch {
             nodes.observer?.noteFormerName(of: node, ifOther: name, in: directory)
@@ -54,8 +54,8 @@ final class FileTree: Sendable {
 }
 
 extension Node {
-    /// Makes sure that a file can still be reached after its last name is removed. Does nothing if the status shows another
-    /// name.
+    /// Makes sure that a file can still be reached after its last name is removed. Does nothing if the status shows that the
+    /// file has another name.
     func keepAsOrphan(ifLastNameOf status: FileStatus) throws(Errno) {
         guard status.isDirectory || status.linkCount <= 1 else { return }
         try keepAsOrphan()
@@ -66,8 +66,8 @@ extension Node {
         return try name.withName { (name) throws(Errno) in try directory.descriptor.status(of: name) }
     }
 
-    /// The status of a name. If a file system has been mounted at this name, the call does not wait for that file system. If
-    /// the source itself is on a network, the call may still wait.
+    /// The status of the file with a name. If a file system is mounted at this name, the call does not wait for that file
+    /// system. If the source itself is on a network, the call may wait.
     func cachedStatus(of name: NameBytes) throws(Errno) -> FileStatus {
         guard isMachineLocal else { return try status(of: name) }
         let directory = try descriptor()

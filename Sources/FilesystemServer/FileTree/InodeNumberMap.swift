@@ -4,10 +4,12 @@ import Synchronization
 /// Maps the inode numbers of the files below to the inode numbers that programs see.
 ///
 /// A mount shows several file systems as one, so files of different file systems must have different numbers. JavaScript
-/// programs cannot distinguish integers above 2⁵³. The number of a file is chosen so:
+/// programs cannot distinguish integers above 2⁵³, so the daemon assigns only numbers below 2⁵³. The number of a file is chosen
+/// by these rules:
 /// - A file on the source's device has its own inode number.
 /// - A file on one of the first 30 other devices has its inode number, with 5 bits for the device from bit 48 on.
-/// - Any other file has a number from a table. So has a file whose inode number needs more than 48 bits.
+/// - Any other file has a number from a table. A file with an inode number of more than 48 bits also has a number from the
+///   table.
 package final class InodeNumberMap: Sendable {
     /// The file to which a number of the table belongs.
     fileprivate struct Origin: Hashable {
@@ -21,7 +23,8 @@ package final class InodeNumberMap: Sendable {
         /// forgotten.
         var recent: [UInt64: Origin] = [:]
         var older: [UInt64: Origin] = [:]
-        /// Files that got another number, because another file already had their first one. There are hardly ever any.
+        /// Files that have another number than the computed one, because another file already had that number. There are hardly
+        /// ever such files.
         var moved: [Origin: UInt64] = [:]
     }
 
@@ -31,7 +34,8 @@ package final class InodeNumberMap: Sendable {
     /// The number of files at which `recent` counts as full.
     fileprivate static let remembered = 65_536
     fileprivate static let mostMoved = 4096
-    /// The most numbers that are tried for one file. So a file system that was made to cause collisions cannot take much time.
+    /// The most numbers that are tried for one file. Without this limit, a file system that was made to cause collisions could
+    /// take much time.
     fileprivate static let tries = 8
 
     private let deviceOfSource: UInt64
@@ -60,8 +64,8 @@ package final class InodeNumberMap: Sendable {
 }
 
 extension InodeNumberMap.State {
-    /// The prefix for the numbers of a device; nil if all prefixes are assigned. It is computed from the device number, except
-    /// after a collision.
+    /// The prefix for the numbers of a device; nil if all prefixes are assigned to other devices. The prefix is computed from
+    /// the device number. After a collision, another prefix is chosen.
     fileprivate mutating func prefix(of device: UInt64) -> UInt64? {
         if let known = prefixes[device] { return known }
         guard prefixes.count < InodeNumberMap.prefixCount else { return nil }
@@ -71,8 +75,8 @@ extension InodeNumberMap.State {
         return prefix
     }
 
-    /// The number for a file without a prefix. The number is computed from the file, so it is the same after the table has
-    /// forgotten the file. The table only ensures that two known files have different numbers.
+    /// The number for a file without a prefix. The number is computed from the file. So the file gets the same number even if
+    /// the table has forgotten it. The table only ensures that two files in it have different numbers.
     fileprivate mutating func number(of origin: InodeNumberMap.Origin) -> UInt64 {
         if !moved.isEmpty, let number = moved[origin] { return number }
         var hash = InodeNumberMap.scatter(InodeNumberMap.scatter(origin.device) ^ origin.inode)

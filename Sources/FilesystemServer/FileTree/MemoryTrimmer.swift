@@ -7,15 +7,14 @@ import Synchronization
 /// Returns memory to the system after the kernel has forgotten many inodes.
 ///
 /// The kernel forgets many inodes in a short time when memory is short, or when a tree was removed. The trimmer waits until the
-/// kernel stops forgetting inodes, and returns the memory after that. Where files constantly come and go, inodes are forgotten
-/// a few at a time, and free memory between used blocks grows. So the trimmer also returns memory once a minute.
+/// kernel stops forgetting inodes, and then returns the memory. If programs constantly create and remove files, the kernel
+/// forgets a few inodes at a time. In this case the trimmer returns memory once a minute.
 final class MemoryTrimmer: Sendable {
-    /// After this number of forgotten inodes, the trimmer returns the memory as soon as the kernel pauses. For fewer inodes,
-    /// this is not worth the work.
+    /// After this number of forgotten inodes, the trimmer returns the memory as soon as the kernel forgets hardly any more
+    /// inodes. For fewer inodes, returning the memory immediately is not worth the work.
     private static let threshold = 16_384
     private static let quiet = TimeSpan.seconds(1)
-    /// If the kernel has forgotten at least `few` inodes, but fewer than ``threshold``, memory is returned after the time
-    /// `longest`.
+    /// When the kernel has forgotten `few` inodes, memory is returned at the latest after the time `longest`.
     private static let (few, longest) = (1024, TimeSpan.seconds(60))
     private let forgotten = Atomic<Int>(0)
     private let nodes: NodeTable

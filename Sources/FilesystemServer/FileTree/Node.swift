@@ -7,8 +7,8 @@ import VersionStore
 
 /// The daemon's record of one file of the source, as long as the kernel knows the file's inode.
 ///
-/// The daemon reaches the file by parent and name, and by a descriptor as long as the budget allows. A child holds a reference
-/// to its parent. The states and invariants of a node are those of its parts:
+/// The daemon reaches the file by its parent and name, or by a descriptor as long as the budget allows one. A child holds a
+/// reference to its parent. A node consists of three parts with states and invariants:
 ///
 /// | part | its states |
 /// |---|---|
@@ -38,10 +38,11 @@ final class Node: DescriptorOwner {
 
     /// What the store has preserved of the file.
     private struct Preservation {
-        /// The links to the file in the store. A link is removed from the list when the store drops it or replaces it by a
-        /// copy.
+        /// The links to the file in the store. When the store removes a link or replaces it by a copy, the link is removed from
+        /// this list.
         var linkedVersions: [LinkedVersion] = []
-        /// The versions that were preserved since the file has had suspended writers; empty without a suspended writer.
+        /// The versions that were preserved since the first suspended writer of the file; empty while there is no suspended
+        /// writer.
         var besides = SuspendedWriterVersions()
     }
 
@@ -53,7 +54,7 @@ final class Node: DescriptorOwner {
         var opensBelow: UInt16 = 0
     }
 
-    /// The properties are ordered so that few bytes are unused, because there may be millions of nodes.
+    /// The order of these properties leaves few bytes unused, because there may be millions of nodes.
     private struct State {
         var preservation = Preservation()
         var identity: Identity
@@ -81,7 +82,7 @@ final class Node: DescriptorOwner {
 
     var budget: DescriptorBudget { context.budget }
     var connection: Connection { context.connection }
-    /// Whether the file's times change when a program changes the file by a mapping. False if this cannot be determined.
+    /// Whether the file's times change when a program changes the file by a mapping. False also if this cannot be determined.
     var timesShowStores: Bool {
         guard isOnSubmount else { return context.timesShowStores }
         do throws(Errno) {
@@ -90,8 +91,8 @@ final class Node: DescriptorOwner {
             return false
         }
     }
-    /// Whether an operation on the file may have to wait for a network or another process. This is assumed for each submount,
-    /// and for a source whose file system is not known to be local.
+    /// Whether an operation on the file may have to wait for a network or another process. True for each file on a submount,
+    /// and for each file of a source that is not known to be local.
     var isDistant: Bool { !context.isLocal || isOnSubmount }
     /// Whether the file is on a submount, and not on the mount of the source.
     var isOnSubmount: Bool { context.submounts.isOnSubmount(key.mount) }
@@ -103,13 +104,13 @@ final class Node: DescriptorOwner {
     /// The inode number of the file that programs see.
     var number: UInt64 { context.submounts.number(ofInode: key.inode, on: key.device) }
 
-    // The last FORGET comes after the last RELEASE. So the backing file is not used by an open any more, and is closed.
+    // The last FORGET comes after the last RELEASE. So no open uses the backing file any more, and it is closed here.
     deinit {
         let (backing, registered) = state.withLock { ($0.data.backingID, $0.identity.registered) }
         if let backing { connection.closeBacking(backing) }
         if let registered { context.forgottenDirectories.add(registered) }
-        // If a child held the last reference to its parent, the parent ends here. The loop ends the parents above in the same
-        // manner. A recursion might be too deep.
+        // If this node held the last reference to its parent, the parent ends here as well. A loop ends one parent after
+        // another, because a recursion might be too deep.
         var parent = takeParent()
         while isKnownUniquelyReferenced(&parent) { parent = parent?.takeParent() }
     }
@@ -127,13 +128,14 @@ final class Node: DescriptorOwner {
 
 // The names of the file, see ``NodeNames``.
 extension Node {
-    /// The known name of the file and its directory. If `hasName` is false, these are the last name and directory.
+    /// The file's known name and its directory. If `hasName` is false, they are the last known name and its directory.
     var location: (name: NameBytes, parent: Node?, hasName: Bool) {
         state.withLock { ($0.names.name, $0.names.parent, $0.names.hasName) }
     }
     var hasName: Bool { state.withLock { $0.names.hasName } }
     var parent: Node? { state.withLock { $0.names.parent } }
-    /// All names of the file that the daemon knows. The first one is the known name, by which the file is reached.
+    /// All names of the file that the daemon knows. If the file has a known name, by which the daemon reaches it, this name
+    /// comes first.
     var names: [NodeName] { state.withLock { $0.names.all } }
     var otherNames: [NodeName] { state.withLock { $0.names.others } }
 
@@ -145,7 +147,7 @@ extension Node {
     func wasLastCalled(_ name: NameBytes, in directory: Node) -> Bool {
         state.withLock { $0.names.wasLastCalled(name, in: directory) }
     }
-    /// Whether both nodes have the same known name, or had it last.
+    /// Whether both nodes have the same known name; for a node without a name, its last known name counts.
     func hasName(of other: Node) -> Bool {
         let (name, parent, _) = location
         let (otherName, otherParent, _) = other.location
@@ -160,8 +162,8 @@ extension Node {
         state.withLock { $0.names.wasKnown(by: matches) }
     }
 
-    /// Sets the known name, by which the file is reached. A further name of a file with several names does not change the item
-    /// class, unless the file was a helper file (``retainsName(insteadOf:in:)``).
+    /// Sets the known name, by which the daemon reaches the file. If the file has several names, a new known name changes the
+    /// item class only of a helper file (``retainsName(insteadOf:in:)``).
     func setName(_ name: NameBytes, in parent: Node, isOneOfSeveral: Bool = false) {
         let known = isOneOfSeveral ? itemClass : nil
         let former = state.withLock { state in
@@ -170,7 +172,7 @@ extension Node {
         withExtendedLifetime(former) {}
     }
 
-    /// Adds a name to those that the file has besides the known name.
+    /// Adds a name that the file has besides its known name.
     func noteOtherName(_ name: NameBytes, in directory: Node) {
         state.withLock { $0.names.noteOther(name, in: directory) }
     }
@@ -191,12 +193,12 @@ extension Node {
     /// Notes that the file has lost its known name, or that this name now belongs to another file.
     func clearName() { state.withLock { $0.names.clear() } }
 
-    /// Whether a program has found this document under its known name, so that another name does not replace that one.
+    /// Whether a program has found this document under its known name. If so, the known name is not replaced by another name.
     var isTracked: Bool { state.withLock { $0.names.isTracked } }
     /// Changes ``isTracked``. Only `DocumentTable` calls this function, under its lock.
     func setTracked(_ isTracked: Bool) { state.withLock { $0.names.isTracked = isTracked } }
 
-    /// The item class of the file, according to its name unless its contents have shown that it is a database.
+    /// The item class of the file. It depends on the name, unless the contents have shown that the file is a database.
     var itemClass: ItemClass {
         if let known = state.withLock({ $0.names.itemClass }) { return known }
         let (name, parent, _) = location
@@ -229,12 +231,12 @@ extension Node {
     var registration: (registered: ItemID?, item: ItemID) {
         state.withLock { ($0.identity.registered, $0.identity.item) }
     }
-    /// Whether the engine knows the directory, be it as its present or as its former item.
+    /// Whether the engine knows the directory, as its present item or as a former item.
     var isPlaced: Bool { registration.registered != nil }
     /// Whether the engine knows the directory as its present item.
     var isRegistered: Bool { state.withLock { $0.identity.registered == $0.identity.item } }
 
-    /// The parent of the directory, and how often it may have become a package: the state that the engine is told.
+    /// The state of the directory that the engine is told: the parent, and how often the directory may have become a package.
     var packageState: (parent: Node?, changes: UInt32) {
         state.withLock { ($0.names.parent, $0.identity.packageChanges) }
     }
@@ -261,7 +263,8 @@ extension Node {
     var hasDescriptor: Bool { cachedDescriptor != nil }
     var fileHandle: PersistentFileHandle? { state.withLock { $0.reach.fileHandle } }
 
-    /// All means to reach the file, read under the mutex once so that they fit together.
+    /// The facts by which the daemon can reach the file. They are read together under the mutex, so they belong to the same
+    /// moment.
     var ways:
         (
             cached: SharedDescriptor?, fileHandle: PersistentFileHandle?, parent: Node?, name: NameBytes,
@@ -276,14 +279,15 @@ extension Node {
         }
     }
 
-    /// Stores a descriptor, unless another thread has already stored one. Returns the descriptor that the caller should use.
+    /// Stores a descriptor, unless another thread has already stored one. Returns the stored descriptor, which the caller
+    /// should use.
     func cache(_ descriptor: SharedDescriptor) -> SharedDescriptor {
         let (kept, isNew) = state.withLock { $0.reach.cache(descriptor) }
         if isNew { budget.cached(.node(id)) }
         return kept
     }
 
-    /// Opens the node's descriptor, and ensures until ``unpin()`` that the file can be reached, even if its name changes.
+    /// Opens the node's descriptor. Until ``unpin()``, the file can then be reached even if its name changes.
     func pin() throws(Errno) -> SharedDescriptor {
         let cached = state.withLock { state in
             state.reach.pin()
@@ -306,8 +310,8 @@ extension Node {
     /// Ensures that the file can be reached until the kernel forgets its inode. Call this before the file's last name is
     /// removed: programs that have the file open may still ask for its attributes.
     func keepAsOrphan() throws(Errno) {
-        // The node becomes an orphan before its descriptor is opened. Otherwise the budget could close the descriptor before
-        // the node becomes an orphan.
+        // The node becomes an orphan before its descriptor is opened. In the opposite order, the budget could close the
+        // descriptor between the two steps.
         state.withLock { $0.reach.becomeOrphan() }
         do throws(Errno) {
             _ = try descriptor()
@@ -328,18 +332,19 @@ extension Node {
         closeBackingIfUnused()
     }
 
-    /// Stores the file handle of the file below. With it, requests by node number work even if the file has no valid name.
+    /// Stores the file handle of the file below. With this file handle, the daemon can serve requests by node number even if
+    /// the file has no valid name.
     func noteFileHandle(_ fileHandle: PersistentFileHandle?) {
         state.withLock { $0.reach.noteFileHandle(fileHandle) }
     }
 
-    /// The descriptor, and whether an open handle or the kernel needs the file even if it has no name.
+    /// The descriptor, and whether the file must be reached without a name, because it has an open handle or is an orphan.
     var descriptorInUse: (descriptor: SharedDescriptor?, isInUse: Bool) {
         state.withLock { ($0.reach.descriptor, $0.reach.isInUse) }
     }
 
-    /// Stores a file handle before the descriptor is closed. Returns whether the kernel must also hold a backing file, so that
-    /// the file continues to exist.
+    /// Stores a file handle, because the descriptor is about to be closed. Returns whether the kernel must also hold a backing
+    /// file. Without it, a file without a name would cease to exist.
     func prepareDrop(_ fileHandle: PersistentFileHandle?) -> Bool {
         state.withLock { state in
             state.reach.setFileHandle(fileHandle)
@@ -347,7 +352,7 @@ extension Node {
         }
     }
 
-    /// Closes the descriptor if the file can be found again without it. `isAlone` means that the file has no other name.
+    /// Closes the descriptor if the file can be found without it. `isAlone` means that the file has only its known name.
     /// Returns whether the descriptor was closed.
     func dropDescriptor(isAlone: Bool) -> Bool {
         let dropped: SharedDescriptor?? = state.withLock { state in
@@ -380,7 +385,7 @@ extension Node {
 
     var mayBypass: Bool? { state.withLock { $0.data.mayBypass } }
     func setMayBypass(_ mayBypass: Bool?) { state.withLock { $0.data.mayBypass = mayBypass } }
-    /// Notes whether the file's status allows passthrough, unless a more thorough check has already decided about passthrough.
+    /// Notes whether the file's status allows passthrough. Changes nothing if a more thorough check has already decided this.
     func noteMayBypass(_ mayBypass: Bool) {
         state.withLock { $0.data.mayBypass = $0.data.mayBypass ?? mayBypass }
     }
@@ -395,8 +400,8 @@ extension Node {
         state.withLock { $0.data.offer(opened, ownerChanges: ownerChanges) }
     }
 
-    /// Makes the kernel hold the file below open, so that the daemon needs no descriptor for it. The kernel holds the file
-    /// until it forgets the inode, or until another backing file replaces this one.
+    /// Makes the kernel hold the file below open, so the daemon needs no descriptor for it. The kernel holds the file until it
+    /// forgets the inode, or until the node gets another backing file.
     func retainBacking(_ opened: BackingID) {
         let needless = state.withLock { $0.data.retain(opened) }
         if let needless { connection.closeBacking(needless) }
@@ -408,8 +413,8 @@ extension Node {
         if let backing { connection.closeBacking(backing) }
     }
 
-    /// Marks the backing file as outdated, because the file has another owner. After the last close, the next open opens
-    /// another backing file as the new owner.
+    /// Marks the backing file as outdated, because the file has another owner. When all handles are closed, the next open opens
+    /// a new backing file as the new owner.
     func noteOwnerChange() {
         state.withLock { $0.data.noteOwnerChange() }
         closeBackingIfUnused()

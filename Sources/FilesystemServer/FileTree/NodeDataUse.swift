@@ -36,7 +36,7 @@ struct NodeDataUse {
 
     private struct Backing {
         let id: BackingID
-        /// Whether the backing file was opened as a user that is not the file's owner now: as the daemon, or before a chown.
+        /// Whether the backing file was opened as another user than the file's present owner: as the daemon, or before a chown.
         var isOutdated: Bool
     }
 
@@ -121,8 +121,8 @@ struct NodeDataUse {
         return (opened, backing?.id)
     }
 
-    /// Holds a backing file that the daemon has opened as itself, unless the node has another. Returns the backing file to be
-    /// closed, or nil.
+    /// Stores a backing file that the daemon has opened as itself, unless the node already has one. Returns the backing file
+    /// that the caller must close, or nil.
     mutating func retain(_ opened: BackingID) -> BackingID? {
         guard backing == nil else { return opened }
         backing = Backing(id: opened, isOutdated: true)
@@ -134,7 +134,8 @@ struct NodeDataUse {
         backing?.isOutdated = true
     }
 
-    /// Takes out the backing file to be closed. Returns nil while an open uses it, or the file needs it to continue to exist.
+    /// Takes out the backing file, which the caller then closes. Returns nil if an open uses the backing file, or if the file
+    /// exists only because the kernel holds it.
     mutating func takeUnusedBacking(of reach: NodeReach) -> BackingID? {
         guard opens == 0, let known = backing, reach.mayLoseBacking(isOutdated: known.isOutdated) else {
             return nil

@@ -4,12 +4,12 @@ package import LinuxSystem
 
 /// Computes the number by which the kernel knows a file.
 ///
-/// The number is computed from the file below, so the next daemon computes the same number. A daemon that takes over a mount
-/// must understand the numbers that the kernel already knows. The daemon can also find the file by the number. The kernel's
-/// file handles contain nothing else, and may be used after the kernel has forgotten the inode.
+/// The number is computed from the file below. So a daemon that takes over the mount computes the same numbers and understands
+/// those that the kernel already knows. The daemon can also find a file by its number. The kernel's file handles contain only
+/// this number, and programs may use them after the kernel has forgotten the inode.
 package enum NodeIDEncoding {
-    /// All node numbers are below this number. Items from this number to 2⁶² are documents that do not have their node's
-    /// number. Items above 2⁶² belong to no file (`makeItem`).
+    /// All node numbers are below this number. Items from this number up to 2⁶² are documents with a number other than their
+    /// node's number. Items above 2⁶² belong to no file (`makeItem`).
     package static let end: UInt64 = 1 << 61
 
     /// Numbers of at least this value contain an inode number of the source's own file system, in their lowest 48 bits.
@@ -17,14 +17,14 @@ package enum NodeIDEncoding {
     private static let inodeBits: UInt64 = 48
     private static let turns: UInt64 = reversible >> inodeBits
 
-    /// Returns the number of a file, or the next free number if another file has it.
+    /// Returns the number of a file. If another file has that number, returns the next free number.
     ///
-    /// Another file may have the number because it had the same inode number before and is still open, or by a collision.
+    /// Another file may have the number by a collision. Or it is still open, and had the same inode number before this file.
     /// `elsewhere` identifies the file system or mount of a file that is not on the source's own mount.
     package static func number(
         inode: UInt64, born: FileStatus.Time, elsewhere: UInt64?, isTaken: (UInt64) -> Bool
     ) -> UInt64 {
-        // Without a time of birth, a later file with this inode number could not be distinguished from this file.
+        // Without a time of birth, this file could not be distinguished from a later file with the same inode number.
         if elsewhere == nil, born != FileStatus.Time(seconds: 0, nanoseconds: 0), inode >> inodeBits == 0 {
             let first = digest(of: born) >> inodeBits
             for turn in 0..<turns {
@@ -54,7 +54,7 @@ package enum NodeIDEncoding {
     ) -> UInt64 {
         let step: UInt64 = 1 << 4
         var number = mix(mix(inode) ^ rest) & (reversible - 1) & ~(step - 1) | inode & (step - 1)
-        // The first numbers are the root's, or are not used.
+        // The lowest numbers are not used, except for the root.
         while number < step || isTaken(number) { number = (number + step) & (reversible - 1) }
         return number
     }

@@ -5,9 +5,9 @@ import LinuxSystem
 extension Node {
     /// Whether a file with several names keeps its known name when a look-up finds the file under another name.
     ///
-    /// A tracked document keeps the name under which a program has found it. In other cases, the other name must not change the
-    /// item class (D127). So the link of a backup does not make a document a helper file. No link makes a log or a database a
-    /// document.
+    /// A tracked document keeps the name under which a program has found it. Any other file keeps its name if the other name
+    /// would change the item class (D127). For example, a document stays a document if a backup program links it under the name
+    /// of a helper file. A log or database stays one under any link.
     func retainsName(insteadOf name: NameBytes, in directory: Node) -> Bool {
         if isTracked || isCalled(name, in: directory) { return true }
         let (own, parent, hasName) = location

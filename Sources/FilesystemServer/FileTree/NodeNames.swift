@@ -17,18 +17,18 @@ struct NodeName: Sendable {
 /// | to nameless | ``clear()`` |
 /// | other names | ``noteOther(_:in:)``, ``loseOther(_:in:)`` |
 ///
-/// 1. Without a name, `name` and `parent` are the last known ones. The root has no parent, and neither has a file that is known
-///    by a file handle only.
+/// 1. Without a name, `name` and `parent` are the last known ones. The root has no parent. A file that is known only by a file
+///   handle has no parent either.
 /// 2. The known name is never among `others`, which has at most 16 names.
-/// 3. The item class is determined from the known name, unless the file has the header of a database. A class that was
-///    determined for one name is dropped when the file gets another name.
+/// 3. The item class is determined from the known name, unless the file has the header of a database. When the file gets
+///   another name, the item class of the former name is dropped.
 /// 4. Only `DocumentTable` changes `isTracked`, under its lock.
 ///
-/// A function that replaces a directory returns the former one, because this may be the last reference to it. The caller
-/// releases it after the lock.
+/// A function that replaces a directory returns the former directory, because this may be the last reference to it. The caller
+/// releases the reference after the lock.
 struct NodeNames {
-    /// The most names besides the known one that are remembered. Only for remembered names, presenters get events when the file
-    /// changes.
+    /// The most names besides the known one that are remembered. If the file changes, presenters get events only for remembered
+    /// names.
     private static let mostOthers = 16
 
     private(set) var parent: Node?
@@ -36,7 +36,7 @@ struct NodeNames {
     /// The names that the file has besides the known one.
     private(set) var others: [NodeName] = []
     private(set) var hasName = true
-    /// Whether a program has found the document under its known name, so that another name does not replace that one.
+    /// Whether a program has found the document under its known name. If so, the known name is not replaced by another name.
     var isTracked = false
     /// The item class; nil until it is needed.
     var itemClass: ItemClass?
@@ -46,7 +46,7 @@ struct NodeNames {
         self.parent = parent
     }
 
-    /// All names that the daemon knows. The first one is the known name, if the file has one.
+    /// All names that the daemon knows. If the file has a known name, it comes first.
     var all: [NodeName] {
         guard hasName, let parent else { return others }
         return [NodeName(name: name, directory: parent)] + others
@@ -65,7 +65,7 @@ struct NodeNames {
         isCalled(name, in: directory) || others.contains { $0.isSame(name, in: directory) }
     }
 
-    /// Whether `matches` accepts a known name, or the last known one.
+    /// Whether `matches` accepts one of the names; for a file without a name, the last known name counts.
     func wasKnown(by matches: (NameBytes, Node) -> Bool) -> Bool {
         if let parent, matches(name, parent) { return true }
         return others.contains { matches($0.name, $0.directory) }
@@ -131,7 +131,7 @@ extension NodeName {
 }
 
 extension Optional where Wrapped: AnyObject {
-    /// Replaces the value and returns the former one, so that the caller decides where it is released.
+    /// Replaces the value and returns the former value. So the caller decides where the former value is released.
     fileprivate mutating func replace(with value: Wrapped) -> Wrapped? {
         let former = self
         self = value

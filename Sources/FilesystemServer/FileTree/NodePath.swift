@@ -2,7 +2,7 @@
 import Glibc
 import LinuxSystem
 
-/// Finds out where a node is in the tree, and reads its file's status.
+/// Determines where a node is in the tree, and reads the status of the node's file.
 extension Node {
     /// The path of the file, from the source's root.
     var path: [UInt8] {
@@ -43,7 +43,7 @@ extension Node {
             }
             return isEmpty
         } catch {
-            // The removal of the directory will fail in the same manner, and will report the error.
+            // The later removal of the directory will fail with the same error, and the caller reports that error.
             return false
         }
     }

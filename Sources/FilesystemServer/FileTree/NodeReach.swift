@@ -22,26 +22,27 @@ struct NodeReach {
     private enum Life: UInt8 {
         /// The kernel knows the file's inode.
         case known
-        /// The last name of the file was removed, or is about to be. Without its descriptor, the file could not be reached any
-        /// more.
+        /// The last name of the file was removed, or is about to be removed. Without a descriptor, the file could not be
+        /// reached.
         case orphan
         /// The kernel has forgotten the file's inode.
         case forgotten
     }
 
     private(set) var descriptor: SharedDescriptor?
-    /// Finds the file without a name. It is set only when the descriptor of a file in use had to be closed.
+    /// The file handle, by which the file is found without a name. It is set only if the descriptor of a file in use had to be
+    /// closed.
     private(set) var fileHandle: PersistentFileHandle?
     private var pins: Int32 = 0
     private var life = Life.known
 
     var isOrphan: Bool { life == .orphan }
     var isForgotten: Bool { life == .forgotten }
-    /// Whether an open handle or the kernel needs the file even if it has no name.
+    /// Whether the file must be reached without a name, because it has an open handle or is an orphan.
     var isInUse: Bool { pins > 0 || isOrphan }
 
-    /// Whether the backing file may be closed when no open uses it. An orphan without a descriptor needs its backing file,
-    /// because the file continues to exist only while the kernel holds it.
+    /// Whether the backing file may be closed when no open uses it. False for an orphan without a descriptor, because this file
+    /// exists only while the kernel holds the backing file.
     func mayLoseBacking(isOutdated: Bool) -> Bool {
         switch life {
         case .known: isOutdated
@@ -53,12 +54,12 @@ struct NodeReach {
     /// Whether the file can be found again without its descriptor. `hasOnlyName` means that the file has only its known name.
     func canReopen(hasOnlyName: Bool, hasBacking: Bool) -> Bool {
         if isOrphan { return fileHandle != nil && hasBacking }
-        // The only name is enough: before the mount removes it, it opens the descriptor.
+        // If the file has only one name, the name is enough: before the mount removes the name, it opens the descriptor.
         return pins == 0 || fileHandle != nil || hasOnlyName
     }
 
     /// Stores a descriptor, unless one is stored already or the node is not in use. Returns the descriptor that the caller
-    /// should use, and whether it was stored.
+    /// should use, and whether `opened` was stored.
     mutating func cache(_ opened: SharedDescriptor) -> (SharedDescriptor, isNew: Bool) {
         if let descriptor { return (descriptor, false) }
         if isForgotten, pins == 0 { return (opened, false) }
@@ -71,7 +72,7 @@ struct NodeReach {
 
     mutating func pin() { pins += 1 }
 
-    /// Removes a pin. Returns the descriptor if the node does not need it any more.
+    /// Removes a pin. If the node does not need its descriptor any more, returns the descriptor; otherwise nil.
     mutating func unpin() -> SharedDescriptor? {
         pins -= 1
         return takeUnneeded()
@@ -80,7 +81,8 @@ struct NodeReach {
     mutating func becomeOrphan() { if life == .known { life = .orphan } }
     mutating func cancelOrphan() { if life == .orphan { life = .known } }
 
-    /// Notes that the kernel has forgotten the inode. Returns the descriptor if the node does not need it any more.
+    /// Notes that the kernel has forgotten the inode. If the node does not need its descriptor any more, returns the
+    /// descriptor; otherwise nil.
     mutating func forget() -> SharedDescriptor? {
         life = .forgotten
         return takeUnneeded()

@@ -23,13 +23,13 @@ final class NodeTable: Sendable {
 
     private struct Shard {
         var nodes: [NodeID: Entry] = [:]
-        /// Files with another number than the computed one, because another file had that number.
+        /// Files that have another number than the computed one, because another file had the computed number.
         var strays: [FileKey: NodeID] = [:]
-        /// Nodes of files that have lost their last name. If a file now has the inode number of one of these nodes, it is
-        /// another file.
+        /// Nodes of files that have lost their last name. If a file now has the inode number of such a node, it is a new file.
         var retired: Set<NodeID> = []
-        /// Directories above nodes for which the kernel has asked by number. The kernel may not know these directories itself.
-        /// Each directory is held by one look-up as long as the kernel knows the node below it.
+        /// The directories that are retained for a node, by the number of the node. The kernel has asked for the node by
+        /// number, so it may not know the directories above the node. One look-up retains each directory as long as the kernel
+        /// knows the node.
         var retainedDirectories: [NodeID: [NodeID]] = [:]
 
         func node(of key: FileKey, numbered own: NodeID) -> Node? {
@@ -55,8 +55,8 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// The lowest bits of a node's number are the number of its shard. They are also the lowest bits of the file's inode
-    /// number.
+    /// The number of bits of a node's number that choose its shard. These lowest bits are also the lowest bits of the file's
+    /// inode number.
     private static let shardBits: UInt64 = 4
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
@@ -102,13 +102,13 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// The node of a file, or nil. A look-up is not counted.
+    /// The node of a file; nil if the file has no node. This does not count as a look-up.
     subscript(key: FileKey) -> Node? {
         if key == root.key { return root }
         return shards[Self.shard(of: key)].withLock { $0.node(of: key, numbered: ownNumber(of: key)) }
     }
 
-    /// The number that is computed from the file. The file has it unless another file had it before.
+    /// The number that is computed from the file. The file has this number unless another file already had it.
     private func ownNumber(of key: FileKey) -> NodeID {
         NodeID(
             NodeIDEncoding.number(
@@ -118,11 +118,11 @@ final class NodeTable: Sendable {
 
     /// Counts one more look-up of a file that was found under a name. Makes a node for the file if necessary.
     ///
-    /// `isLocked` false means that the look-up was made without the kernel's lock on the directory. Such a look-up may be older
-    /// than a rename, so it does not change the name of a known node. Nor does a look-up of a file with several names change
-    /// the name, if the file keeps its known name (``Node/retainsName``).
+    /// `isLocked` false means that the look-up was made without the kernel's lock on the directory. A rename may have happened
+    /// after such a look-up, so it does not change the name of a known node. If a file with several names keeps its known name
+    /// (``Node/retainsName``), the look-up does not change the name either.
     ///
-    /// The directories in `above` are retained as long as a new node is known.
+    /// If the node is new, the directories in `above` are retained as long as the kernel knows the node.
     func introduce(
         _ status: FileStatus, as name: NameBytes, in parent: Node, isLocked: Bool = true,
         keeping above: [Node] = []
@@ -143,10 +143,10 @@ final class NodeTable: Sendable {
         return node
     }
 
-    /// Counts one more look-up of a file that is known by a file handle, but by no name.
+    /// Counts one more look-up of a file for which the daemon knows a file handle, but no name.
     ///
-    /// The node must not count as an orphan. A program that writes to the file would otherwise seem to write to contents that
-    /// no program can find any more.
+    /// The file may have a name that the daemon does not know. So the node must not count as an orphan. Writes to an orphan are
+    /// preserved, because no program can find their contents by a name.
     func introduce(nameless status: FileStatus, by fileHandle: PersistentFileHandle) -> Node {
         let label = NameBytes(Array("(inode \(status.inode))".utf8))
         let (node, _) = enter(status, as: label, in: nil, keeping: [])
@@ -220,12 +220,13 @@ final class NodeTable: Sendable {
         forgotten.releaseAfterForget()
     }
 
-    /// All nodes that the kernel knows, in no order.
+    /// All nodes that the kernel knows, in any order.
     var all: [Node] {
         shards.indices.flatMap { index in shards[index].withLock { $0.nodes.values.map(\.node) } }
     }
 
-    /// Releases the memory that the dictionaries used for removed nodes. A dictionary does not do so by itself.
+    /// Releases the memory that the dictionaries used for removed nodes. Swift's dictionaries do not release this memory by
+    /// themselves.
     func shrink() {
         for index in shards.indices {
             let former: Shard? = shards[index].withLock { shard in
@@ -245,7 +246,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Notes that the file has lost its last name. From now on, another file may have its inode number.
+    /// Notes that the file has lost its last name. From now on, a new file may have its inode number.
     func retire(_ node: Node) {
         shards[Self.shard(of: node.key)].withLock { shard in
             guard shard.nodes[node.id]?.node === node else { return }
@@ -254,8 +255,8 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Gives a new node another item if the item with the node's own number is in use. This item may be the file that replaced
-    /// the node's file in a save. Or it is a directory that the engine has not forgotten yet.
+    /// Gives a new node another item if the item with the node's own number is in use. That item may be the file that replaced
+    /// the node's file in a save, or a directory that the engine has not forgotten yet.
     private func giveItem(to node: Node) {
         let own = node.item
         renumbered.withLock { renumbered in
@@ -281,7 +282,7 @@ protocol NodeObserver: AnyObject, Sendable {
     func startWatching(_ node: Node)
     /// The kernel has forgotten the directory.
     func stopWatching(_ node: Node)
-    /// A look-up found the file under this name. If the file's known name is another one, the observer remembers the known
+    /// A look-up found the file under this name. If the file's known name is another name, the observer remembers the known
     /// name.
     func noteFormerName(of node: Node, ifOther name: NameBytes, in directory: Node)
 }

@@ -38,7 +38,8 @@ enum PackageDetection {
             _ = try directory.descriptor().descriptor.extendedAttribute(attribute, into: none)
             return true
         } catch {
-            // Most file systems report that the attribute is missing; some support no extended attributes.
+            // Most file systems report an error because the attribute is missing. Some file systems support no extended
+            // attributes.
             return false
         }
     }

@@ -8,9 +8,9 @@ import Synchronization
 
 /// Tells the engine where items are: in which directory, and under which name.
 ///
-/// Before an item in a directory is named to the engine for the first time, the engine is told the directory and its parent:
-/// the directory is *placed*. It stays placed as long as its node lives. A later move of the directory may have to wait for a
-/// claim on a file in it. Only the first claim in a directory takes time to place it.
+/// A directory is *placed* if the engine was told the directory and its parent. A directory is placed before the engine gets
+/// the first item in it, and stays placed as long as its node lives. From this the engine determines whether a move of the
+/// directory must wait for a claim on a file in it.
 final class PlaceRegistry: Sendable {
     private let engine: Engine
     private let forgottenDirectories: ForgottenDirectories
@@ -22,7 +22,7 @@ final class PlaceRegistry: Sendable {
         self.forgottenDirectories = forgottenDirectories
     }
 
-    /// The place of a file or directory under its known name.
+    /// The place of a file or directory. It contains the directory of the known name.
     func place(of node: Node) -> Place {
         if node.kind == S_IFDIR { _ = ensure(node) }
         return node.parent.map { place(in: $0) } ?? Place()
@@ -40,7 +40,7 @@ final class PlaceRegistry: Sendable {
         names.entry(of: link).map { renamed.path(of: $0.name, in: $0.directory) }
     }
 
-    /// Notes that a file or directory is about to be renamed. The event for presenters is sent later.
+    /// Notes that a file or directory is about to be renamed. Presenters get the event for the rename later.
     func beginRename(of node: Node, from name: NodeName) { renamed.begin(node, name) }
     /// Notes that the event for the rename is being sent. May be called under the engine's lock.
     func endRename(of node: Node) { renamed.end(node) }
@@ -63,7 +63,8 @@ final class PlaceRegistry: Sendable {
         let (registeredItem, item) = directory.registration
         if registeredItem == item { return item }
         forgottenDirectories.forgetEach { engine.forget($0) }
-        // The directories above are placed first, from the top. A loop does this, because users decide how deep a tree is.
+        // The directories above are placed before this directory, from the top down. This is a loop and no recursion, because
+        // users decide how deep a tree is.
         for above in unplaced(above: directory).reversed() {
             enter(above, as: above.item)
         }
@@ -87,8 +88,8 @@ final class PlaceRegistry: Sendable {
             let above = parent?.item
             forgottenDirectories.noteKnown(item)
             engine.place(item, DirectoryInfo(in: above, isPackage: PackageDetection.isPackage(directory)))
-            // The directory may have been renamed, or become a package, while the engine was told of it. If so, the directory
-            // is placed again.
+            // While the engine was told about the directory, another thread may have renamed the directory or made it a
+            // package. If so, the directory is placed again.
             if directory.confirmRegistration(as: item, in: parent, after: changes) { return }
         }
     }
@@ -105,11 +106,11 @@ final class PlaceRegistry: Sendable {
     }
 }
 
-/// The numbers of the directories that the engine knows, and which of these directories have lost their node.
+/// The numbers of the directories that the engine knows. For some of these directories, the node has ended.
 ///
-/// A node may end on any thread and under any lock, but the engine may not be called there. So the directory's number is added
-/// here, and the engine forgets the directory later. Until the engine has forgotten the directory, no directory gets the
-/// number, not even the same directory when it is found again.
+/// A node may end on any thread and under any lock, and the engine may not be called there. So the directory's number is added
+/// to this table, and the engine forgets the directory later. Until then no directory gets the number, not even the same
+/// directory when it is found again.
 final class ForgottenDirectories: Sendable {
     private struct State {
         var known: Set<ItemID> = []
@@ -123,7 +124,7 @@ final class ForgottenDirectories: Sendable {
     func isKnown(_ item: ItemID) -> Bool { state.withLock { $0.known.contains(item) } }
     func add(_ item: ItemID) { state.withLock { $0.forgottenDirectories.append(item) } }
 
-    /// Calls the closure for each directory that has lost its node, without a lock.
+    /// Calls the closure, without a lock, for each directory that has lost its node.
     func forgetEach(_ forget: (ItemID) -> Void) {
         let items = state.withLock { state in
             defer { state.forgottenDirectories = [] }
@@ -137,9 +138,9 @@ final class ForgottenDirectories: Sendable {
 
 /// Files and directories that are being renamed, with the names by which presenters still know them.
 ///
-/// Until the event for a directory's rename is sent, other events in the directory have the former path. A change of a file is
-/// also reported under the file's former name. An event with the new name would show that this name exists, before the rename
-/// is reported.
+/// Until presenters get the event for a directory's rename, other events in the directory contain the former path. Likewise, a
+/// change of a file is reported under the file's former name. An event with the new name would show presenters that this name
+/// exists, before the rename is reported.
 private final class UnreportedRenames: Sendable {
     private let former = Mutex<[NodeID: NodeName]>([:])
     private let count = Atomic<Int>(0)
@@ -183,15 +184,16 @@ private final class UnreportedRenames: Sendable {
 
 /// The names that were part of events, as long as a presenter may read these events.
 ///
-/// Presenters of a directory get their events at the end of an access session, when a file may have another name or none. The
-/// number of a name is computed from the name. So if a name is forgotten, only the path in a message is missing.
+/// Presenters of a directory get their events at the end of an access session. By then, a file may have another name or none.
+/// The number of a name is computed from the name, so it stays valid if the cache forgets the name. Only the path in the
+/// message is missing then.
 private final class LinkNameCache: Sendable {
     private struct State {
         var recent: [LinkID: NodeName] = [:]
         var older: [LinkID: NodeName] = [:]
     }
 
-    /// The fewest names that are remembered. An access session collects at most 256 items before it reports them.
+    /// The cache remembers at least this number of names. An access session collects at most 256 items before it reports them.
     private static let capacity = 8192
     private let state = Mutex(State())
 

@@ -6,7 +6,7 @@ final class RetainedNode: Sendable {
     let node: Node
     private let nodes: NodeTable
 
-    /// Retains the node of a file that was found under a name, and makes the node if necessary.
+    /// Retains the node of a file that was found under a name. Makes the node if the file has none.
     init(to status: FileStatus, as name: NameBytes, in directory: Node, _ nodes: NodeTable) {
         node = nodes.introduce(status, as: name, in: directory)
         self.nodes = nodes

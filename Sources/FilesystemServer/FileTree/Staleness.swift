@@ -2,15 +2,15 @@
 
 /// The time at which a name in a directory was last found to be removed or replaced out of band.
 ///
-/// A request that fails for this reason makes the kernel walk along its path a second time, but not a third time (D214). During
-/// the second walk, the daemon holds open each file that is looked up in this directory. So the request finds the file even if
-/// its name is removed again. Look-ups in other directories take no more time, even if a program constantly replaces names out
-/// of band in this directory.
+/// A request that finds such a change fails, and the kernel looks up the request's path a second time, but not a third time
+/// (D214). During the second look-up, the daemon holds each file open that is looked up in this directory. So the request finds
+/// the file even if its name is removed once more. In other directories the daemon does not do this, and look-ups take no more
+/// time.
 struct Staleness: Sendable {
-    /// The time in which the kernel finishes its second walk, in milliseconds.
+    /// The time within which the kernel finishes its second look-up of a path, in milliseconds.
     private static let period: UInt32 = 1_000
-    /// The monotonic time in milliseconds, or 0 if no name was lost. The number wraps after 49 days; when it wraps, one file
-    /// too many or too few may be held open.
+    /// The monotonic time in milliseconds; 0 if no name was lost. The number starts again after 49 days. Then a file may be
+    /// held open needlessly, or not be held open.
     private var last: UInt32 = 0
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }

@@ -4,16 +4,17 @@ import Synchronization
 
 /// The mountpoints below the source, as the mount table has them now.
 ///
-/// A listing of a directory returns the inode number of the directory that a mount covers. `stat` returns that of the mounted
-/// directory. So a listing needs the names of the mountpoints in the directory.
+/// A mountpoint is a directory that a mount covers. The file system below lists a mountpoint with the inode number of the
+/// covered directory, but `stat` returns the number of the mounted directory. A listing by the daemon must return the second
+/// number, so the daemon needs the names of the mountpoints.
 final class SubmountPoints: Sendable {
     /// The names of the mountpoints in each directory, by the directory's path from the source's root.
     private typealias Names = [[UInt8]: Set<[UInt8]>]
 
     private let source: [UInt8]
     private let watch: MountTableMonitor
-    /// The mountpoints as they were last read. The mount table is read again under this lock after a change. Only listings wait
-    /// for the lock.
+    /// The mountpoints as they were last read. After a change of the mount table, the mountpoints are read again under this
+    /// lock. Only listings wait for the lock.
     private let known: Mutex<Names>
 
     /// Returns nil if the mount table cannot be watched. In this case a listing returns the inode number of a covered

@@ -6,15 +6,15 @@ import LinuxSystem
 ///
 /// The kernel allows only virtiofs to give each submount a device of its own (`FUSE_SUBMOUNTS`). So files of different file
 /// systems are distinguished by inode numbers. A submount may forbid set-user-ID or devices although the Truce mount allows
-/// them. The status that programs see then shows none.
+/// them. Then the status that programs see contains no set-user-ID bit or no device number.
 final class Submounts: Sendable {
-    /// What a mount can forbid: set-user-ID, devices, and execution.
+    /// The properties that a mount can forbid: set-user-ID, devices, and execution.
     enum Flag: String { case nosuid, nodev, noexec }
 
     /// The number of the mount that contains the source.
     private let mountOfSource: UInt64
     private let deviceOfSource: UInt64
-    /// What the Truce mount itself forbids.
+    /// The properties that the Truce mount itself forbids.
     private let forbidden: Set<Flag>
     /// The submounts whose files can also be reached by another mount below the source, or by the source itself.
     private let shared: Set<UInt64>
@@ -60,20 +60,20 @@ final class Submounts: Sendable {
         return isOnSubmount(file.mount) ? file.device ^ file.mount << 32 : file.device
     }
 
-    /// Whether the file's mount forbids something that the Truce mount allows.
+    /// Whether the file's mount forbids a property that the Truce mount allows.
     func forbids(_ flag: Flag, on mount: UInt64) -> Bool {
         guard isOnSubmount(mount), !forbidden.contains(flag) else { return false }
         do throws(Errno) {
-            // A mount that is not in the table was unmounted, or belongs to another mount namespace. It is treated as one that
-            // forbids.
+            // A mount that is not in the table was unmounted, or belongs to another mount namespace. Such a mount counts as
+            // forbidding the property.
             return try MountTable.current().entry(id: Int(clamping: mount))?.has(flag.rawValue) ?? true
         } catch {
             return true
         }
     }
 
-    /// The status of a file as programs see it: with an inode number of the Truce mount, and without what the file's mount
-    /// forbids.
+    /// The status of a file as programs see it. It contains an inode number of the Truce mount, and no properties that the
+    /// file's mount forbids.
     func shown(_ status: FileStatus) -> FileStatus {
         guard !isOfSource(status) else { return status }
         var status = status
@@ -94,12 +94,13 @@ final class Submounts: Sendable {
         numbers.number(ofInode: inode, on: device)
     }
 
-    /// The names of mountpoints in a directory. A listing of the directory describes the covered directories instead.
+    /// The names of mountpoints in a directory. The file system below lists these names with the inode numbers of the covered
+    /// directories.
     func mountpoints(in directory: Node) -> Set<[UInt8]> { places?.names(in: directory) ?? [] }
 }
 
 extension MountTable {
-    /// The mounts at or below a directory whose files can also be reached by another of these mounts, at least in part.
+    /// Of the mounts at or below a directory, those with files that can also be reached by another of these mounts.
     fileprivate func overlapping(below path: [UInt8], on mount: Int) -> Set<UInt64> {
         var views = entries.filter { $0.id != mount && $0.mountpoint != path }
             .filter { $0.mountpoint.isPath(atOrBelow: path) }
@@ -132,7 +133,7 @@ extension MountEntry {
 
     fileprivate var isOfThisMachine: Bool { Self.typesOfThisMachine.contains(type) }
 
-    /// The path within the file system for a path at or below the mountpoint.
+    /// The path within the file system that corresponds to a path at or below the mountpoint.
     fileprivate func part(at path: [UInt8]) -> [UInt8] {
         let slash = UInt8(ascii: "/")
         let rest =

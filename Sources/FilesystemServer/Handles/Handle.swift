@@ -10,7 +10,7 @@ import VersionStore
 /// The daemon's record of one open of a file by a program, from OPEN or CREATE to RELEASE.
 ///
 ///     opening ──enters the table──▶ open ──RELEASE, a mapping lives──▶ lingeringMapping
-///        │                           │ RELEASE                            │ no program can store any more
+///        │                           │ RELEASE                            │ no program can write to a mapping
 ///        │ the open failed           ▼                                    │
 ///        ╰───────────────────────▶ closed ◀───────────────────────────────╯
 ///
@@ -23,19 +23,19 @@ import VersionStore
 ///
 /// 1. The phase never returns to an earlier one. A closed handle stores no descriptor, because the budget would never close it.
 /// 2. When the handle enters the table, the facts about its open are fixed: the constants, the opening facts, and the data
-///    route.
+///   route.
 /// 3. The parts of the state have invariants of their own: ``HandleCoordination``, ``HandleData``, ``HandleWriting``,
-///    ``HandlePreservation``.
+///   ``HandlePreservation``.
 ///
 /// **Lock rule.** The mutex covers the state. Under the mutex, no system call is made and no other mutex is taken. No object is
-/// released under it whose end may close a file.
+/// released under the mutex if its end may close a file.
 final class Handle: Claimant {
     private enum Phase: Comparable {
         /// The open is not answered yet.
         case opening
         /// The program has the file open.
         case open
-        /// The program has closed the file, but may change it by a mapping (D131).
+        /// The program has closed the file, but can still change it by a mapping (D131).
         case lingeringMapping
         case closed
     }
@@ -44,13 +44,13 @@ final class Handle: Claimant {
     private struct OpeningFacts {
         /// Whether the handle was opened for writing, and the file can only be appended to.
         var isAppendOnly = false
-        /// Whether the new file took the name of a document that had no file. So other programs find another file, even if the
-        /// program writes nothing.
+        /// Whether the new file took the name of a document that had no file. If so, other programs find another file than
+        /// before, even if the program writes nothing.
         var fillsName = false
     }
 
-    /// The program of the handle. It is identified when another program has to wait, because it may have ended when a report
-    /// names it.
+    /// The program of the handle. It is identified when another program has to wait for the handle. Later, when a report
+    /// contains the program, the program may have ended.
     private struct Identity {
         var program: [UInt8]?
         /// The party of the handle; nil until its process was identified. After that it never changes.
@@ -84,33 +84,33 @@ final class Handle: Claimant {
 
     let claim: ClaimID
     let node: Node
-    /// The document on which the handle has its claim. When the claim is granted, the node may be another document.
+    /// The document on which the handle makes its claim. While the claim waits, the node may become another document.
     let item: ItemID
     let flags: Int32
     let thread: Int32
     /// The user of the request that opened the file.
     let user: UInt32
     private let group: UInt32
-    /// The process of the thread, which may live longer than the thread; 0 if it was not determined.
+    /// The process of the thread; 0 if it was not determined. The process may exist longer than the thread.
     let process: Int32
     let opened: Instant
     /// Whether the handle was opened with a claim. Only documents need claims.
     let isClaimed: Bool
-    /// Whether the program got the attributes of the file without a presenter's unsaved changes. If so, the program also reads
-    /// the file without these changes (D169).
+    /// Whether the program got the attributes of the saved file, without a presenter's unsaved changes. If so, the program also
+    /// reads the saved contents (D169).
     let readsAsSaved: Bool
-    /// Whether the kernel has looked up the name a second time, after ESTALE. The kernel does not look up a third time.
+    /// Whether the kernel has looked up the name a second time, after ESTALE. The kernel does not look it up a third time.
     let isRetry: Bool
     /// Whether the handle was opened to write to a database or a log, which needs no claim. When another program removes the
-    /// file, what was written would be lost, so it is preserved. False for companion files of databases, which SQLite removes
-    /// itself.
+    /// file, its contents are preserved, because they would be lost. False for companion files of databases, because SQLite
+    /// itself removes them.
     private let writesToShared: Bool
     unowned let processes: ProcessResolver
     private let state: Mutex<State>
-    /// Whether the kernel has been told to drop its cache of the file, and has not read the file since.
+    /// Whether the daemon has told the kernel to drop its cache of the file, and the kernel has not read the file since.
     let awaitsFirstRead = Atomic(false)
-    /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache
-    /// (``DataOrder``).
+    /// The number of the last READ of the file before this handle was opened. At the open, the kernel drops its cache of the
+    /// file, so earlier READs have no effect (``DataOrder``).
     let readsBefore = Atomic<UInt64>(0)
 
     init(
@@ -152,12 +152,12 @@ final class Handle: Claimant {
     var id: HandleID { HandleID(claim.rawValue) }
     /// Whether the arbiter knows the handle, because it has a claim.
     var hasClaim: Bool { isClaimed || state.withLock { $0.coordination.hasClaim } }
-    /// Whether the baseline is the state of the file when the handle could first write to it as a document.
+    /// Whether the baseline is the state in which the file was when the handle could first write to the document.
     var isMeasured: Bool {
         isClaimed || state.withLock { $0.coordination.hasClaim || $0.coordination.isBystander }
     }
     /// Whether other programs do not wait for the handle, although it may write. When another program removes the file, the
-    /// arbiter reports no preemption.
+    /// arbiter reports no preemption for such a handle.
     var writesUncoordinated: Bool {
         !isClaimed
             && state.withLock { state in
@@ -171,7 +171,7 @@ final class Handle: Claimant {
     /// Whether the program opened the file only to append to it.
     var onlyAppends: Bool { flags & (O_ACCMODE | O_APPEND | O_TRUNC) == O_WRONLY | O_APPEND }
 
-    /// Whether the file is not the document any more, or has no name any more.
+    /// Whether the file has no name any more, or is no longer the document that it was at the open.
     var isReplaced: Bool {
         let (now, hasName) = node.document
         return now != item || !hasName
@@ -203,14 +203,14 @@ final class Handle: Claimant {
             // Often the thread has the same name as its process. In this case both properties share one copy of the name.
             state.identity.program =
                 program == party.program ? party.program : program ?? state.identity.program
-            // A party with a process is stored, because the thread may end. Without a process, the party may be identified
-            // later.
+            // Only a party with a process is stored, because the thread may end. If the process is not found now, a later call
+            // may find it.
             if party.process != nil { state.identity.party = party }
         }
         return party
     }
 
-    /// Whether the file may have changed since the handle could write to it.
+    /// Whether the file may have changed since the program could first write to it by the handle.
     var mayHaveWritten: Bool {
         let (baseline, hasWritten, _) = writing
         do throws(Errno) {
@@ -223,8 +223,8 @@ final class Handle: Claimant {
         }
     }
 
-    /// Notes that the file's modification time was set. If this restores the time of the baseline, the file looks unchanged. So
-    /// an earlier change is recorded now.
+    /// Called when the file's modification time was set. If the new time is that of the baseline, the file looks unchanged. So
+    /// a change before this call is recorded now.
     func noteTimeChange(_ time: FileStatus.Time) {
         if baseline?.stamp.modified == time, mayHaveWritten { markWritten() }
     }
@@ -241,7 +241,7 @@ extension Handle {
         }
     }
 
-    /// Notes that the program has closed the file, but may change it by a mapping.
+    /// Notes that the program has closed the file, but can still change it by a mapping.
     func beginLingering() { state.withLock { $0.phase = max($0.phase, .lingeringMapping) } }
 
     /// Whether the handle is closed: it has left the table, or its open has failed.
@@ -265,7 +265,7 @@ extension Handle {
 
 // The claim of the handle, see ``HandleCoordination``.
 extension Handle {
-    /// Whether the handle has another claim than at its open.
+    /// Whether the handle has another claim than the claim of its open.
     var isReclaimed: Bool { state.withLock { $0.coordination.isReclaimed } }
     func renewClaim(as claim: ClaimID) { state.withLock { $0.coordination.renew(as: claim) } }
     func claimLate(_ claim: ClaimID) -> Bool { state.withLock { $0.coordination.claimLate(claim) } }
@@ -281,7 +281,7 @@ extension Handle {
     var file: SharedFile? { state.withLock { $0.data.descriptor } }
     func moveData(through file: SharedFile) { state.withLock { $0.data.moveHere(through: file) } }
 
-    /// Stores a descriptor that was opened again, and returns the descriptor that the caller should use. Another thread may
+    /// Stores a descriptor that was opened again. Returns the descriptor that the caller should use, because another thread may
     /// already have stored one. A closed handle stores no descriptor.
     func keep(_ file: SharedFile) -> SharedFile {
         state.withLock { state in
@@ -309,7 +309,8 @@ extension Handle {
     var baseline: Baseline? { state.withLock { $0.writing.baseline } }
     func setBaseline(_ baseline: Baseline) { state.withLock { $0.writing.baseline = baseline } }
 
-    /// The values that an observation of changes needs, read under the mutex once so that they fit together.
+    /// The values from which a change of the file is detected. They are read together under the mutex, so they belong to the
+    /// same moment.
     var writing: (baseline: Baseline?, hasWritten: Bool, isReclaimed: Bool) {
         state.withLock { ($0.writing.baseline, $0.writing.hasWritten, $0.coordination.isReclaimed) }
     }
@@ -319,7 +320,7 @@ extension Handle {
     func forgetWrites() { state.withLock { $0.writing.forgetWrites() } }
     func noteWriteRequest() { state.withLock { $0.writing.noteRequest() } }
     func noteOverwrite() -> Bool { state.withLock { $0.writing.noteOverwrite() } }
-    /// Notes that a name of the file was changed, which also changes its status.
+    /// Notes that a name of the file was changed. This also changes the time of the file's last status change.
     func noteNameChange(_ stamp: Stamp) { state.withLock { $0.writing.noteNameChange(stamp) } }
 
     var observedPosition: ObservedPosition? { state.withLock { $0.writing.observedPosition } }
@@ -331,7 +332,7 @@ extension Handle {
 
     var hasProvisionalCopy: Bool { state.withLock { $0.writing.provisionalCopy != nil } }
     func takeProvisionalCopy() -> ProvisionalCopy? { state.withLock { $0.writing.provisionalCopy.take() } }
-    /// Stores a provisional copy. Returns the former one, so that the caller releases it after the lock.
+    /// Stores a provisional copy. Returns the former provisional copy, which the caller releases after the lock.
     func replaceProvisionalCopy(with copy: ProvisionalCopy) -> ProvisionalCopy? {
         state.withLock { state in
             defer { state.writing.provisionalCopy = copy }
@@ -349,13 +350,13 @@ extension Handle {
     func add(_ version: LinkedVersion) { state.withLock { $0.preservation.add(version) } }
     func takeLinkedVersions() -> [LinkedVersion] { state.withLock { $0.preservation.takeLinkedVersions() } }
 
-    /// Whether closing the handle must release a link in the store, or preserve what was written to a file without a name.
+    /// Whether the close of the handle must release a link in the store, or preserve the contents of a file without a name.
     var hasPreservedFile: Bool {
         state.withLock { !$0.preservation.linkedVersions.isEmpty || $0.preservation.writesToOrphan }
     }
 
-    /// Whether all contents that the program has left in the file were preserved at close(2). Later contents are another
-    /// program's.
+    /// Whether all contents that the program has left in the file were preserved at close(2). Contents that are written later
+    /// are another program's.
     var isPreservedAtClose: Bool { state.withLock { $0.preservation.closes.isComplete } }
     var versionAtClose: VersionID? { state.withLock { $0.preservation.closes.version } }
     func noteVersionAtClose(_ id: VersionID) { state.withLock { $0.preservation.closes.noteVersion(id) } }
@@ -377,10 +378,10 @@ extension Handle {
 
 // Whether the program locks the file itself, see ``LockUse``.
 extension Handle {
-    /// Whether the program was seen to lock the file, or is expected to.
+    /// Whether the program has locked the file, or is expected to lock it.
     var locksFile: Bool { state.withLock { $0.lockUse != .none } }
     var isObservedLocker: Bool { state.withLock { $0.lockUse == .observed } }
-    /// Notes that the program is expected to lock the file. Returns whether it was not expected to before.
+    /// Notes that the program is expected to lock the file. Returns false if the program was already expected to lock it.
     @discardableResult
     func expectLock() -> Bool { state.withLock { $0.lockUse.rise(to: .expected) } }
     func noteObservedLock() -> Bool { state.withLock { $0.lockUse.rise(to: .observed) } }

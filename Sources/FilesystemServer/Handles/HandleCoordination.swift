@@ -15,17 +15,17 @@ import Coordination
 /// | to bystander | ``becomeBystander()`` |
 /// | back | ``giveUpLateClaim()`` |
 ///
-/// 1. A handle that was opened with a claim has a claim until it ends: it is never `uncoordinated`, and never a `bystander`.
-/// 2. A bystander that gets a later claim may give that claim up. It is a bystander again after that.
+/// 1. A handle that was opened with a claim has a claim until the handle ends: it is never `uncoordinated` or a `bystander`.
+/// 2. A bystander that gets a later claim may give that claim up. Then it is a bystander again.
 enum HandleCoordination: Sendable {
     /// The handle was opened with a claim, which it still has.
     case claimed
     /// The handle was opened without a claim, because its file needed none.
     case uncoordinated
-    /// The handle may write to a document without a claim: when its file became a document, it could not get one.
+    /// The handle may write to a document without a claim. When its file became a document, the handle could not get a claim.
     case bystander
-    /// The handle has another claim than at its open. Either the handle had given up its first claim, and the program truncated
-    /// the file after all. Or the handle had no claim, and its file got the name of a document.
+    /// The handle has another claim than the claim of its open. Either the handle had given up its first claim, and the program
+    /// then truncated the file. Or the handle had no claim, and its file got the name of a document.
     case reclaimed(ClaimID, wasBystander: Bool)
 
     /// The claim that replaced the first one, or that was made after the open; nil if the handle has no later claim.
@@ -49,22 +49,22 @@ enum HandleCoordination: Sendable {
     /// Replaces the handle's claim by another one.
     mutating func renew(as claim: ClaimID) { self = .reclaimed(claim, wasBystander: wasBystander) }
 
-    /// Notes the claim that was made because the file became a document. Returns false if the handle has another later claim
-    /// already.
+    /// Notes the claim that was made because the file became a document. Returns false if the handle already has another later
+    /// claim.
     mutating func claimLate(_ claim: ClaimID) -> Bool {
         if let laterClaim { return laterClaim == claim }
         renew(as: claim)
         return true
     }
 
-    /// Notes that the file did not become a document after all. Returns the claim that the caller must end, or nil.
+    /// Notes that the file did not become a document. Returns the later claim, which the caller must end, or nil.
     mutating func giveUpLateClaim() -> ClaimID? {
         guard case .reclaimed(let claim, let wasBystander) = self else { return nil }
         self = wasBystander ? .bystander : .uncoordinated
         return claim
     }
 
-    /// Notes that the file became a document, but no claim was granted without a wait. Returns false if this was noted before.
+    /// Notes that the handle got no claim although the file became a document. Returns false if this was already noted.
     mutating func becomeBystander() -> Bool {
         switch self {
         case .uncoordinated: self = .bystander
@@ -82,17 +82,17 @@ enum HandleCoordination: Sendable {
     }
 }
 
-/// Whether the program of a handle locks the file itself. The value only rises.
+/// Whether the program of a handle locks the file itself. The value never changes to a lower one.
 enum LockUse: Int, Comparable, Sendable {
     case none
-    /// The program has the name of a program that was seen to lock the file, or it opened the file to read and write.
+    /// Another program with the same name has locked the file, or the program opened the file to read and write.
     case expected
-    /// The program was seen to lock the file by this handle.
+    /// The program has locked the file by this handle.
     case observed
 
     static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
 
-    /// Raises the value. Returns true if the program was neither seen nor expected to lock the file before.
+    /// Raises the value to `use`. Returns true if the value was `none` before.
     mutating func rise(to use: Self) -> Bool {
         defer { self = max(self, use) }
         return self == .none

@@ -9,7 +9,7 @@ extension Handle: DescriptorOwner {
     /// Whether the kernel may send a WRITE through this handle, so that the file's requests need an order.
     var needsOrder: Bool { mayWrite && movesData }
 
-    /// Stores the file that the daemon reads and writes for the handle. It is called before the handle enters the table.
+    /// Stores the file that the daemon reads and writes for the handle. Called before the handle enters the table.
     func setFile(_ file: consuming OwnedDescriptor) {
         let shared = SharedFile(file, of: node.budget)
         moveData(through: shared)
@@ -20,8 +20,8 @@ extension Handle: DescriptorOwner {
     func dropDescriptor() -> Bool {
         guard let file else { return true }
         do throws(Errno) {
-            // A program that has created a file may write to it, whatever mode the file has. A new open may not be allowed. So
-            // the descriptor is closed only if a new open succeeds.
+            // A program that has created a file may write to it, whatever mode the file has. The mode may forbid that the file
+            // is opened again. So the descriptor is closed only if another open succeeds now.
             _ = try file.file.reopen(flags: flagsBelow)
         } catch {
             return false
@@ -31,7 +31,7 @@ extension Handle: DescriptorOwner {
         return true
     }
 
-    /// Writes back what a remote file system has not written yet. An error is reported at close(2).
+    /// Makes a remote file system write the data that it has not written yet. An error is reported at close(2).
     private func flush(_ file: SharedFile) {
         guard hasErrorsAtClose else { return }
         do throws(Errno) { try file.file.flush() } catch { oweFlush(error) }
@@ -42,22 +42,22 @@ extension Handle: DescriptorOwner {
         if movesData { _ = try anyFile() }
     }
 
-    /// The descriptor for truncating an open file. Where the kernel moves the data, the descriptor is not opened for this,
-    /// because the file's mode may not allow it.
+    /// The descriptor with which an open file is truncated. If the kernel moves the data, returns the descriptor only if it is
+    /// open: the file's mode may not allow another open.
     func openFile() throws(Errno) -> SharedFile? { movesData ? try anyFile() : file }
 
-    /// A descriptor of the file below, also for a file with passthrough. It is opened when it is first needed.
+    /// A descriptor of the file below, even for a file with passthrough. It is opened when a request first needs it.
     func anyFile() throws(Errno) -> SharedFile {
         if let file { return file }
-        // Copying from a file needs a descriptor for reading, and changing the file needs one for writing. The handle's own
-        // access mode is right in both cases.
+        // Copying from a file needs a descriptor for reading, and changing the file needs a descriptor for writing. A
+        // descriptor with the handle's access mode allows all that the program may do.
         let opened = SharedFile(try reopen(), of: node.budget)
         let kept = keep(opened)
         if kept === opened { node.budget.cached(.file(id)) }
         return kept
     }
 
-    /// Opens the file below again. A program that opened the file before it became append-only may continue to use it.
+    /// Opens the file below another time. A program that opened the file before it became append-only may continue to use it.
     private func reopen() throws(Errno) -> OwnedDescriptor {
         let descriptor = try node.descriptor()
         do throws(Errno) {
@@ -68,8 +68,8 @@ extension Handle: DescriptorOwner {
         }
     }
 
-    /// A descriptor for operations that change nothing. They are possible even if the file is immutable now, is being executed,
-    /// or may not be written any more.
+    /// A descriptor for operations that do not change the file. They are possible even if the file is now immutable, is being
+    /// executed, or is not writable any more.
     func fileToLookAt() throws(Errno) -> SharedFile {
         do throws(Errno) {
             return try anyFile()
@@ -88,8 +88,8 @@ extension Handle {
 
     /// The flags for opening the file below, without those that were needed only at the first open.
     ///
-    /// Each WRITE request contains whether the data goes to the end of the file. So the file below is opened with O_APPEND only
-    /// if it is append-only.
+    /// Each WRITE request says whether its data goes to the end of the file. So O_APPEND is needed only for an append-only
+    /// file.
     var flagsBelow: Int32 {
         let appending = isAppendOnly ? O_APPEND : 0
         return flags & (O_ACCMODE | O_SYNC | O_DSYNC | appending | OpenFlag.noAccessTime)

@@ -4,12 +4,12 @@ import CoordinationEngine
 import Glibc
 import LinuxSystem
 
-/// Observes what a program does with an open file, while other claims wait for its claim.
+/// Observes how a program uses an open file while other claims wait for the program's claim.
 extension Handle {
     var observationThreads: LazyWorkerPool? {
         if node.isDistant || mayHoldDirtyPages { return node.threads(for: .fileObservation) }
-        // To observe a reader, the daemon reads the descriptors of its process. Other files of that process may make this slow.
-        // Some writers must be observed in the same manner. So threads of another pool make these observations.
+        // To observe a reader and some writers, the daemon reads the descriptors of the program's process. Other files of that
+        // process may make this slow. So threads of another pool make these observations.
         return mayWrite && (onlyAppends || truncates) ? nil : node.threads(for: .processObservation)
     }
 
@@ -19,16 +19,16 @@ extension Handle {
         let seen = observeWriting()
         guard seen == .clean, !onlyAppends else { return seen }
         let position = position
-        // The program may have written after the first observation and before its position was read.
+        // The program may have written between the first check of the file and the reading of the file offset.
         guard observeWriting() == .clean else { return observeWriting() }
         noteObservedPosition(at: position)
         return .unchanged(position: position)
     }
 
-    /// Observes a reader. A reader at the end of the file may not have noticed the end yet, so it counts as reading for a
-    /// while.
+    /// Observes a reader. A reader at the end of the file may not have noticed the end yet. So it counts as reading for the
+    /// time `readerIdle`.
     ///
-    /// The time begins when the reader is first observed at this position, however often other claims begin to wait.
+    /// The time begins at the first observation of the reader at this offset, even if other claims begin to wait later.
     private func observeReading() -> Observation {
         let seen = processes.observeReader(thread: thread, or: process, of: node)
         guard case .atEndUnconfirmed(let position) = seen else { return seen }
@@ -41,8 +41,8 @@ extension Handle {
         processes.position(ofWriter: thread, or: process, of: node, mode: flags & O_ACCMODE)
     }
 
-    /// Records the file offset of a writer that lets other programs go ahead. It is compared before a later claim changes the
-    /// file.
+    /// Records the file offset of a writer that lets other programs go ahead. Before a later claim changes the file, the
+    /// recorded offset is compared with the present offset.
     func recordObservedPosition() {
         let position = position
         if observeWriting() == .clean { noteObservedPosition(at: position) }
@@ -54,18 +54,19 @@ extension Handle {
         return position != observedPosition.position
     }
 
-    /// Observes by the status of the file whether it has changed. Does not wait for the kernel.
+    /// Compares the file's status with the baseline to observe whether the file has changed. Does not wait for the kernel.
     func observeWriting() -> Observation {
         let status: FileStatus
         do throws(Errno) {
             status = try node.descriptor().descriptor.status()
         } catch {
-            // A file whose status cannot be read counts as being written all the time. The time limit `hold` ends this.
+            // A file with a status that cannot be read counts as being written permanently. The claim still ends after the time
+            // `hold`.
             return .dirty(stamp: Engine.now.nanoseconds)
         }
         let stamp = Stamp(status)
         let (baseline, hasWritten, isReclaimed) = writing
-        // The handle has no baseline before its open is answered. The open waits until the contents that it would destroy are
+        // Without a baseline, the open is not answered yet. The answer waits until the contents that the open would destroy are
         // preserved.
         guard let baseline else { return .emptied }
         guard stamp == baseline.stamp, !hasWritten else { return .dirty(stamp: stamp.number) }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import VersionStore
 
-/// Which contents of a handle's file are preserved, and whether more must be preserved when the handle is closed.
+/// The preserved contents of a handle's file, and whether further contents must be preserved when the handle is closed.
 ///
 /// 1. `writesToOrphan` never becomes false again.
-/// 2. The handle counts as a writer of each linked version until it takes them out, when it is closed or its open fails.
+/// 2. The handle counts as a writer of each linked version until it takes the version out, when it is closed or its open fails.
 struct HandlePreservation {
-    /// Whether the file was replaced or deleted before this open. What the program leaves in it is preserved.
+    /// Whether the file was replaced or deleted before this open. If so, the contents that the program leaves in the file are
+    /// preserved.
     private(set) var writesToOrphan = false
-    /// The versions that are links to the file. They were made before another program replaced or deleted it.
+    /// The versions that are links to the file. Each was made before another program replaced or deleted the file.
     private(set) var linkedVersions: [LinkedVersion] = []
     var closes = ClosePreservation()
 
@@ -21,7 +22,7 @@ struct HandlePreservation {
     }
 }
 
-/// The contents that a writer leaves in the file at close(2), and whether they are being preserved.
+/// The preservation of the contents that a writer leaves in the file at close(2).
 ///
 ///     idle ──close(2)──▶ running ──more closes wait──▶ running
 ///      ▲                    │
@@ -36,25 +37,25 @@ struct ClosePreservation {
     /// The state of the file when a close(2) of its writer was last answered.
     private struct Record {
         let stamp: Stamp
-        /// Whether each later change would change the stamp.
+        /// Whether any later change of the file would change the stamp.
         let isSure: Bool
-        /// How many times the contents had to be preserved so far.
+        /// The number of closes so far at which contents had to be preserved.
         let count: Int
         /// The last version that has these contents.
         var version: VersionID?
     }
 
-    /// How many closes of a handle preserve contents. After that, contents are preserved only when the handle ends.
+    /// The most closes of a handle that preserve contents. After these, contents are preserved only when the handle ends.
     ///
-    /// A shell closes a copy of its descriptor after each command, and the kernel does not tell which copy is the last. So a
-    /// long log is not copied after each line.
+    /// A shell closes a copy of its descriptor after each command, and the kernel does not tell which copy is the last. Without
+    /// this limit, the daemon would copy a long log after each line.
     private static let mostRecorded = 3
 
     private var progress = Progress.idle
     private var record: Record?
 
-    /// Whether all contents that the program has left in the file were preserved at close(2). Later contents are another
-    /// program's.
+    /// Whether all contents that the program has left in the file were preserved at close(2). Contents that are written later
+    /// are another program's.
     var isComplete: Bool { record.map { $0.count <= Self.mostRecorded } ?? false }
 
     /// The last version of the contents that the program has left in the file.
@@ -69,8 +70,8 @@ struct ClosePreservation {
         return count <= Self.mostRecorded
     }
 
-    /// Begins to preserve contents. Returns false if another close(2) of the handle is preserving contents; `again` runs after
-    /// it.
+    /// Begins to preserve contents. If another close(2) of the handle is preserving contents, returns false, and `again` runs
+    /// after that close.
     mutating func begin(orElse again: @escaping @Sendable () -> Void) -> Bool {
         switch progress {
         case .idle:

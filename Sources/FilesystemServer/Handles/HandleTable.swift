@@ -6,7 +6,7 @@ import Synchronization
 final class HandleTable: Sendable {
     private struct State {
         var handles: [HandleID: Handle] = [:]
-        /// The handles that may write, by node. Whenever a name is removed, the file's writers are looked up.
+        /// The handles by which programs may write, by node. They are looked up whenever a name of a file is removed.
         var writers: [NodeID: [Handle]] = [:]
     }
 
@@ -32,7 +32,7 @@ final class HandleTable: Sendable {
     var writtenNodes: Set<NodeID> { state.withLock { Set($0.writers.keys) } }
     /// The handles by which programs may write to the node's file.
     func writers(on node: Node) -> [Handle] {
-        // The number may meanwhile belong to another file's node.
+        // Since the handle was opened, another file's node may have got the same number.
         state.withLock { ($0.writers[node.id] ?? []).filter { $0.node === node } }
     }
     /// All open handles of the node's file.

@@ -2,10 +2,11 @@
 import Coordination
 import LinuxSystem
 
-/// The stamp of a file when a program could first write to it by a handle. A later stamp that differs shows a change.
+/// The stamp of a file when a program could first write to it by a handle. If the present stamp differs, the file was changed.
 struct Baseline {
     let stamp: Stamp
-    /// Whether the file was changed so recently that a later change may have the same time, because the clock is too coarse.
+    /// Whether the file was changed shortly before the baseline. If so, a later change may have the same time, because the
+    /// clock is too coarse.
     let isRacy: Bool
 }
 
@@ -16,39 +17,39 @@ struct ObservedPosition {
     let since: Instant
 }
 
-/// What a program has changed by a handle, as far as the daemon knows.
+/// The changes that a program has made by a handle, as far as the daemon knows.
 ///
 /// 1. A handle that may write or truncate has a baseline from the moment when its program can reach the data.
-/// 2. `hasWritten` becomes true and stays true. Only ``forgetWrites()`` makes it false: the writes so far are the document's
-///    contents.
+/// 2. When `hasWritten` has become true, only ``forgetWrites()`` makes it false, because the writes so far are then the
+///   document's contents.
 /// 3. A change of a name moves the baseline only while the baseline shows all changes.
-/// 4. A provisional copy can be taken once. When it is released, it removes its file, so it is released after the lock.
+/// 4. A provisional copy can be taken once. When it is released, it removes its file. So it is released after the lock.
 struct HandleWriting {
     var baseline: Baseline?
-    /// Whether the program has written, although the stamp may not show it: the file's time may have been set back.
+    /// Whether the program has certainly written. The stamp may not show this, because a program can set the file's time back.
     private(set) var hasWritten = false
-    /// Whether the program opened the file to append to it, but has written at another place than the end.
+    /// Whether the program opened the file to append to it, but has written at an offset before the end.
     private(set) var hasOverwritten = false
     /// The file offset at which the program was last observed.
     private(set) var observedPosition: ObservedPosition?
-    /// A copy of what other programs left in the file while this handle had changed nothing.
+    /// A copy of the contents that other programs left in the file, made before this handle changed anything.
     var provisionalCopy: ProvisionalCopy?
 
     mutating func markWritten() { hasWritten = true }
     mutating func forgetWrites() { hasWritten = false }
 
-    /// Notes a WRITE request. If a write comes after the file offset was observed, an unchanged offset proves nothing: the
-    /// write may end at this offset.
+    /// Notes a WRITE request. After a request, an unchanged file offset no longer shows that nothing was written, because the
+    /// write may end at that offset.
     mutating func noteRequest() { if observedPosition != nil { hasWritten = true } }
 
-    /// Notes a write that does not go to the end of the file. Returns whether it is the first such write by this handle.
+    /// Notes a write that does not go to the end of the file. Returns false if the handle has made such a write before.
     mutating func noteOverwrite() -> Bool {
         defer { hasOverwritten = true }
         return !hasOverwritten
     }
 
-    /// Notes that a name of the file was changed. This changes the time of the last status change, so the baseline gets that
-    /// time.
+    /// Notes that a name of the file was changed. This changes the time of the file's last status change, so the baseline gets
+    /// the new time.
     mutating func noteNameChange(_ stamp: Stamp) {
         guard !hasWritten, let baseline, baseline.stamp.hasSameContents(as: stamp) else { return }
         self.baseline = Baseline(stamp: stamp, isRacy: baseline.isRacy)
@@ -63,8 +64,8 @@ struct HandleWriting {
 }
 
 extension Handle {
-    /// Notes the state of the file with which later states are compared to detect the handle's writes. `isRacy`: the clock of
-    /// the file system may be too coarse to show a later change.
+    /// Notes the state of the file as the baseline, to detect the handle's writes by comparison with later states. `isRacy`:
+    /// the clock of the file system may be too coarse to show a later change.
     func noteBaseline(_ status: FileStatus, isRacy: Bool) {
         setBaseline(Baseline(stamp: Stamp(status), isRacy: isRacy))
     }

@@ -17,7 +17,7 @@ package struct Stamp: Hashable, Sendable {
         self.init(size: status.size, modified: status.modified, changed: status.changed)
     }
 
-    /// Whether the contents were not changed between the two stamps. A new or removed name changes only the third value,
+    /// Whether the contents are the same at both stamps. A new or removed name changes only the third value of the stamp,
     /// `changed`.
     func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
 
