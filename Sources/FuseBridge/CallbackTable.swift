@@ -228,8 +228,8 @@ extension FileRange {
     fileprivate init(
         _ inode: UInt64, _ info: UnsafeMutablePointer<fuse_file_info>?, _ offset: Int, _ length: Int64
     ) {
-        // The flags are those that the kernel sends with the request, because fcntl(2) may have changed them since the open. A
-        // page of a mapping has its own offset, even with O_APPEND.
+        // The kernel sends the file's flags with each request. They are used here, because fcntl(2) may have changed them since
+        // the open. Data from a mapping has its own offset, even with O_APPEND.
         let isFromMapping = info.map { $0.pointee.writepage != 0 } ?? false
         let isAtEnd = info.map { $0.pointee.flags & O_APPEND != 0 && !isFromMapping } ?? false
         self.init(

@@ -9,12 +9,12 @@ package struct BackingID: Sendable {
     package let rawValue: Int32
 }
 
-/// Calls to the kernel that are not answers to requests.
+/// Sends messages to the kernel that are not answers to requests.
 package final class Connection: @unchecked Sendable {
     // @unchecked: libfuse's notifications may be sent from any thread, and the descriptor is immutable.
     private let session: OpaquePointer
-    /// A duplicate of the session's descriptor. libfuse closes its own descriptor when it unmounts, and the kernel may give its
-    /// number to another file after that.
+    /// A duplicate of the session's descriptor. At the unmount, libfuse closes its own descriptor, and the kernel may then give
+    /// the number of that descriptor to another file.
     private let device: OwnedDescriptor
     private let backings = Atomic<Int>(0)
 
@@ -33,8 +33,8 @@ package final class Connection: @unchecked Sendable {
         return line.flatMap { UInt32($0.dropFirst(label.count).filter(\.isNumber)) }
     }
 
-    /// Registers the file behind `descriptor` as a backing file. `reply` must not be answered yet. An `O_PATH` descriptor is
-    /// enough.
+    /// Registers the file behind `descriptor` as a backing file. The caller must not have used `reply` for an answer yet. An
+    /// `O_PATH` descriptor is enough.
     package func openBacking(
         _ descriptor: borrowing OwnedDescriptor, for reply: borrowing Reply
     ) throws(Errno) -> BackingID {
@@ -63,16 +63,16 @@ package final class Connection: @unchecked Sendable {
         cfuse_backing_close(device.rawValue, backing.rawValue)
     }
 
-    /// Makes the kernel drop the attributes of an inode, so that it asks for them again.
+    /// Makes the kernel drop the attributes of an inode. The kernel then asks for the attributes when it needs them.
     ///
-    /// The kernel takes no inode lock for this. So it may be called while a request holds the lock of the directory.
+    /// The kernel takes no inode lock for this. So this function may be called while a request holds the lock of the directory.
     package func invalidateAttributes(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, -1, 0)
     }
 
     /// Makes the kernel drop the attributes and the page cache of an inode.
     ///
-    /// The call waits for pages that are being read or written, so threads that serve requests must not make it.
+    /// The call waits for pages that are being read or written. So a thread that serves requests must not make the call.
     package func invalidateContents(of node: NodeID) {
         _ = fuse_lowlevel_notify_inval_inode(session, node.rawValue, 0, 0)
     }
@@ -83,10 +83,10 @@ package final class Connection: @unchecked Sendable {
             session, node.rawValue, off_t(bytes.lowerBound), off_t(bytes.upperBound - bytes.lowerBound))
     }
 
-    /// Makes the kernel drop a name, so that it looks the name up again.
+    /// Makes the kernel drop a name from its cache. The kernel then looks the name up when it needs the name.
     ///
     /// The call waits for the lock of the directory, which a request may hold. So a thread that serves requests must not make
-    /// the call. A caller must not hold a lock that a thread which serves requests may take.
+    /// the call. The caller must not hold a lock that a serving thread may take.
     package func invalidateEntry(_ name: borrowing FileName, in parent: NodeID) {
         _ = fuse_lowlevel_notify_inval_entry(session, parent.rawValue, name.bytes, strlen(name.bytes))
     }

@@ -3,7 +3,7 @@ import CFuse
 import Glibc
 package import LinuxSystem
 
-/// The answer to one READDIR or READDIRPLUS request, to which names are added.
+/// The names in the answer to one READDIR or READDIRPLUS request.
 package struct DirectoryPage: ~Copyable {
     package enum Style: Sendable {
         case names
@@ -36,7 +36,7 @@ package struct DirectoryPage: ~Copyable {
             guard style == .entries else {
                 return fuse_add_direntry(request, start, free.count, name, &status, next)
             }
-            // An entry with node number 0 brings only the name. The kernel looks the name up later if that is needed.
+            // Node number 0 means that the entry contains only the name. The kernel looks the name up when it needs the file.
             var entry = fuse_entry_param()
             entry.attr = status
             return fuse_add_direntry_plus(request, start, free.count, name, &entry, next)
@@ -44,9 +44,9 @@ package struct DirectoryPage: ~Copyable {
         return advance(by: size)
     }
 
-    /// Adds a name with its node and attributes. Returns whether there was room for them.
+    /// Adds a name with its node and attributes. Returns whether there was room for this entry.
     ///
-    /// If there was room, the kernel counts a look-up of the node.
+    /// If there was room, the kernel counts one more look-up of the node.
     package mutating func add(
         _ name: borrowing FileName, node: NodeID, generation: UInt32, _ status: FileStatus, valid: Validity,
         next: Int
@@ -72,8 +72,8 @@ package struct DirectoryPage: ~Copyable {
 
     package consuming func fail(_ error: Errno) { reply.fail(error) }
 
-    /// Counts an entry if there was room for it. libfuse returns the entry's size in any case, but writes the entry only into
-    /// enough room.
+    /// Counts an entry if there was room for it. libfuse returns the size of the entry in both cases, but writes the entry only
+    /// if there is enough room.
     private mutating func advance(by size: Int) -> Bool {
         guard used + size <= bytes.count else { return false }
         used += size

@@ -9,7 +9,7 @@ package struct Caller: Sendable {
     /// The number of the thread. It is 0 for a thread that the daemon's PID namespace does not contain, and for the kernel
     /// itself.
     package let thread: Int32
-    /// The umask of the thread. It is set only for requests that create something.
+    /// The umask of the thread. It is set only for requests that create a file, a directory or another item.
     package let umask: UInt32
 
     package init(user: UInt32, group: UInt32, thread: Int32, umask: UInt32) {
@@ -25,7 +25,7 @@ package struct Validity: Sendable {
     package let seconds: Double
     package static let none = Self(seconds: 0)
     package static let long = Self(seconds: 3600)
-    /// The validity for sources that may change out of band.
+    /// The validity for sources in which programs may change files out of band.
     package static let brief = Self(seconds: 1)
 }
 
@@ -45,10 +45,9 @@ package struct FileRange: Sendable {
     package let handle: HandleID
     package let offset: Int64
     package let length: Int64
-    /// Whether written bytes go to the end of the file, wherever that is when they are written.
+    /// Whether the bytes go to the end of the file at the time of the write, and not to `offset`.
     package let isAtEnd: Bool
-    /// Whether a program stored the bytes to a mapping. If so, the kernel holds the pages of these bytes until they are
-    /// written.
+    /// Whether a program wrote the bytes to a mapping. If so, the kernel locks the pages of these bytes until they are written.
     package let isFromMapping: Bool
 }
 
@@ -57,14 +56,14 @@ package struct FileRange: Sendable {
 /// Each function gets a `Reply` and may answer later, from any thread. No function may block. Names, link targets, attribute
 /// names and written bytes are valid only until the function returns.
 package protocol Filesystem: AnyObject, Sendable {
-    /// An answer with an entry adds 1 to the number of look-ups of the node, which the kernel later subtracts by
+    /// An answer with an entry adds 1 to the number of look-ups of the node. The kernel later subtracts this 1 by
     /// ``forget(_:lookups:)``.
     func lookUp(_ name: borrowing FileName, in parent: NodeID, reply: consuming Reply)
     /// Subtracts look-ups of a node. This is the only request without an answer.
     func forget(_ node: NodeID, lookups: UInt64)
-    /// Answers with the attributes of a file. The kernel sends a handle for some calls that read, write or seek.
+    /// Answers with the attributes of a file. The kernel sends a handle for some system calls that read, write or seek.
     ///
-    /// With a handle, the kernel may hold a lock of the file. The kernel sends no handle for `fstat(2)`.
+    /// If the request has a handle, the kernel may hold a lock of the file. For `fstat(2)` the kernel sends no handle.
     func attributes(of node: NodeID, hasHandle: Bool, reply: consuming Reply)
     func setAttributes(of node: NodeID, to change: AttributeChange, handle: HandleID?, reply: consuming Reply)
     func readLink(_ node: NodeID, reply: consuming Reply)
@@ -93,7 +92,7 @@ package protocol Filesystem: AnyObject, Sendable {
     func allocate(_ range: FileRange, mode: Int32, reply: consuming Reply)
     func copy(_ range: FileRange, to target: FileRange, reply: consuming Reply)
     func seek(_ node: NodeID, handle: HandleID, offset: Int64, whence: Int32, reply: consuming Reply)
-    /// A program has closed a descriptor of the file.
+    /// Called when a program closes a descriptor of the file.
     ///
     /// The kernel sends this request if the answer to the open demanded it, or if the kernel cannot omit it.
     func flush(_ handle: HandleID, reply: consuming Reply)
@@ -112,12 +111,12 @@ package protocol Filesystem: AnyObject, Sendable {
         _ name: borrowing FileName, in parent: NodeID, to newName: borrowing FileName,
         in newParent: NodeID, flags: UInt32, reply: consuming Reply)
 
-    /// A function of this protocol has blocked its thread for too long, for this number of nanoseconds. So other requests had
-    /// to wait.
+    /// Called when a function of this protocol has blocked its thread for too long, so other requests had to wait. The argument
+    /// is the duration.
     func noteSlowRequest(_ nanoseconds: UInt64)
 
-    /// The program that sent a request got a signal. This is called once, for a request for which ``Reply/tellInterrupts(_:)``
-    /// was called.
+    /// Called when the program that sent a request has got a signal. It is called once for each request with
+    /// ``Reply/tellInterrupts(_:)``.
     ///
     /// The request must not be answered on the calling thread, because libfuse may hold the request's lock.
     func interrupted(_ token: UInt)

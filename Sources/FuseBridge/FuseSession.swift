@@ -10,7 +10,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
     private let session: OpaquePointer
     private let root: Unmanaged<FuseSessionContext>
     package let connection: Connection
-    /// The number of the mount in the mount table. Nil if libfuse has mounted: libfuse mounts by a path and returns no number.
+    /// The number of the mount in the mount table. Nil if libfuse has made the mount, because libfuse returns no number.
     package let mount: Int?
 
     /// Mounts the file system. Requests wait in the kernel until ``serve(_:threads:timers:until:)`` is called.
@@ -41,11 +41,13 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             let result = cfuse_take_transport(session, &transport)
             guard result == 0 else { throw Errno(rawValue: -result) }
             self.connection = try Connection(of: session)
-            // From now on the mount is identified by its number. An open descriptor of its root would make the mount busy.
+            // From now on the mount is identified by its number. An open descriptor of the mount's root would prevent the
+            // unmount.
             if let made = made.take() { mount = made.id } else { mount = nil }
         } catch {
             fuse_session_unmount(session)
-            // libfuse does not know the mountpoint of a mount that has replaced another mount. So this mount is removed here.
+            // If the mount has replaced another mount, libfuse does not know its mountpoint. So this mount is removed here, and
+            // not by libfuse.
             made.take()?.discard()
             fuse_session_destroy(session)
             root.release()
@@ -62,9 +64,9 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Mounts over an open directory, as root. Returns nil if libfuse has mounted.
+    /// Mounts over an open directory, as root. Returns nil if libfuse has made the mount.
     ///
-    /// libfuse mounts if the name of the source is too long for the kernel's newer calls.
+    /// libfuse makes the mount if the name of the source is too long for the kernel's newer calls.
     private static func mount(
         _ session: OpaquePointer, over place: borrowing OwnedDescriptor, with settings: MountSettings
     ) throws(Errno) -> MountRoot? {
@@ -89,7 +91,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
             made = try dead.replace(with: settings, on: device)
         } catch {
             guard error != .stale else { throw error }
-            // After this call and before the next mount, there is neither the dead mount nor a new one.
+            // Between this call and the next mount, there is no mount at all at the mountpoint.
             try dead.detach()
             if let place { return try mount(session, over: place, with: settings) }
             let place = try OwnedDescriptor.openResolved(Array(mountpoint.utf8))
@@ -106,8 +108,8 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         _ made: consuming MountRoot, _ device: consuming OwnedDescriptor, by session: OpaquePointer
     ) throws(Errno) -> MountRoot {
         do throws(Errno) {
-            // libfuse takes over a connection that is already mounted if the mountpoint has this form. It later closes the
-            // descriptor.
+            // If the mountpoint has this form, libfuse takes over a connection that is already mounted. libfuse later closes
+            // the descriptor.
             try mount(session, at: "/dev/fd/\(device.release())")
         } catch {
             made.discard()
@@ -141,9 +143,9 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
 
     /// Serves requests until the connection ends, or until ``ServiceShutdown/trigger()`` is called on `end`.
     ///
-    /// The connection ends when the file system is mounted nowhere any more, and none of its files is open. After a trigger,
-    /// requests may still come. Their callers get an error when the process has ended. `threads` is the number of threads that
-    /// serve. More threads start if the file system below blocks all of them.
+    /// The connection ends when the file system is not mounted anywhere any more, and none of its files is open. After a
+    /// trigger, programs may still send requests. These programs get an error when the process has ended. `threads` is the
+    /// number of threads that serve requests. If the file system below blocks all of them, more threads start.
     package borrowing func serve(
         _ filesystem: any Filesystem, threads: Int, timers: Timers, until end: ServiceShutdown
     ) throws(Errno) {
@@ -171,8 +173,8 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
         end.wait()
     }
 
-    // libfuse's session is not destroyed. Other threads may still send notifications through it, and the process ends together
-    // with the mount.
+    // libfuse's session is not destroyed, because other threads may still send notifications by it. The process ends soon after
+    // the mount, so nothing needs the memory.
 }
 
 /// Waits for the end of a session's service: a trigger, or the end of the connection.
@@ -180,14 +182,15 @@ package final class ServiceShutdown: Sendable {
     private let signal: WakeEvent
     private let threads = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
-    /// The time at which ``wait()`` returns, even if a file system below still blocks threads. 0 while the connection exists.
+    /// The time at which ``wait()`` returns even if a file system below still blocks threads. 0 while no thread has noticed the
+    /// end of the connection.
     private let latest = Atomic<UInt64>(0)
     /// How long ``wait()`` waits for the other threads after one thread has noticed the end of the connection, in nanoseconds.
     private static let grace: UInt64 = 1_000_000_000
 
     package init() throws(Errno) { signal = try WakeEvent() }
 
-    /// Ends the service. It may be called from any thread.
+    /// Ends the service. This function may be called from any thread.
     package func trigger() {
         isOver.store(true, ordering: .releasing)
         signal.raise()

@@ -13,14 +13,15 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     /// The kernel looks up `.` in a directory whose inode it has forgotten, and `..` in a directory whose parent it does not
     /// know.
     package static let recalling = Self(rawValue: 1 << 4)
-    /// The kernel sends the mode of a new file without applying the umask. Default ACLs need that.
+    /// The kernel sends the mode of a new file without applying the umask. This is necessary for default ACLs.
     package static let unmaskedModes = Self(rawValue: 1 << 6)
     /// Several look-ups and listings in one directory may be running at the same time.
     ///
     /// libfuse 3.14 sets this bit in `want`, but does not send it to the kernel.
     package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
     package static let posixACL = Self(rawValue: 1 << 20)
-    /// The kernel need not send a GETXATTR before each write. In return, a write under passthrough does not clear set-user-ID.
+    /// The kernel need not send a GETXATTR before each write. A disadvantage is that a write under passthrough does not clear
+    /// set-user-ID.
     package static let privilegeClearing = Self(rawValue: 1 << 28)
     static let extendedFlags = Self(rawValue: 1 << 30)
     /// The kernel reads and writes a backing file itself, without the daemon.
@@ -31,17 +32,17 @@ package struct ConnectionFeatures: OptionSet, Sendable {
 
 /// Agrees with the kernel on the features of the connection.
 ///
-/// From version 3.17 on, libfuse gets the wanted features and requests them. Older versions cannot request all of them, so this
-/// class changes their reply to INIT. It does so in the functions by which the session reads and writes. For each message that
-/// is no INIT, this takes one comparison.
+/// From version 3.17 on, libfuse requests the features that the daemon wants. Older versions cannot request all of them, so
+/// this class changes their reply to INIT. It changes the reply in the functions by which the session reads and writes. For
+/// every other message, this costs one comparison.
 final class Handshake: Sendable {
     private let wanted: ConnectionFeatures
     private let offered = Atomic<UInt64>(0)
     private let agreedBits = Atomic<UInt64>(0)
     /// The features that both the daemon and the kernel want; empty until INIT is answered.
     var agreed: ConnectionFeatures { ConnectionFeatures(rawValue: agreedBits.load(ordering: .relaxed)) }
-    /// The request number of an INIT that was read and is not answered yet. It is 0 if there is none; no request has the number
-    /// 0.
+    /// The request number of an INIT that was read and is not answered yet. It is 0 if there is no such INIT, because no
+    /// request has the number 0.
     private let unanswered = Atomic<UInt64>(0)
 
     init(wanting features: ConnectionFeatures) { self.wanted = features }
@@ -81,15 +82,16 @@ final class Handshake: Sendable {
         let bits = agreed.union(.extendedFlags).rawValue
         reply.flags |= UInt32(truncatingIfNeeded: bits)
         reply.flags2 |= UInt32(truncatingIfNeeded: bits >> 32)
-        // The number 1 means that the backing file is on a plain file system, and that another file system may be stacked on
+        // The number 1 means two facts: the backing file is on a plain file system, and another file system may be stacked on
         // the mount.
         if agreed.contains(.passthrough) { reply.max_stack_depth = 1 }
     }
 }
 
-/// Returns the functions by which the session reads and writes. With an older libfuse, they change the reply to INIT.
+/// Returns the functions by which the session reads and writes. With an older libfuse, these functions change the reply to
+/// INIT.
 ///
-/// libfuse does not splice, because the two functions for splicing are missing.
+/// libfuse does not use splice(2), because the two functions for splicing are missing.
 func makeTransport() -> fuse_custom_io {
     var transport = fuse_custom_io()
     transport.read = { descriptor, buffer, capacity, root in

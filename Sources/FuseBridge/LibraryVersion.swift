@@ -6,8 +6,8 @@ package enum LibraryVersion {
     /// The version of the loaded library. It may be newer than the version with which the daemon was built.
     package static var libfuse: String { fuse_pkgversion().map { String(cString: $0) } ?? "unknown" }
 
-    /// A text that tells whether libfuse or this module asks the kernel for passthrough. This depends on the libfuse at build
-    /// time.
+    /// A text that says whether libfuse or this module asks the kernel for passthrough. This depends on the version of libfuse
+    /// with which the daemon was built.
     package static var passthrough: String {
         let version = "\(cfuse_header_version / 100).\(cfuse_header_version % 100)"
         return cfuse_passes_through

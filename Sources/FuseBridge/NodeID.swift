@@ -18,13 +18,14 @@ public struct HandleID: Hashable, Sendable {
     @inlinable public func _rawHashValue(seed: Int) -> Int { spread(rawValue) }
 }
 
-/// Hashes the number of a node or handle. Each request looks up such a number.
+/// Hashes the number of a node or handle. Each request looks up such a number, so the hash must be fast.
 ///
 /// The hash omits the secret that Swift's dictionaries use, because the secret takes more time than the rest of the look-up.
-/// The file system below chooses the inode numbers, and the daemon chooses the handle numbers. A user could make a billion
-/// files to find some with equal hashes. A look-up would then compare these files one after another, for some microseconds.
+/// Without the secret, a user could make a billion files to find some with equal hashes. A look-up would then compare these
+/// files one after another, which takes only some microseconds.
 ///
-/// The upper half of the number is folded into the lower half. The lower bits of a product do not depend on the upper half.
+/// The upper half of the number is folded into the lower half. Without this, the lower bits of the product would not depend on
+/// the upper half.
 @usableFromInline
 func spread(_ number: UInt64) -> Int {
     Int(truncatingIfNeeded: ((number ^ number >> 32) &* 0x9E37_79B9_7F4A_7C15) >> 32)

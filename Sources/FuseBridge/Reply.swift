@@ -5,8 +5,8 @@ package import LinuxSystem
 
 /// The right and duty to answer one request of the kernel exactly once.
 ///
-/// The type is non-copyable, and every answer consumes the value. So code that answers twice does not compile. If a request is
-/// dropped, `deinit` answers it. Without an answer, a process would remain in uninterruptible sleep.
+/// The type is non-copyable, and every answer consumes the value. So code that answers twice does not compile. If the value
+/// ends without an answer, `deinit` answers the request. Without any answer, a process would remain in uninterruptible sleep.
 package struct Reply: ~Copyable, @unchecked Sendable {
     // @unchecked: libfuse lets any thread answer a request once, and `~Copyable` enforces the "once".
     let request: fuse_req_t
@@ -49,8 +49,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
 
     /// Answers with an inode that was found under a name. The kernel counts one more look-up of the inode.
     ///
-    /// The generation distinguishes the inode from earlier and later inodes with the same number. Returns whether the requester
-    /// was still there. If it was not, the kernel has counted no look-up.
+    /// The generation distinguishes the inode from earlier and later inodes with the same number. Returns false if the program
+    /// no longer waits for the answer. In this case the kernel has counted no look-up.
     package consuming func entry(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity
     ) -> Bool {
@@ -71,11 +71,12 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         fuse_reply_attr(take(), &status, valid.seconds)
     }
 
-    /// Answers that a directory is open. Returns whether the requester was still there. If it was not, no RELEASEDIR will come.
+    /// Answers that a directory is open. Returns false if the program no longer waits for the answer. In this case no
+    /// RELEASEDIR will come.
     ///
     /// - With `keepingNames`, the kernel answers listings from its cached names, and caches the names that it receives.
-    /// - With `droppingKept`, the kernel drops the cached names first. If it drops names while another program reads them, it
-    ///   caches no names of the directory until a FORGET.
+    /// - With `droppingKept`, the kernel drops the cached names first. If another program is reading these names at that time,
+    ///   the kernel caches no names of the directory until a FORGET.
     package consuming func openedDirectory(_ handle: HandleID, keepingNames: Bool, droppingKept: Bool) -> Bool
     {
         var info = fuse_file_info()
@@ -85,7 +86,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return fuse_reply_open(take(), &info) != -ENOENT
     }
 
-    /// Answers that a file is open. Returns whether the requester was still there. If it was not, no RELEASE will come.
+    /// Answers that a file is open. Returns false if the program no longer waits for the answer. In this case no RELEASE will
+    /// come.
     ///
     /// - With a `backing` file, the kernel reads and writes the data itself.
     /// - If the file is not mappable, shared mappings fail: mmap(2) returns ENODEV.
@@ -101,8 +103,8 @@ package struct Reply: ~Copyable, @unchecked Sendable {
         return cfuse_reply_open(take(), handle.rawValue, backing?.rawValue ?? 0, options) != -ENOENT
     }
 
-    /// Answers with a new file that is open, like ``entry(_:generation:_:names:attributes:)`` and
-    /// ``opened(_:backing:isMappable:keepingContents:flushing:)`` together.
+    /// Answers that a new file was made and is open. The answer contains the values of
+    /// ``entry(_:generation:_:names:attributes:)`` and ``opened(_:backing:isMappable:keepingContents:flushing:)``.
     package consuming func created(
         _ node: NodeID, generation: UInt32, _ status: FileStatus, names: Validity, attributes: Validity,
         handle: HandleID, backing: BackingID?, flushing: Bool = false
@@ -123,7 +125,7 @@ package struct Reply: ~Copyable, @unchecked Sendable {
     package consuming func written(_ count: Int) { fuse_reply_write(take(), count) }
     package consuming func position(_ offset: Int64) { fuse_reply_lseek(take(), off_t(offset)) }
 
-    /// Answers with the size of an extended attribute's value, for a requester that has given no room for the value itself.
+    /// Answers with the size of an extended attribute's value. The program has asked only for the size, and not for the value.
     package consuming func attributeSize(_ size: Int) { fuse_reply_xattr(take(), size) }
 
     package consuming func linkTarget(_ target: [UInt8]) {

@@ -14,10 +14,10 @@ struct RequestLoop: @unchecked Sendable {
     let root: Unmanaged<FuseSessionContext>
     let polling: BusyPolling
 
-    /// Calls to the source are assumed not to block. A request that takes longer than this, in nanoseconds, is reported.
+    /// Calls to the source are assumed not to block. If a request takes longer than this time in nanoseconds, it is reported.
     private static let longestRequest: UInt64 = 1_000_000_000
 
-    /// After a read has failed, the thread waits for `pause`, in microseconds. After `mostPauses` failed reads in a row, it
+    /// After a failed read, the thread waits for `pause`, in microseconds. After `mostPauses` failed reads in a row, the thread
     /// ends.
     private static let (pause, mostPauses): (UInt32, Int) = (10_000, 100)
 
@@ -29,7 +29,7 @@ struct RequestLoop: @unchecked Sendable {
         do throws(Errno) {
             try ThreadIdentity.prepare()
         } catch {
-            // Without preparation, a thread creates files as the wrong user. So this thread must not serve requests.
+            // A thread that is not prepared would create files as the wrong user. So this thread must not serve requests.
             if requestThreads.canServeWithout(thread) { return false }
             fuse_session_exit(session)
             return true

@@ -2,12 +2,12 @@
 import LinuxSystem
 import Synchronization
 
-/// Counts the threads that serve requests, and starts more threads when all are blocked.
+/// Counts the threads that serve requests. Starts more threads when all are blocked.
 ///
-/// A few threads suffice, because only a file system below can block a request. When blocked requests occupy all threads, more
-/// threads start, so that other requests need not wait.
+/// Only a file system below can block a request, so a few threads usually suffice. If blocked requests occupy all threads,
+/// another thread starts and serves the other requests.
 final class RequestThreads: Sendable {
-    /// If no request has ended for this time, in nanoseconds, and all threads are busy, one more thread starts.
+    /// If all threads are busy and no request has ended for this time in nanoseconds, one more thread starts.
     private static let patience: UInt64 = 100_000_000
     private static let most = 512
 
@@ -34,7 +34,7 @@ final class RequestThreads: Sendable {
 
     func requestBegan() {
         // Sequentially consistent with the loads in `look`. Either `look` finds that all threads are busy, or this thread finds
-        // that no check is scheduled and schedules one.
+        // that no check is scheduled, and schedules one.
         let busy = serving.add(1, ordering: .sequentiallyConsistent).newValue
         if busy >= total.load(ordering: .relaxed) { watch() }
     }
@@ -58,8 +58,8 @@ final class RequestThreads: Sendable {
     }
 
     private func watch() {
-        // When several threads are busy, a check is nearly always scheduled already. In this case a load is enough, which
-        // disturbs other processors less than an exchange.
+        // When several threads are busy, a check is nearly always scheduled already. Then a load shows this, and the exchange,
+        // which would disturb other processors, is not made.
         guard !isWatched.load(ordering: .sequentiallyConsistent),
             !isWatched.exchange(true, ordering: .sequentiallyConsistent)
         else { return }

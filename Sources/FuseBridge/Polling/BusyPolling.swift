@@ -4,16 +4,16 @@ import Glibc
 import LinuxSystem
 import Synchronization
 
-/// Makes one of the request threads poll for the next request, instead of sleeping until it comes, while requests come in quick
-/// succession.
+/// Makes one of the request threads poll for the next request while requests come in quick succession. Without polling, the
+/// thread would sleep until the next request.
 ///
-/// To wake a thread on an idle processor takes longer than to serve most requests. The interrupt for waking also delays the
-/// client. So one thread, the poller, does not sleep. But the kernel also wakes threads that sleep in `read(2)` while another
-/// thread polls. So the other threads do not read while there is a poller. They nap until polling ends, and check after each
+/// Waking a thread on an idle processor takes longer than serving most requests. The interrupt for waking also delays the
+/// client. So one thread, the poller, does not sleep. If other threads slept in `read(2)` meanwhile, the kernel would wake them
+/// for a request. So the other threads do not read while there is a poller. They nap until polling ends, and check after each
 /// nap whether they are needed earlier.
 ///
 /// The end of a nap briefly takes a processor from another thread. It may also make the kernel move the client to the processor
-/// of the poller. So each nap is twice as long as the nap before.
+/// of the poller. To make this rare, each nap is twice as long as the nap before.
 ///
 /// Polling affects only speed. It has these limits:
 ///
@@ -24,8 +24,8 @@ import Synchronization
 /// - The other threads notice this only when a nap ends. A nap lasts at most ``longestNap``, and at most as long as polling has
 ///   lasted.
 ///
-/// `O_NONBLOCK` belongs to the open descriptor, hence to all threads. So a read may block, or not block, against a thread's
-/// expectation. Each thread must handle that.
+/// `O_NONBLOCK` belongs to the open descriptor, which all threads share. So a read may block, or not block, although the thread
+/// expects the opposite. Each thread must handle that.
 ///
 /// The poller takes a processor from other threads that could run. So no thread polls:
 ///
@@ -38,15 +38,15 @@ final class BusyPolling: Sendable {
     ///
     /// In nanoseconds of ``MonotonicClock``, like all times in this class.
     static let (longest, longestAmidMany): (UInt64, UInt64) = (100_000, 250_000)
-    /// How long requests may wait for the poller before other threads read again; the rest of a nap is added. Listing a
+    /// How long the poller may be busy before other threads read again; they notice this only at the end of a nap. Listing a
     /// directory takes less time.
     private static let longestAlone: UInt64 = 500_000
     private static let (shortestNap, longestNap): (UInt64, UInt64) = (1_000_000, 8_000_000)
     /// How long no thread polls after polling has ended.
     ///
     /// The short pause is used when other threads have to wait for a processor, and after a long request. The long pause is
-    /// used when one thread was not enough for the requests. It is also used after a delay of the poller. In this case, the
-    /// time for which polling was undisturbed is subtracted from the pause.
+    /// used when one thread was not enough for the requests. The long pause is also used after a delay of the poller, but the
+    /// time of undisturbed polling before the delay is subtracted.
     private static let shortPause: UInt64 = 1_000_000
     private static let pause: UInt64 = 5_000_000
 
@@ -81,14 +81,14 @@ final class BusyPolling: Sendable {
     func want(at now: UInt64) {
         guard load != nil, now >= notBefore.load(ordering: .relaxed) else { return }
         guard !isOversubscribed else { return wait(until: now + Self.shortPause) }
-        // A thread may have begun to poll while another thread ended polling. It must not continue as the poller, because the
-        // descriptor may block.
+        // A thread may have become the poller while another thread ended polling. Such a thread must not poll, because reads of
+        // the descriptor may block now.
         if !isWanted.load(ordering: .relaxed) { poller.store(0, ordering: .relaxed) }
         isWanted.store(true, ordering: .relaxed)
     }
 
-    /// Returns whether the thread may poll for requests. If another thread polls, naps until polling ends or this thread is
-    /// needed.
+    /// Returns whether the thread may poll for requests. If another thread polls, first naps until polling ends or this thread
+    /// is needed.
     func isPollingAllowed(of thread: Int) -> Bool {
         var nap = Self.shortestNap
         while isWanted.load(ordering: .relaxed) {
@@ -101,8 +101,8 @@ final class BusyPolling: Sendable {
     }
 
     private func rest(until moment: UInt64) {
-        // Sequentially consistent with the stores in `end`: either `end` finds that this thread naps and wakes it, or this
-        // thread finds that polling has ended.
+        // Sequentially consistent with the loads and stores in `end`. Either `end` finds that this thread naps and wakes it, or
+        // this thread finds that polling has ended.
         nappers.add(1, ordering: .sequentiallyConsistent)
         if isWanted.load(ordering: .sequentiallyConsistent) { ending.wait(until: moment) }
         let others = nappers.subtract(1, ordering: .relaxed).newValue
@@ -117,17 +117,17 @@ final class BusyPolling: Sendable {
 
     /// Ends the service of a thread.
     ///
-    /// The thread may thereby end the polling of another thread. That other thread may have postponed a FORGET, and would now
-    /// sleep without serving it. So this function serves the FORGET. A thread that ends polling in another place reads after
-    /// that, and finds the FORGET itself.
+    /// The thread may thereby end the polling of another thread. That thread may have postponed a FORGET, and would then sleep
+    /// without serving the FORGET. So this function serves it. In other places, a thread that ends polling reads afterwards,
+    /// and finds the FORGET itself.
     func leave(_ thread: Int, _ session: OpaquePointer) {
         if isPolling(thread) { end() }
         postponed.serve(session)
     }
 
     private func begin(_ thread: Int) -> Bool {
-        // If threads sleep in `read`, each request would wake one of them. So polling begins only when no thread reads. The
-        // sleeping threads call this function after their next request.
+        // If threads sleep in `read`, the kernel wakes one of them for each request. So polling begins only when no thread
+        // reads. Each sleeping thread calls this function after its next request.
         guard readers.load(ordering: .relaxed) == 0,
             poller.compareExchange(expected: 0, desired: thread, ordering: .acquiringAndReleasing).exchanged
         else { return false }
@@ -145,9 +145,9 @@ final class BusyPolling: Sendable {
 
     /// Ends polling. All threads sleep in `read` again after their current request.
     func end() {
-        // The descriptor becomes blocking before `poller` is cleared. No thread begins to poll while there is a poller, so no
-        // thread makes the descriptor non-blocking meanwhile. A caller that is late also ends the polling of the next poller,
-        // but ends it completely.
+        // The descriptor becomes blocking before `poller` is cleared. No thread begins to poll before `poller` is cleared, so
+        // no thread makes the descriptor non-blocking in between. If this call comes late, it ends the polling of the next
+        // poller. This is harmless, because it ends that polling completely.
         setBlocking(true)
         isWanted.store(false, ordering: .sequentiallyConsistent)
         poller.store(0, ordering: .sequentiallyConsistent)
@@ -158,8 +158,8 @@ final class BusyPolling: Sendable {
     /// Ends polling for the long pause, because more than one thread is needed.
     func end(at now: UInt64) { end(until: now + Self.pause) }
 
-    /// Ends polling after a delay: a request took long, or another thread used the poller's processor. No thread polls for a
-    /// while.
+    /// Ends polling after a delay: a request took long, or another thread used the poller's processor. Then no thread polls for
+    /// a while.
     func endAfterDelay(from start: UInt64, to now: UInt64) { end(until: now + pause(afterDelayFrom: start)) }
 
     /// Returns how long no thread polls after a delay. The longer polling was undisturbed before the delay, the shorter is the
@@ -193,21 +193,22 @@ final class BusyPolling: Sendable {
         return read()
     }
 
-    /// Sleeps in `read` until a request comes. Returns -EAGAIN earlier only if a postponed FORGET must be served.
+    /// Sleeps in `read` until a request comes. Returns -EAGAIN before a request only if a postponed FORGET must be served.
     func sleep(_ read: () -> CInt) -> CInt {
         reading {
             while true {
                 let received = read()
                 guard received == -EAGAIN else { return received }
-                // `read` has not blocked. Another thread began to poll when this thread called `read`, or two threads ended
-                // polling at the same time. This thread must not act as the poller, so it ends polling.
+                // `read` has not blocked. Either another thread began to poll when this thread called `read`, or two threads
+                // ended polling at the same time. This thread is not the poller, so it must not continue with reads that do not
+                // block. It ends polling.
                 end()
                 if !postponed.isEmpty { return received }
             }
         }
     }
 
-    /// Returns the time in which no request was being served before a request came at `now`, in nanoseconds.
+    /// Returns for how long no request was being served before a request came at `now`, in nanoseconds.
     func pause(before now: UInt64) -> UInt64 {
         let end = lastEnd.load(ordering: .relaxed)
         return now > end ? now - end : 0

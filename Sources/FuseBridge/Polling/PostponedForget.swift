@@ -4,9 +4,9 @@ import Synchronization
 
 /// A FORGET that was read, and that is served only after the next request.
 ///
-/// No client waits for the answer to a FORGET. But the file system below may free a file on a FORGET, and the next request
-/// would have to wait for that. After the answer to the next request, its client continues to run, and there is time for the
-/// FORGET. Any thread may serve the FORGET, because the next request may block the thread that has read it.
+/// No client waits for the answer to a FORGET. But the file system below may free a file at a FORGET, and this would delay the
+/// next request. After the answer to the next request there is time for the FORGET, because the client continues to run. The
+/// next request may block the thread that has read the FORGET, so any thread may serve it.
 final class PostponedForget: Sendable {
     /// The message from the kernel. After the header, it contains a number of look-ups (`struct fuse_forget_in`).
     private struct Message {
@@ -17,8 +17,9 @@ final class PostponedForget: Sendable {
     private static let size = MemoryLayout<Message>.size
     /// The requests that may be served before a postponed FORGET.
     ///
-    /// They need no room on the disk. Their results do not depend on whether an unlinked file is freed yet. The result of
-    /// `rmdir` depends on it: some file systems below rename an unlinked open file within its directory.
+    /// These requests need no room on the disk. Their results are the same whether or not an unlinked file is already freed.
+    /// `rmdir` is not among them: some file systems below rename an unlinked open file within its directory, so the directory
+    /// is not empty.
     private static let bystanders = [CFUSE_LOOKUP, CFUSE_GETATTR, CFUSE_UNLINK].map { UInt32($0) }
 
     private let message = Mutex<Message?>(nil)

@@ -3,20 +3,21 @@
 /// Detects that the poller probably runs on the same processor as the client. The poller then moves to another processor.
 ///
 /// On a shared processor, the poller finds each request at its first poll: the client runs after the answer, and the poller
-/// runs when the client waits. So polling gains little. The kernel usually wakes a thread on an idle processor. It does not if
-/// the client may run on one processor only. Nor does it if it packs the threads of a virtual machine onto few processors.
+/// runs when the client waits. So polling gains little. The kernel usually wakes a thread on an idle processor. There are two
+/// exceptions. Some clients may run on one processor only, and some kernels pack the threads of a virtual machine onto few
+/// processors.
 ///
-/// In these cases the poller can move away from the client. The kernel may move a packed client after the poller. This happens
-/// less and less, as the kernel learns how busy both threads are.
+/// In both cases the poller can move away from the client. A kernel that packs threads may move the client after the poller.
+/// This happens less and less, because the kernel learns how busy both threads are.
 package struct ProcessorSharingDetector {
-    /// If more requests in a row than this are found at the first poll, the poller and the client share a processor. Each
-    /// request that is found later halves the count.
+    /// If more than this number of requests in a row are found at the first poll, the poller and the client share a processor.
+    /// Each request that is found at a later poll halves the count.
     private static let enough = 8
-    /// If the poller and the client share a processor again within this time after a move, the client has followed the poller.
-    /// In nanoseconds.
+    /// A time in nanoseconds after a move of the poller. If the poller and the client share a processor again within this time,
+    /// the client has followed the poller.
     private static let soon: UInt64 = 10_000_000
-    /// How long the poller stays on its processor after a move, in nanoseconds. The time doubles each time the client has
-    /// followed.
+    /// The shortest and longest time for which the poller stays on its processor after a move, in nanoseconds. The time doubles
+    /// each time the client has followed the poller.
     private static let (shortest, longest): (UInt64, UInt64) = (1_000_000, 16_000_000)
 
     private var count = 0
@@ -26,7 +27,8 @@ package struct ProcessorSharingDetector {
 
     package init() {}
 
-    /// Sets the count to 0, because the thread has not polled for some requests, which are therefore unknown.
+    /// Sets the count to 0. Called when the thread has slept in `read`, so it does not know how the requests meanwhile were
+    /// found.
     package mutating func reset() { count = 0 }
 
     /// Notes that polling has found a request. Returns whether the poller should move to another processor.

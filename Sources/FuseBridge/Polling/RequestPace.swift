@@ -2,12 +2,12 @@
 
 /// Detects that all requests come from one thread, and so quickly one after another that polling saves time.
 package struct RequestPace {
-    /// If a request comes within this time, it was already waiting before the thread read. No poll was needed for it, so it
-    /// does not count. In nanoseconds.
+    /// A time in nanoseconds. A request that comes within this time was already waiting before the thread read, so polling
+    /// would have saved no time. Such a request does not count.
     private static let atOnce: UInt64 = 2_000
     private static let enough = 8
-    /// How many requests without a change of the client outweigh one change. Programs that run one after another make some
-    /// requests each.
+    /// The number of requests by the same client that outweigh one change of the client. Programs that run one after another
+    /// make some requests each.
     private static let change = 4
     private static let tooManyChanges = 4
     private static let mostChanges = 16

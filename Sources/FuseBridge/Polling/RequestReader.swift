@@ -11,28 +11,29 @@ struct RequestReader {
     private var pace = RequestPace()
     private var sharing = ProcessorSharingDetector()
     private var looked = 0
-    /// Counts the requests that were found at the first poll. A request whose client waits for no other answer is not counted.
+    /// Counts the requests that were found at the first poll. Each request that was found at a later poll halves the count.
     ///
-    /// Each request that was found later than at the first poll halves the count.
+    /// A request does not count if its client waits for the answer to this request and for no other answer.
     private var atOnce = 0
     /// The number of requests in a row that came within the usual polling time, ``BusyPolling/longest``.
     private var inTime = 0
     private var postponedAt: UInt64 = 0
-    /// Whether no client waited for the answer to the last request, such as a RELEASE or FORGET. The next request may have come
-    /// meanwhile.
+    /// Whether no client waited for the answer to the last request, such as a RELEASE or FORGET. If so, the next request may
+    /// have come while the last request was being served.
     var servedNobody = false
 
     /// How long a postponed FORGET waits for the next request, in nanoseconds.
     private static let longestPostponed: UInt64 = 20_000
-    /// If a poll takes longer than this, in nanoseconds, the poller lets other threads use its processor. The client may need
-    /// it.
+    /// A time in nanoseconds. If a poll takes longer, the poller lets other threads use its processor, because the client may
+    /// need it.
     private static let yielding: UInt64 = 20_000
-    /// After more requests in time than this, the poller waits longer for the next request before it sleeps.
+    /// If more than this number of requests in a row came in time, the poller polls longer for the next request before it
+    /// sleeps.
     ///
     /// The client may lose its processor for a moment. For example, a kernel that frees removed files takes the processor for
-    /// 150 µs in every 4 ms. In this case, to stop polling takes more time than to continue.
+    /// 150 µs in every 4 ms. Then it costs more time to end polling than to continue.
     private static let many = 64
-    /// If more requests than this were found at the first poll, one thread is not enough for the requests.
+    /// If more than this number of requests were found at the first poll, one thread is not enough for the requests.
     private static let tooMany = 32
     /// After this number of requests, the poller checks again whether other threads wait for a processor.
     private static let interval = 64
@@ -44,7 +45,7 @@ struct RequestReader {
     }
 
     /// Reads a request, as `fuse_session_receive_buf` does. If the result is -EAGAIN, the caller must serve the postponed
-    /// FORGET, unless another thread has served it.
+    /// FORGET, unless another thread has already served it.
     mutating func receive(_ buffer: inout fuse_buf) -> CInt {
         if polling.isPollingAllowed(of: thread), let received = look(&buffer) { return received }
         if !polling.postponed.isEmpty { return -EAGAIN }
@@ -72,14 +73,14 @@ struct RequestReader {
         let header = Self.header(of: buffer, received)
         let isOne = pace.note(header?.pid ?? 0)
         let isAwaited = isOne && isAwaited(header)
-        // A client that waits for each answer makes one request at a time. If such a request is found at the first poll, this
-        // shows that the client shares the poller's processor. This does not show that there are too many requests.
+        // A client that waits for each answer makes one request at a time. If its request is found at the first poll, the
+        // client probably shares the poller's processor. So the request is no sign of too many requests.
         if tries > 1 { atOnce /= 2 } else if !isAwaited { atOnce += 1 }
         if isAwaited, sharing.noteRequest(atFirstPoll: tries == 1, at: now) {
             _ = OwnProcess.changeProcessor()
         }
-        // Another thread may have ended this polling meanwhile, because this thread was delayed. This thread must not end the
-        // polling of the next poller.
+        // If this thread was delayed, another thread may have ended its polling. Then this thread must not end polling, because
+        // it would end that of the next poller.
         if polling.isPolling(thread) {
             if !isOne || atOnce > Self.tooMany {
                 polling.end(at: now)
@@ -92,9 +93,9 @@ struct RequestReader {
         return received == -EAGAIN ? nil : received
     }
 
-    /// Returns whether other threads wait for a processor. This must be found twice, at two requests in a row.
+    /// Returns whether other threads wait for a processor. This must be the case at two requests in a row.
     ///
-    /// The kernel's own threads often wait for a processor for a moment, so finding it once is not enough.
+    /// The kernel's own threads often wait for a processor for a moment, so one check is not enough.
     private mutating func findsCrowd() -> Bool {
         looked += 1
         guard looked >= Self.interval else { return false }
@@ -106,8 +107,8 @@ struct RequestReader {
 
     /// Returns whether a client waits for the answer to this request, and for no other answer.
     ///
-    /// Some requests are found at the first poll on whatever processor the client runs. These are the kernel's requests for
-    /// read-ahead and write-back, and requests that came while a request without a client was being served.
+    /// Other requests may be found at the first poll although the client runs on another processor. Examples are the kernel's
+    /// requests for read-ahead and write-back, and requests that came while a request without a client was being served.
     private mutating func isAwaited(_ header: cfuse_in_header?) -> Bool {
         guard let header else { return false }
         defer { servedNobody = header.pid == 0 }
@@ -140,10 +141,10 @@ struct RequestReader {
                 if now > start + Self.yielding, polling.postponed.isEmpty { sched_yield() }
             } else if polling.postponed.take(buffer, received) {
                 postponedAt = now
-                // Other threads may have ended the polling. In this case the next read would sleep.
+                // Another thread may have ended the polling. In this case the next read could block.
                 guard polling.isPolling(thread) else { return (-EAGAIN, tries, now) }
-                // The poll that found the FORGET is not counted. So if the FORGET was found at the first poll, the next request
-                // can still be found at the first poll.
+                // The poll that found the FORGET is not counted. So the next request still counts as found at the first poll if
+                // the FORGET was found at the first poll.
                 tries = min(tries - 1, 1)
             } else {
                 return (received, tries, now)
