@@ -12,7 +12,7 @@ static int complain(struct archive *archive, char *why, size_t size) {
     return -1;
 }
 
-// Copies the data of one file. Holes are written as zeros, because a zip archive cannot have holes.
+// Copies the data of one file into the archive. A hole is written as zeros, because a zip archive cannot have holes.
 static int copy_data(struct archive *from, struct archive *to, char *why, size_t size) {
     static const char zeros[1 << 16];
     const void *block;

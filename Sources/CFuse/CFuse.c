@@ -32,8 +32,8 @@ void cfuse_backing_close(int device, int32_t backing) {
 
 const bool cfuse_passes_through = true;
 
-// libfuse logs that the kernel refuses a backing file. This is no error, because the data of the file then goes through the
-// daemon. There may be a million such files, so the message is dropped.
+// libfuse logs a message when the kernel refuses a backing file. The refusal is no error, because the daemon then moves the
+// data of the file. There may be a million such files, so the message is dropped.
 static void say(enum fuse_log_level level, const char *format, va_list arguments) {
     (void)level;
     if (strncmp(format, "fuse: passthrough_open", 22) != 0) vfprintf(stderr, format, arguments);
@@ -65,7 +65,8 @@ uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted) {
             agreed |= features[index].kernels;
         }
     }
-    // The backing file is on a plain file system, and another file system may be stacked on the mount.
+    // This value means two facts: the backing file is on a plain file system, and another file system may be stacked on the
+    // mount.
     connection->max_backing_stack_depth = FUSE_BACKING_STACKED_UNDER;
     return agreed;
 }
@@ -105,7 +106,7 @@ struct fuse_session *cfuse_session_new(
 }
 
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport) {
-    // The session keeps its descriptor. This call changes only the functions that read and write it.
+    // The session continues to use its own descriptor. Only the functions that read and write this descriptor are replaced.
     return fuse_session_custom_io(session, transport, fuse_session_fd(session));
 }
 
@@ -174,7 +175,7 @@ int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint3
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
     uint32_t options) {
-    // The fractions of a second are omitted: the daemon's timeouts are whole seconds.
+    // The timeouts are given in whole seconds, because the daemon uses no fractions of a second.
     struct create_out out = {
         .entry = {.nodeid = entry->ino, .generation = entry->generation,
                   .entry_valid = (uint64_t)entry->entry_timeout, .attr_valid = (uint64_t)entry->attr_timeout,

@@ -156,11 +156,11 @@ int clinux_change_processor(void) {
     CPU_CLR(current, &others);
     // The call fails if the thread may run on no other processor.
     if (sched_setaffinity(0, sizeof others, &others) != 0) return 0;
-    // The kernel remembers the requested mask. A thread that may run on all processors requests a mask with all bits, so that
-    // the thread may also run on processors that are added later.
+    // The kernel remembers which processors the thread has requested. A thread that may run on all processors requests all bits
+    // of the mask. Then the thread may also run on processors that are added later.
     if (CPU_COUNT(&all) == get_nprocs()) memset(&all, 0xff, sizeof all);
-    // If both calls fail, the thread remains bound to fewer processors. It does not move again, because each move would leave
-    // it fewer.
+    // If both calls fail, the thread may run on fewer processors than before. The thread does not move again, because each move
+    // would take another processor from it.
     is_stuck = sched_setaffinity(0, sizeof all, &all) != 0 && sched_setaffinity(0, sizeof all, &all) != 0;
     return 1;
 }
@@ -253,8 +253,8 @@ int clinux_prepare_thread(void) {
     thread_identity.group = thread_identity.own_group = getegid();
     thread_identity.mask = 0;
     if (geteuid() == 0) {
-        // The kernel has already checked the requester's rights. So the thread keeps root's capabilities when it changes its
-        // user.
+        // The kernel has already checked the rights of the requester. So the thread keeps root's capabilities when it acts as
+        // another user.
         int bits = prctl(PR_GET_SECUREBITS);
         if (bits < 0 || prctl(PR_SET_SECUREBITS, bits | SECBIT_NO_SETUID_FIXUP) != 0) return -1;
         thread_identity.can_change = 1;
@@ -279,7 +279,7 @@ void clinux_become_oneself(void) { clinux_use(thread_identity.own_user, thread_i
 void clinux_use(uint32_t user, uint32_t group) {
     if (!thread_identity.can_change) return;
     if (user == thread_identity.user && group == thread_identity.group) return;
-    // These calls cannot report an error. They succeed, because SECBIT_NO_SETUID_FIXUP keeps the capabilities.
+    // These calls return no error. They succeed, because the thread keeps its capabilities by SECBIT_NO_SETUID_FIXUP.
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
     thread_identity.user = user;
@@ -295,14 +295,15 @@ int clinux_give_up_resources(void) {
 }
 
 int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
-    // With SECBIT_NO_SETUID_FIXUP, the thread would keep root's capabilities, and so it would have all rights.
+    // With SECBIT_NO_SETUID_FIXUP, the thread would keep root's capabilities as another user, and so could access all files.
     int bits = prctl(PR_GET_SECUREBITS);
     if (bits < 0) return -1;
     if (bits & SECBIT_NO_SETUID_FIXUP) {
         errno = EPERM;
         return -1;
     }
-    // Changes only the user for file access. If the effective user changed, programs of that user could slow the thread down.
+    // Only the user for file access is changed. If the effective user were changed, programs of that user could slow the thread
+    // down.
     if (syscall(SYS_setgroups, count, groups) != 0) return -1;
     syscall(SYS_setfsgid, group);
     syscall(SYS_setfsuid, user);
@@ -312,8 +313,8 @@ int clinux_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t 
 void clinux_act_as_oneself(uint32_t user, uint32_t group, const uint32_t *groups, size_t count) {
     syscall(SYS_setfsuid, user);
     syscall(SYS_setfsgid, group);
-    // setfsuid(2) and setfsgid(2) report no error, but return the former number. So a second call shows whether the first has
-    // succeeded.
+    // setfsuid(2) and setfsgid(2) report no error, but return the number before the call. So another call with an invalid
+    // number shows whether the change has succeeded.
     if ((uint32_t)syscall(SYS_setfsuid, -1) != user || (uint32_t)syscall(SYS_setfsgid, -1) != group ||
         syscall(SYS_setgroups, count, groups) != 0)
         abort();
@@ -329,11 +330,12 @@ int clinux_may_access(int descriptor, int mask) {
 
 int32_t clinux_gettid(void) { return (int32_t)syscall(SYS_gettid); }
 int clinux_pidfd_open(int32_t process) { return (int)syscall(SYS_pidfd_open, process, 0); }
-// O_EXCL is the value of PIDFD_THREAD, which came with Linux 6.9.
+// The flag O_EXCL has the value of PIDFD_THREAD, which came with Linux 6.9 and is missing in older headers.
 int clinux_pidfd_of_thread(int32_t thread) { return (int)syscall(SYS_pidfd_open, thread, O_EXCL); }
 
 int clinux_pidfd_look(int descriptor, struct clinux_thread *out) {
-    // The first version of struct pidfd_info. The call PIDFD_GET_INFO came with Linux 6.13, and the headers are older.
+    // The first version of struct pidfd_info. It is declared here, because PIDFD_GET_INFO came with Linux 6.13 and is missing
+    // in older headers.
     struct {
         uint64_t mask, control_group;
         uint32_t thread, process, parent, user, group, effective_user, effective_group, saved_user, saved_group;

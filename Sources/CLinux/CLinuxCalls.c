@@ -28,8 +28,8 @@ static long call_of_thread(int32_t thread, unsigned long arguments[4]) {
     int file = open(text, O_RDONLY | O_CLOEXEC);
     if (file < 0) return UNKNOWN_CALL;
     long number = CALL_NOT_SEEN_YET;
-    // A thread that has just sent a request may still be running. In this case the file shows no system call, so the file is
-    // read again.
+    // A thread that has just sent a request may still be running. Then the file shows no system call yet, so the file is read
+    // several times.
     for (int look = 0; look < 64 && number < 0; look++) {
         ssize_t size = pread(file, text, sizeof text - 1, 0);
         if (size <= 0) {
@@ -56,8 +56,8 @@ int clinux_makes_name(int32_t thread) {
     return 0;
 }
 
-// Calls that look names up and create no file. The numbers are those of 64-bit programs. A 32-bit program uses other numbers,
-// but no call that creates files in a 32-bit program has a number of this list.
+// System calls that look names up and create no file. The numbers are those of 64-bit programs. In a 32-bit program, these
+// numbers belong to other system calls, but to none that creates files.
 static const long looking_calls[] = {
 #ifdef SYS_stat
     SYS_stat, SYS_lstat, SYS_access, SYS_readlink, SYS_unlink, SYS_rmdir, SYS_rename, SYS_chmod, SYS_chown, SYS_lchown,
@@ -93,8 +93,9 @@ int clinux_has_lowest_priority(int32_t process) {
 // The attributes of a file that change when a program saves the file.
 #define SAVED_ATTRIBUTES (STATX_SIZE | STATX_BLOCKS | STATX_MTIME | STATX_CTIME)
 
-// The numbers are those of 64-bit programs. In a 32-bit program the same numbers belong to other calls. Of these calls, only
-// write(2) makes the kernel ask for a regular file's attributes, and for write(2) the kernel sends a handle.
+// The numbers are those of 64-bit programs. In a 32-bit program, these numbers belong to other system calls. Of those, only
+// write(2) can make the kernel ask for a regular file's attributes. For write(2) the kernel sends a handle, so the request is
+// recognised.
 int clinux_looks_by_path(int32_t thread) {
     unsigned long arguments[4] = {0};
     long number = call_of_thread(thread, arguments);

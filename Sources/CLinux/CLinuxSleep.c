@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Declarations of <systemd/sd-bus.h>, so that the build does not need this header. All functions but one of 2018 are at least
-// as old as logind's signal.
+// Declarations of <systemd/sd-bus.h>, because the build must not require this header. One of the functions is from 2018. The
+// others are as old as logind's signal, or older.
 typedef struct sd_bus sd_bus;
 typedef struct sd_bus_message sd_bus_message;
 typedef int (*handler)(sd_bus_message *, void *, void *);
@@ -64,7 +64,8 @@ int clinux_sleep_open(const char *reason, struct clinux_sleep **out) {
     sleep->lock = -1;
     int result = load(sleep);
     if (result == 0) result = sleep->open_system(&sleep->bus);
-    // The signal is subscribed to before the delay is requested. In this order, no signal is lost between the two calls.
+    // The program subscribes to the signal before it requests the delay. In the opposite order, a signal between the two calls
+    // would be lost.
     if (result >= 0)
         result = sleep->match_signal(sleep->bus, NULL, logind, path, manager, "PrepareForSleep", prepare_for_sleep, sleep);
     if (result >= 0) result = clinux_sleep_delay(sleep, reason);
@@ -104,7 +105,7 @@ int clinux_sleep_delay(struct clinux_sleep *sleep, const char *reason) {
     if (result < 0) return result;
     int lock = -1;
     result = sleep->read(answer, "h", &lock);
-    // The message closes its own descriptor when it is released, so the descriptor is duplicated.
+    // The descriptor is duplicated, because the message closes its own descriptor when it is released.
     if (result > 0) {
         sleep->lock = fcntl(lock, F_DUPFD_CLOEXEC, 3);
         if (sleep->lock < 0) result = -errno;

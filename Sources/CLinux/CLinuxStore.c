@@ -22,7 +22,7 @@ static void proc_name(char name[PROC_NAME_BYTES], int descriptor) {
 }
 
 int clinux_open_beneath(int directory, const char *name, int flags, uint32_t mode) {
-    // The kernel refuses a mode if O_CREAT is missing.
+    // Without O_CREAT, the mode must be 0: the kernel refuses any other mode.
     struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC),
         .mode = flags & O_CREAT ? mode : 0,
@@ -40,7 +40,7 @@ ssize_t clinux_copy_file_range(int from, int to, size_t length) {
 // The number of bytes that are read from each file for one comparison.
 enum { COMPARED_BYTES = 1 << 17 };
 
-// Reads `count` bytes, or fewer if the file ends before. Returns the number of bytes, or -1.
+// Reads `count` bytes, or fewer bytes if the file ends earlier. Returns the number of bytes, or -1.
 static ssize_t read_fully(int descriptor, char *buffer, size_t count, off_t offset) {
     size_t filled = 0;
     while (filled < count) {

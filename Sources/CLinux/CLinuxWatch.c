@@ -16,7 +16,7 @@ int clinux_fanotify(int directory, bool attributes_only) {
     uint64_t mask = attributes_only ? FAN_ATTRIB | FAN_ONDIR :
                     FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO | FAN_MODIFY | FAN_CLOSE_WRITE |
                     FAN_ATTRIB | FAN_ONDIR;
-    // A name is passed, because the call refuses an O_PATH descriptor without a name.
+    // The name "." is passed, because the call accepts an O_PATH descriptor only together with a name.
     if (fanotify_mark(group, FAN_MARK_ADD | FAN_MARK_FILESYSTEM | FAN_MARK_ONLYDIR, mask, directory, ".") == 0)
         return group;
     int error = errno;
@@ -48,7 +48,7 @@ size_t clinux_next_fanotify(const void *bytes, size_t size, struct clinux_change
             const struct file_handle *handle = (const void *)info->handle;
             size_t handle_size = sizeof *handle + handle->handle_bytes;
             size_t name = sizeof *info + handle_size;
-            // The name is used only if a zero byte ends it within the record.
+            // The name is used only if its terminating zero byte is within the record.
             if (name < header->len && memchr(start + name, 0, header->len - name)) {
                 out->handle = (const uint8_t *)handle;
                 out->handle_size = handle_size;

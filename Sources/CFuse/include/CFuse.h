@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Only CFuse.c decides how passthrough is requested; this depends on the version of libfuse's headers. libfuse 3.17 and later
-// have functions for passthrough. With older versions, the daemon changes libfuse's reply to INIT before it is sent. CFuse.c
-// itself then makes the replies to OPEN and CREATE.
+// Only CFuse.c decides how passthrough is requested, according to the version of libfuse's headers. libfuse 3.17 and later
+// versions have functions for passthrough. With an older version, the daemon changes libfuse's reply to INIT before the reply
+// is sent. CFuse.c then makes the replies to OPEN and CREATE itself.
 
 /// Whether libfuse itself supports passthrough.
 extern const bool cfuse_passes_through;
@@ -19,40 +19,42 @@ extern const int cfuse_header_version;
 /// Calls `fuse_session_new`. Since libfuse 3.17 this is a macro, which Swift cannot call.
 struct fuse_session *cfuse_session_new(
     struct fuse_args *arguments, const struct fuse_lowlevel_ops *operations, void *userdata);
-/// Installs other functions to read and write messages in the session, if the reply to INIT must be changed. Returns 0 or
+/// Replaces the functions by which the session reads and writes messages, if the reply to INIT must be changed. Returns 0 or
 /// -errno.
 int cfuse_take_transport(struct fuse_session *session, const struct fuse_custom_io *transport);
-/// Requests features from the kernel and returns those on which both sides agree. A feature is a bit of the kernel's protocol.
-/// Returns no feature if the reply to INIT must be changed, because that changed reply requests the features.
+/// Requests features from the kernel. Returns the features on which kernel and daemon agree, each as a bit of the kernel's
+/// protocol. If the daemon must change the reply to INIT, returns no feature, because the changed reply requests the features.
 uint64_t cfuse_agree(struct fuse_conn_info *connection, uint64_t wanted);
 
 /// Registers the file behind a descriptor as a backing file. `device` is the connection's descriptor. Returns the backing
 /// file's number, or -errno.
 int32_t cfuse_backing_open(fuse_req_t request, int device, int descriptor);
-/// Registers a backing file without a request, which no libfuse supports. The kernel holds the file until its number is closed.
+/// Registers a backing file without a request. No version of libfuse has a function for this. The kernel holds the file until
+/// the number of the backing file is closed.
 int32_t cfuse_backing_keep(int device, int descriptor);
-/// Unregisters a backing file. libfuse can do this only in a request, and a forgotten inode causes no suitable request.
+/// Unregisters a backing file. libfuse can do this only within a request, but the daemon does it when the kernel has forgotten
+/// an inode.
 void cfuse_backing_close(int device, int32_t backing);
 
-/// How the kernel treats an open file.
+/// Options that tell the kernel how to treat an open file.
 enum cfuse_open_options {
     /// The kernel caches no data, and allows no shared mappings.
     CFUSE_OPEN_DIRECT = 1,
-    /// The kernel may use data that it has cached before. Without this option, it drops them.
+    /// The kernel may use data of the file that it has already cached. Without this option, the kernel drops this data.
     CFUSE_OPEN_KEEP_CACHE = 2,
     /// The kernel sends FLUSH for each close(2), and close(2) waits for the answer.
     CFUSE_OPEN_FLUSH = 4,
 };
 
-/// Answer an open, with options of `enum cfuse_open_options`. If `backing` is not 0, the kernel reads and writes the data
-/// itself.
+/// Answer an open, or the creation of a file, with options of `enum cfuse_open_options`. If `backing` is not 0, the kernel
+/// reads and writes the data itself.
 int cfuse_reply_open(fuse_req_t request, uint64_t handle, int32_t backing, uint32_t options);
 int cfuse_reply_create(
     fuse_req_t request, const struct fuse_entry_param *entry, uint64_t handle, int32_t backing,
     uint32_t options);
 
-// Parts of the kernel's protocol 7.40 that libfuse 3.14 lacks, from include/uapi/linux/fuse.h. The copy of this header in
-// Debian 12 is older. They are declared in C, because only C guarantees the layout.
+// Parts of the kernel's protocol 7.40, from include/uapi/linux/fuse.h. libfuse 3.14 lacks them, and the header in Debian 12 is
+// too old. They are declared in C, because Swift does not guarantee the layout of a structure.
 
 struct cfuse_in_header {
     uint32_t len, opcode;

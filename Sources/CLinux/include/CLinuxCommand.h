@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #ifndef CLINUXCOMMAND_H
 #define CLINUXCOMMAND_H
-// Functions for the command and for the start of the daemon. Swift cannot call them; a comment gives the reason for each.
+// Functions for the command and for the start of the daemon. Swift cannot call the system's functions directly; each comment
+// gives the reason.
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -15,11 +16,12 @@ extern const int32_t CLINUX_SO_PEERCRED;
 // Calls accept4(2) with SOCK_CLOEXEC, which needs _GNU_SOURCE.
 int clinux_accept(int listener);
 int clinux_peer_credentials(int socket, struct clinux_credentials *credentials);
-// Returns a pidfd of the process at the other end of the socket, or -1. SO_PEERPIDFD came with Linux 6.5; older headers lack
-// it.
+// Returns a pidfd of the process at the other end of the socket, or -1. Uses SO_PEERPIDFD, which came with Linux 6.5 and is
+// missing in older headers.
 int clinux_peer_pidfd(int socket);
 
-// <sys/epoll.h> is not in Swift's Glibc module. A descriptor that was added is reported as readable only once.
+// Creates an epoll descriptor. <sys/epoll.h> is not in Swift's Glibc module. Each descriptor that is added is reported as
+// readable only once.
 int clinux_epoll(void);
 int clinux_epoll_add(int epoll, int descriptor, uint64_t number);
 int clinux_epoll_remove(int epoll, int descriptor);
@@ -31,19 +33,20 @@ int clinux_pipe(int32_t ends[2]);
 // POSIX_SPAWN_SETSID needs _GNU_SOURCE.
 extern const int16_t CLINUX_POSIX_SPAWN_SETSID;
 
-// syslog(3) takes variable arguments. The name must exist as long as the process, because openlog(3) stores the pointer to it.
+// Calls openlog(3); syslog(3) takes variable arguments, which Swift cannot pass. The name must exist as long as the process,
+// because openlog(3) stores the pointer to the name.
 void clinux_open_log(const char *name);
 void clinux_log(int error, const char *line);
 
 // Calls makedev(3), which is a macro.
 uint64_t clinux_device(uint32_t major_number, uint32_t minor_number);
-// The device of the file at a path, as far as the kernel knows it without asking the server of the file system.
+// Determines the device of the file at a path, if the kernel knows it without asking the server of the file system.
 int clinux_device_at_hand(const char *path, uint64_t *device);
 // Calls setns(2), which needs _GNU_SOURCE.
 int clinux_enter_mount_namespace(int descriptor);
 
-// signalfd(2) is in a header that Swift's Glibc module leaves out. `set` is a sigset_t. The second function returns 0 if there
-// is no signal.
+// `clinux_signal_descriptor` calls signalfd(2), which Swift's Glibc module lacks. `set` is a sigset_t. The function after it
+// reads a signal, and returns 0 if there is none.
 int clinux_signal_descriptor(const void *set);
 int clinux_next_signal(int descriptor);
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One change, as fanotify or inotify reports it. The pointers lead into the buffer that was read.
+// One change, as fanotify or inotify reports it. The pointers lead into the buffer that contains the report.
 struct clinux_change {
     int32_t process;                    // the process that made the change; 0 if it is not known
     int32_t watch;                      // inotify: the number of the watched directory
@@ -20,13 +20,14 @@ struct clinux_change {
     const char *name;                   // "." or NULL for the directory itself
 };
 
-// <sys/fanotify.h> is not in Swift's Glibc module. Watches the whole file system of an open directory.
+// Creates a watch of the whole file system of an open directory, by fanotify. <sys/fanotify.h> is not in Swift's Glibc module.
 int clinux_fanotify(int directory, bool attributes_only);
-// <sys/inotify.h> is not in Swift's Glibc module either. inotify watches single directories, each of which gets a number.
+// Creates an inotify descriptor, which watches single directories, each with a number. <sys/inotify.h> is not in Swift's Glibc
+// module.
 int clinux_inotify(void);
 int clinux_inotify_add(int inotify, int directory);
 int clinux_inotify_remove(int inotify, int watch);
-// Reads the change at the start of the buffer. Returns its size in bytes, or 0 if no change is left.
+// Extracts the change at the start of the buffer. Returns the size of the change in bytes, or 0 if no change is left.
 size_t clinux_next_fanotify(const void *bytes, size_t size, struct clinux_change *out);
 size_t clinux_next_inotify(const void *bytes, size_t size, struct clinux_change *out);
 #endif
