@@ -195,7 +195,7 @@ int clinux_renameat2(int od, const char *on, int nd, const char *nn, uint32_t fl
 int clinux_link_descriptor(int descriptor, int directory, const char *name) {
     char path[32];
     if (linkat(descriptor, "", directory, name, AT_EMPTY_PATH) == 0) return 0;
-    // AT_EMPTY_PATH requires CAP_DAC_READ_SEARCH. The link in /proc can be followed without a capability.
+    // AT_EMPTY_PATH requires CAP_DAC_READ_SEARCH. If the daemon lacks this capability, it follows the link in /proc instead.
     if (errno != ENOENT && errno != EPERM) return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     return linkat(AT_FDCWD, path, directory, name, AT_SYMLINK_FOLLOW);

@@ -33,7 +33,7 @@ static const char path[] = "/org/freedesktop/login1";
 static const char manager[] = "org.freedesktop.login1.Manager";
 
 static int load(struct clinux_sleep *sleep) {
-    // The library is never closed, because it may have stored data for threads of the process.
+    // The library is never unloaded, because it may have stored data for threads of the process.
     void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return -ENOSYS;
     const struct { void *place; const char *name; } functions[] = {

@@ -5,8 +5,8 @@ import LinuxSystem
 
 /// Returns the table of the C functions that libfuse calls for requests.
 ///
-/// Each function only translates C values and makes one Swift call. The functions run on the threads of the request loop. So
-/// they must not block or await, and no value from the kernel may make them trap.
+/// Each function only translates C values and makes one Swift call. The functions run on the threads of the request loop, so
+/// they must not block or await. No value from the kernel may make a function trap.
 func makeCallbackTable() -> fuse_lowlevel_ops {
     var operations = fuse_lowlevel_ops()
     operations.`init` = { root, connection in

@@ -4,7 +4,8 @@ import Glibc
 package import LinuxSystem
 import Synchronization
 
-/// The number by which the kernel knows a backing file: a file below, from which it reads and writes the data of a file.
+/// The number by which the kernel knows a backing file. The kernel reads and writes the data of a mounted file in this file
+/// below.
 package struct BackingID: Sendable {
     package let rawValue: Int32
 }
@@ -23,7 +24,7 @@ package final class Connection: @unchecked Sendable {
         self.device = try .duplicating(fuse_session_fd(session))
     }
 
-    /// The number that the kernel gives to the connection; nil if the kernel does not tell it.
+    /// The number that the kernel gives to the connection; nil if the kernel does not report it.
     ///
     /// The number is the minor number of the mounted file system's device.
     package var number: UInt32? {
@@ -42,8 +43,8 @@ package final class Connection: @unchecked Sendable {
         return try noteBacking(result)
     }
 
-    /// Makes the kernel hold the file behind `descriptor` open until ``closeBacking(_:)``, even if no process has the file
-    /// open.
+    /// Makes the kernel hold the file behind `descriptor` open, even if no process has the file open. It ends with
+    /// ``closeBacking(_:)``.
     package func retainBacking(_ descriptor: borrowing OwnedDescriptor) throws(Errno) -> BackingID {
         let result = cfuse_backing_keep(device.rawValue, descriptor.rawValue)
         return try noteBacking(result)

@@ -177,7 +177,7 @@ package struct FuseSession: ~Copyable, @unchecked Sendable {
     // the mount, so nothing needs the memory.
 }
 
-/// Waits for the end of a session's service: a trigger, or the end of the connection.
+/// Waits until a session's service ends. The service ends by a trigger, or when the connection ends.
 package final class ServiceShutdown: Sendable {
     private let signal: WakeEvent
     private let threads = Atomic<Int>(0)
@@ -185,7 +185,7 @@ package final class ServiceShutdown: Sendable {
     /// The time at which ``wait()`` returns even if a file system below still blocks threads. 0 while no thread has noticed the
     /// end of the connection.
     private let latest = Atomic<UInt64>(0)
-    /// How long ``wait()`` waits for the other threads after one thread has noticed the end of the connection, in nanoseconds.
+    /// How long ``wait()`` waits for the other threads when one thread has noticed the end of the connection, in nanoseconds.
     private static let grace: UInt64 = 1_000_000_000
 
     package init() throws(Errno) { signal = try WakeEvent() }
@@ -217,8 +217,7 @@ package final class ServiceShutdown: Sendable {
     }
 }
 
-/// The object to which the user-data pointer of the C functions leads. These functions can neither be generic nor capture
-/// values.
+/// The object to which the C functions get a user-data pointer. C functions can neither be generic nor capture values.
 final class FuseSessionContext: @unchecked Sendable {
     // @unchecked: `filesystem` is set once, before the first loop thread reads a request.
     let handshake: Handshake

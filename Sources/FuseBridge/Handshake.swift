@@ -10,14 +10,14 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     package let rawValue: UInt64
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// The kernel looks up `.` in a directory whose inode it has forgotten, and `..` in a directory whose parent it does not
-    /// know.
+    /// The kernel may look up `.` in a directory with an inode that it has forgotten, and `..` in a directory with an unknown
+    /// parent.
     package static let recalling = Self(rawValue: 1 << 4)
     /// The kernel sends the mode of a new file without applying the umask. This is necessary for default ACLs.
     package static let unmaskedModes = Self(rawValue: 1 << 6)
-    /// Several look-ups and listings in one directory may be running at the same time.
+    /// The kernel may send several look-ups and listings of one directory at the same time.
     ///
-    /// libfuse 3.14 sets this bit in `want`, but does not send it to the kernel.
+    /// libfuse 3.14 sets this bit in `want`, but does not send the bit to the kernel.
     package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
     package static let posixACL = Self(rawValue: 1 << 20)
     /// The kernel need not send a GETXATTR before each write. A disadvantage is that a write under passthrough does not clear
@@ -26,7 +26,7 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     static let extendedFlags = Self(rawValue: 1 << 30)
     /// The kernel reads and writes a backing file itself, without the daemon.
     package static let passthrough = Self(rawValue: 1 << 37)
-    /// The kernel can send unanswered requests again, to a daemon that takes over the connection.
+    /// The kernel can send unanswered requests a second time, to a daemon that takes over the connection.
     package static let resending = Self(rawValue: 1 << 39)
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Public, unlike the rest of the module. The compiler specialises and inlines public declarations in other modules, but not
-// `package` declarations.
+// The declarations in this file are public, unlike the rest of the module. The compiler specialises and inlines public
+// declarations in other modules, but not `package` declarations.
 
 /// The number by which the kernel knows an inode, from the reply that introduces the inode to the last FORGET.
 public struct NodeID: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Public, unlike the rest of the module. The compiler specialises and inlines public declarations in other modules, but not
-// `package` declarations.
+// The declarations in this file are public, unlike the rest of the module. The compiler specialises and inlines public
+// declarations in other modules, but not `package` declarations.
 
 /// Holds a `Reply` for a dictionary or an escaping closure. In Swift 6.3, neither can hold a non-copyable value directly.
 public final class Parked<Value: ~Copyable & Sendable>: @unchecked Sendable {

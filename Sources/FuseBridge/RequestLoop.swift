@@ -6,8 +6,8 @@ import Synchronization
 
 /// Reads requests and serves them, on all threads that call ``run(as:in:)``.
 ///
-/// libfuse has a loop of its own, but it is not suitable. It starts and ends threads by its own rules, and is configured
-/// through macros. Its threads always sleep until a request comes.
+/// libfuse's own loop is not suitable, because its threads always sleep until a request comes. It also starts and ends threads
+/// by rules of its own.
 struct RequestLoop: @unchecked Sendable {
     // @unchecked: receiving, processing and unmounting are the session's thread-safe functions.
     let session: OpaquePointer

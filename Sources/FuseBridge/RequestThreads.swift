@@ -20,9 +20,9 @@ final class RequestThreads: Sendable {
     private let lastEnd: Atomic<UInt64>
     private let isWatched = Atomic<Bool>(false)
 
-    /// Creates the count for `size` threads, which the caller starts itself.
+    /// Counts `size` threads, which the caller starts itself.
     ///
-    /// `start` starts one more thread with the given number. It returns whether the thread was started.
+    /// `start` starts one more thread with the given number, and returns whether the thread was started.
     init(of size: Int, timers: Timers, start: @escaping @Sendable (Int, RequestThreads) -> Bool) {
         self.size = size
         self.timers = timers
@@ -48,9 +48,8 @@ final class RequestThreads: Sendable {
         return false
     }
 
-    /// Notes that a thread cannot serve requests. Returns whether the other threads continue without it.
-    ///
-    /// The other threads continue if the thread was an additional one. The next additional thread may be able to serve.
+    /// Notes that a thread cannot serve requests. Returns true if it is an additional thread, because the other threads then
+    /// continue without it. The next additional thread may be able to serve requests.
     func canServeWithout(_ thread: Int) -> Bool {
         guard thread > size else { return false }
         total.subtract(1, ordering: .relaxed)

@@ -118,8 +118,8 @@ struct clinux_thread {
 };
 int clinux_pidfd_of_thread(int32_t thread);
 int clinux_pidfd_look(int descriptor, struct clinux_thread *out);
-// Whether a thread waits in mkdir(2), mknod(2), symlink(2), link(2) or bind(2). Returns 1, 0, or -1 if the thread's call is not
-// visible.
+// Whether a thread waits in mkdir(2), mknod(2), symlink(2), link(2) or bind(2). Returns 1 if it does, 0 if not, or -1 if the
+// thread's system call is not visible.
 int clinux_makes_name(int32_t thread);
 // Whether a thread waits in a call that opens a file and may create the file. Returns 0 if it does not. Returns 1 if it does,
 // or if the call is not visible.

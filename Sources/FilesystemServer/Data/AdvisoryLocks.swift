@@ -23,11 +23,11 @@ final class AdvisoryLocks: Sendable {
 
     private struct State {
         var entries: [NodeID: Entry] = [:]
-        /// The files whose writers the daemon is polling now, to find out which of the writers hold a lock.
+        /// The files for which the daemon is polling the writers now, to find out which writers hold a lock.
         var looked: Set<NodeID> = []
     }
 
-    /// How long the daemon remembers that programs lock a file, after the last handle with a lock was closed.
+    /// For how long a file stays in the table after the last handle with a lock was closed.
     static let memory = TimeSpan.seconds(60)
     /// The most files that have an entry at the same time.
     private static let most = 4096
@@ -57,7 +57,7 @@ final class AdvisoryLocks: Sendable {
         change { state in
             guard state.entries.count < Self.most || state.entries[node.id] != nil else { return }
             var entry = state.entries[node.id] ?? Entry()
-            // The kernel may have given the node's number to another file since the entry was made.
+            // The kernel may have given the node's number to another file since this entry was made for the former file.
             if entry.node !== node { entry = Entry(node: node) }
             entry.programs.insert(program)
             entry.handles.insert(handle.id)
@@ -119,7 +119,7 @@ extension DataPlane {
 }
 
 extension Handle {
-    /// Whether the handle was opened to read and write (`O_RDWR`) without truncating the file.
+    /// Whether the program opened the file to read and write (`O_RDWR`), without truncating it.
     var mayReadAndWrite: Bool { flags & (O_ACCMODE | O_TRUNC) == O_RDWR }
 
     /// Whether both handles belong to programs that lock the file themselves. Two such programs do not wait for each other.

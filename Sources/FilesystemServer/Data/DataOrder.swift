@@ -2,15 +2,16 @@
 package import FuseBridge
 import Synchronization
 
-/// Orders overlapping READ and WRITE requests of a file, where the daemon moves the data (D136).
+/// Orders overlapping READ and WRITE requests of a file, if the daemon moves the file's data (D136).
 ///
 /// For a `write(2)`, the kernel fills a page with the new bytes, unlocks the page, and sends a WRITE. The kernel may drop this
-/// page before the daemon carries out the WRITE. The kernel then sends a READ for the page, and caches the answer permanently.
-/// So a READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes that is being
-/// carried out.
+/// page before the daemon carries out the WRITE. If a program then reads the page, the kernel sends a READ, and caches the
+/// answer permanently. So a READ waits for each earlier WRITE of the same bytes. A WRITE waits for each READ of the same bytes
+/// that is being carried out.
 ///
-/// A file has an order only while a program has it open for writing, or a request for the file is running or waiting. **Lock
-/// rule.** No system call is made under the mutex.
+/// A file has an order only while a program has it open for writing, or while a request for the file is running or waiting.
+///
+/// **Lock rule.** No system call is made under the mutex.
 package final class DataOrder: Sendable {
     /// The place of one request in the order of its file. It ends with ``end(_:)``.
     package struct DataTicket: Sendable {
@@ -117,7 +118,7 @@ package struct DataRequest: Sendable {
         self.readsBefore = readsBefore
     }
 
-    /// The written part of the last page, if the request does not write the whole page; nil if it does. The kernel may hold the
+    /// The part of the last page that the request writes; nil if the request writes the whole page. The kernel may hold the
     /// lock of a partly written page until the request is answered.
     package func lastPage(of size: Int64) -> Range<Int64>? {
         let begin = (bytes.upperBound - 1) / size * size
@@ -174,12 +175,12 @@ struct FileOrder {
     /// Ends the request with the given number. Returns the bodies of the requests that may run now. For a WRITE, also returns
     /// the ranges that the kernel may have read too early.
     ///
-    /// For a `write(2)`, the kernel fills one page after another, and waits for a page that is being read. It may drop a filled
-    /// page and read it again before the daemon gets the WRITE. In this case the kernel caches the old bytes permanently. A
-    /// READ that was too early has these properties:
-    /// - It comes after the previous WRITE, since the kernel locks the file while it writes.
-    /// - It comes after the handle was opened, because the kernel drops its cache at the open.
-    /// - It comes from another thread than the WRITE.
+    /// For a `write(2)`, the kernel fills one page after another. The kernel may drop a filled page, and read it again before
+    /// the daemon gets the WRITE. In this case the kernel caches the old bytes permanently. A READ that was too early has these
+    /// properties:
+    /// - The READ comes after the previous WRITE, because the kernel locks the file during a `write(2)`.
+    /// - The READ comes after the handle was opened, because the kernel drops its cache at the open.
+    /// - The READ comes from another thread than the WRITE.
     mutating func end(_ number: UInt64) -> (next: [@Sendable () -> Void], stale: [Range<Int64>]) {
         guard let index = entries.firstIndex(where: { $0.number == number }) else { return ([], []) }
         let request = entries.remove(at: index).request
@@ -213,7 +214,7 @@ struct RecentReads {
         let thread: Int32
     }
 
-    /// The most reads that are recorded one by one. If there are more reads, all of them are merged into one read that spans
+    /// The most reads that are recorded separately. If there are more reads, all of them are merged into one read that covers
     /// all ranges.
     private static let most = 64
 

@@ -48,7 +48,7 @@ extension DataPlane {
             && node.isKnownPassthrough
     }
 
-    /// The data path that status reports show: by the kernel (passthrough), by the daemon, or undecided.
+    /// The data path that status reports show: through the kernel (passthrough), through the daemon, or undecided.
     var dataPath: DataPath { context.configuration.data == .daemon ? .daemon : routeStatistics.dataPath }
 
     func leaveRoute(_ handle: Handle) {
@@ -56,8 +56,8 @@ extension DataPlane {
         let wasLastMapper = node.leaveRoute(mapping: handle.mayBeMapped)
         routeStatistics.left()
         node.closeBackingIfUnused()
-        // A program may have changed the file by its mapping after the kernel cached the attributes. So the cached attributes
-        // are not valid any more.
+        // A program may have changed the file by a mapping after the kernel had cached the attributes. So the cached attributes
+        // are dropped.
         if wasLastMapper { connection.invalidateAttributes(of: node.id) }
     }
 
@@ -112,7 +112,7 @@ extension DataPlane {
         return allowed
     }
 
-    /// After the daemon has opened a file of the source for writing, it assumes for this time that the source is writable.
+    /// For this time after opening a file of the source for writing, the daemon assumes that the source is still writable.
     private static let proofLasts = TimeSpan.milliseconds(10)
 
     /// Opens the file below once, if necessary, because a protection of the file or of its mount may refuse the open:
@@ -127,7 +127,7 @@ extension DataPlane {
         let isProtected = status.isProtected
         let (isOnSubmount, now) = (submounts.isOnSubmount(status.mount), Engine.now)
         let proof = Instant(nanoseconds: lastOpenedToWrite.load(ordering: .relaxed))
-        // The file may have got set-user-ID or set-group-ID bits out of band since the node was last checked.
+        // Since the last check of the node, the file may have got set-user-ID or set-group-ID bits out of band.
         if status.mayBypass == false { handle.node.setMayBypass(false) }
         guard isProtected || isOnSubmount || now.since(proof) > Self.proofLasts else { return }
         // The file below is opened with `O_APPEND` only if two conditions hold: the file is append-only, and the program has
@@ -143,8 +143,8 @@ extension DataPlane {
         if !isOnSubmount, handle.mayWrite { lastOpenedToWrite.store(now.nanoseconds, ordering: .relaxed) }
     }
 
-    /// Refuses to open an append-only file for reading and writing, because the program could then map the file. The file's own
-    /// file system refuses such a mapping. The kernel does not refuse the mapping when it maps the file below.
+    /// Refuses to open an append-only file for reading and writing. The program could otherwise map the file and overwrite its
+    /// contents. Under passthrough, the kernel would not refuse such a mapping.
     func checkMapping(of handle: Handle) throws(Errno) {
         guard handle.flags & O_ACCMODE == O_RDWR, handle.isAppendOnly else { return }
         throw .notPermitted

@@ -20,7 +20,7 @@ package struct KernelCacheTracker<Validator: Equatable> {
         var validator: Validator?
         /// The number of opens whose reads the kernel caches.
         var readers = 0
-        /// Whether the first reader has begun to read. Until then, the kernel may still have its old cache.
+        /// Whether the first reader has begun to read. Before this, the kernel may still have its old cache.
         var hasBegun = false
     }
 
@@ -62,7 +62,7 @@ package struct KernelCacheTracker<Validator: Equatable> {
         return .refill
     }
 
-    /// Notes that a reader has begun to read, so that the kernel has dropped its old cache.
+    /// Notes that a reader has begun to read. From this moment the kernel no longer has its old cache.
     package mutating func begin(_ node: NodeID) { entries[node]?.hasBegun = true }
 
     package mutating func close(_ node: NodeID) { entries[node]?.readers -= 1 }

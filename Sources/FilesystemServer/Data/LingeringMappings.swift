@@ -21,12 +21,13 @@ extension DataPlane {
     /// has the file open for writing. So the daemon checks for writers when it opens the first handle that may map the file.
     /// Later handles get the result of that check.
     func mayOutlive(_ handle: Handle, isNew: Bool) -> Bool {
-        // Databases and their companion files need no claims. Their programs have these files open as long as they map them.
+        // Databases and their companion files need no claims, because their programs have these files open as long as they map
+        // them.
         guard handle.isClaimed, handle.mapsPassthrough else { return false }
         if isNew { return true }
         let writers = handles.writers(on: handle.node)
         guard writers.isEmpty else { return writers.contains(where: \.mayOutlive) }
-        // Another program may still be closing the file, so the check is repeated.
+        // A program that is closing the file may still count as a writer, so the check is repeated.
         for _ in 0..<Self.asks {
             if !isWritten(handle.node) { return true }
             sched_yield()

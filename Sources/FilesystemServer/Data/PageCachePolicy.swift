@@ -11,7 +11,7 @@ final class PageCachePolicy: Sendable {
 
     private let cache = Mutex(KernelCacheTracker<Stamp>())
 
-    // Each of the following functions calls the function of ``KernelCacheTracker`` with the same name, under the mutex.
+    // Each function from here on calls the function with the same name of ``KernelCacheTracker``, under the mutex.
     func open(_ node: Node, looking validator: Stamp) -> CacheAction {
         cache.withLock { $0.open(node.id, looking: validator) }
     }
@@ -58,7 +58,8 @@ extension DataPlane {
         if mayHaveChanged(handle) { connection.invalidateAttributes(of: handle.node.id) }
     }
 
-    /// Whether the file's contents or attributes may have changed since the mount began, when the kernel had cached nothing.
+    /// Whether the file's contents or attributes may have changed since the mount began. At that time the kernel had cached
+    /// nothing.
     private func mayHaveChanged(_ handle: Handle) -> Bool {
         guard handle.node.isMachineLocal, let file = handle.file else { return true }
         do throws(Errno) {

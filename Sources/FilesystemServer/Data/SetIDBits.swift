@@ -40,9 +40,10 @@ extension DataPlane {
         return losesGroup ? kept & ~S_ISGID : kept
     }
 
-    /// Whether a process has the file open for writing and may have given a descriptor of it to the caller.
+    /// Whether the caller may have a descriptor by which a process opened the file for writing.
     ///
-    /// Such a process is the caller's own, an ancestor, another process of the caller's user, or a process that has ended.
+    /// The process may be the caller's own process, an ancestor, another process of the caller's user, or a process that has
+    /// ended.
     private func hasOpenToWrite(_ node: Node, _ caller: Caller) -> Bool {
         let writers = handles.writers(on: node)
         guard !writers.isEmpty else { return false }
@@ -53,7 +54,8 @@ extension DataPlane {
         }
     }
 
-    /// Removes the set-group-ID bit after `caller` has set the file's access control list, because this also sets the mode.
+    /// Removes the set-group-ID bit after `caller` has set the file's access control list, because setting the list also sets
+    /// the mode.
     func stripGroup(of node: Node, listedBy caller: Caller) throws(Errno) {
         guard caller.user != 0, Self.isRoot else { return }
         let descriptor = try node.descriptor()
@@ -62,7 +64,7 @@ extension DataPlane {
         if kept != status.mode { try descriptor.descriptor.changeMode(to: kept & 0o7777) }
     }
 
-    /// The mode that `caller` may set on a file of the group: only members of the group may set the set-group-ID bit.
+    /// The mode that `caller` may set on a file of the group. Only members of the group may set the set-group-ID bit.
     func permitted(_ mode: UInt32, group: UInt32, to caller: Caller) -> UInt32 {
         guard mode & S_ISGID != 0, caller.user != 0, Self.isRoot, !isMember(caller, of: group) else {
             return mode

@@ -29,8 +29,8 @@ final class ShownAttributes: Sendable {
         }
     }
 
-    /// The status of a file as the mount shows it. Its number of links does not count the store, nor the store's links to
-    /// versions.
+    /// The status of a file as the mount shows it. The number of links does not include the directory `.truce`, nor links to
+    /// versions in the store.
     func shown(_ status: FileStatus, of node: Node) -> FileStatus {
         var status = submounts.shown(status)
         if node.isRoot {

@@ -26,7 +26,7 @@ enum DescriptorOwnerID: Hashable, Sendable {
     case file(HandleID)
     case listing(HandleID)
 
-    /// Hashes the number alone, because node and handle numbers are already well distributed.
+    /// Hashes only the number, because the numbers of nodes and handles are already well distributed.
     func _rawHashValue(seed: Int) -> Int {
         switch self {
         case .node(let id): id._rawHashValue(seed: seed)
@@ -71,9 +71,10 @@ final class DescriptorBudget: Sendable {
         self.handles = handles
     }
 
-    /// Sets the function that finds an owner by its number. The owners refer to the budget, so the budget is created first.
+    /// Sets the function that finds an owner by its number. It is set later than the budget is created, because the owners
+    /// refer to the budget.
     ///
-    /// The objects that `find` uses must live at least until another function is set.
+    /// The objects that `find` uses must exist at least until another function is set.
     func findOwners(by find: @escaping @Sendable (DescriptorOwnerID) -> (any DescriptorOwner)?) {
         finder.withLock { $0 = OwnerLookup(find: find) }
     }
@@ -91,8 +92,8 @@ final class DescriptorBudget: Sendable {
         // the loop might not end.
         for _ in 0..<8 {
             let isFull = open > limit
-            // The queue may hold the numbers of owners that no longer exist. When the queue is long, these numbers are removed
-            // here.
+            // The queue may contain the numbers of owners that no longer exist. Such numbers are removed here when the queue is
+            // long.
             guard let entry = queue.withLock({ isFull || $0.count > 2 * limit ? $0.pop() : nil }) else {
                 return
             }

@@ -19,7 +19,8 @@ extension Node {
         do throws(Errno) {
             return try findDescriptor(unless: &stale)
         } catch {
-            // A rename may have happened after the name was read and before it was opened. A second look-up finds the new name.
+            // Another program may have renamed the file between the reading of its name and the open. A second look-up finds
+            // the new name.
             guard error == .noEntry || error == .stale else { throw error }
             return try findDescriptorAfterRenames()
         }

@@ -7,7 +7,8 @@ final class FileHandleResolver: Sendable {
     private let handleOfRoot: PersistentFileHandle
     private let (device, mount): (UInt64, UInt64)
 
-    /// Returns nil if the source's file system has no file handles, or if the daemon may not open files by them.
+    /// Returns nil if the source's file system has no file handles, or if the daemon is not allowed to open files by file
+    /// handles.
     init?(below source: borrowing OwnedDescriptor) {
         do throws(Errno) {
             root = try source.openForListing()

@@ -33,13 +33,14 @@ final class DocumentEvents: Sendable {
         documents = DocumentTable(nodes: tree.nodes, places: tree.places)
     }
 
-    /// Sends an event: a file's contents or attributes have changed. `isOngoing` means that the program may continue to write.
+    /// Sends an event for a change of a file's contents or attributes. `isOngoing` means that the program may continue to
+    /// write.
     func noteChange(
         of node: Node, _ access: Access, under claim: ClaimID? = nil, isOngoing: Bool = false,
         since baseline: Stamp? = nil, by party: () -> Party
     ) {
         guard engine.hasAwareClients, node.itemClass != .private else { return }
-        // A presenter that gets an event with a name concludes that the name exists. So a file without a name causes no event.
+        // A presenter concludes from an event with a name that the name exists. So for a file without a name, no event is sent.
         guard node.hasName else { return }
         let item = node.item
         guard hasInterestedPresenter(node) else { return }
@@ -74,7 +75,7 @@ final class DocumentEvents: Sendable {
         }
     }
 
-    /// How often the file's names are read again, because they change while the event is being sent.
+    /// How often the file's names are read, because they may change while the event is being sent.
     private static let mostAttempts = 8
 
     /// Whether any presenter is interested in the file, under any of its names.
@@ -188,7 +189,7 @@ final class DocumentEvents: Sendable {
         return documents.track(context.makeItem(), at: .names([from.name], in: from.directory, former: nil))
     }
 
-    /// Sends an event for a file or directory that has got a new name.
+    /// Sends an event for a new file or directory, or for a new name of an existing one.
     func noteCreation(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         publishDeferredDeletion(at: change)
         guard engine.hasAwareClients, !change.isPrivate else { return }
@@ -204,7 +205,7 @@ final class DocumentEvents: Sendable {
             of: item, at: place, by: party(behind: change), under: claim)
     }
 
-    /// Sends an event for a name that was removed. It is not called if the removal is a step of a save.
+    /// Sends an event for the removal of a name. Not called if the removal is a step of a save.
     func noteDeletion(of node: Node, _ change: NameChange, under claim: ClaimID? = nil) {
         guard engine.hasAwareClients, !change.isPrivate else { return }
         let (item, place) = (node.item, places.place(change.name, in: change.directory))
@@ -267,7 +268,7 @@ final class DocumentEvents: Sendable {
 }
 
 extension Handle {
-    /// Whether other programs now find other contents in the file than before its open, or another file under its name.
+    /// Whether other programs now find other contents in the file than before the open, or another file under the file's name.
     fileprivate var hasChanged: Bool {
         if truncates || fillsName { return true }
         return mayWrite && mayHaveWritten

@@ -56,8 +56,8 @@ final class DocumentFinder: DocumentSource {
         throw .system(ESTALE)
     }
 
-    /// Whether the path can be looked up without waiting: the kernel has it in memory, and it is not on a network or a FUSE
-    /// file system.
+    /// Whether the path can be looked up without waiting. This is so if the kernel has the path in memory, and the file is not
+    /// on a network or a FUSE file system.
     func canFindWithoutBlocking(_ path: [UInt8]) -> Bool {
         guard !nodes.root.isDistant else { return false }
         do throws(Errno) {
@@ -81,7 +81,8 @@ final class DocumentFinder: DocumentSource {
 
     func party(ofProcess process: Int32) -> Party { processes.party(ofProcess: process) }
 
-    /// Walks along the path and tracks the document at its end. Returns nil if a name on the path has changed meanwhile.
+    /// Looks up the names of the path and tracks the document at its end. Returns nil if a name on the path has changed
+    /// meanwhile.
     private func walk(_ names: [NameBytes], _ walked: inout [Node]) throws(LookupFailure) -> TrackedFile? {
         var node = nodes.root
         var last: FileStatus?
@@ -128,7 +129,7 @@ final class DocumentFinder: DocumentSource {
         }
     }
 
-    /// Tracks a document that does not exist yet, or whose name is missing in the middle of a save.
+    /// Tracks a document without a file: it does not exist yet, or its name is missing in the middle of a save.
     private func followMissing(_ name: NameBytes, in directory: Node) throws(LookupFailure) -> TrackedFile? {
         let pendingSave = saves.pendingSave(
             of: name.bytes, in: NodeNumber(directory.id.rawValue), for: nil)

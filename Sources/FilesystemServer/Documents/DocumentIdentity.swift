@@ -38,10 +38,10 @@ final class DocumentIdentity: Sendable {
         documents = events.documents
     }
 
-    /// Makes a file the document, after the file was renamed over the document's former file.
+    /// Makes a file the document, because the file was renamed over the document's former file.
     ///
-    /// The file's node gets the new name only after this call. Then the caller tells the engine the place of the document's
-    /// presenters.
+    /// The caller calls this function before it gives the new name to the file's node. After that, it tells the engine the
+    /// place of the document's presenters.
     func takeOver(_ node: Node, from target: Node) {
         let (document, orphan) = (target.item, context.makeItem())
         become(document, node, orphan: orphan)
@@ -82,8 +82,8 @@ final class DocumentIdentity: Sendable {
             adopt(pendingSave.document, by: node)
             return true
         case .change(let pendingSave):
-            // Another program's file took the name. If the document's former file still has a name, the document is that file;
-            // otherwise it is the new file.
+            // Another program's file has taken the name. If the document's former file still has a name, the former file stays
+            // the document. Otherwise the new file becomes the document.
             guard let place = documents.place(of: pendingSave.document), place.awaited != nil else {
                 return false
             }
@@ -151,7 +151,7 @@ final class DocumentIdentity: Sendable {
 
     /// Makes `node` the document that has lost its name, and sends an event for a move: the supposed save was a move.
     private func follow(_ pendingSave: PendingSave, to node: Node, by claimant: (any Claimant)?) {
-        // Another file may have got the name meanwhile, and become the document.
+        // A file may have taken the name in the meantime, and may be the document now. Then nothing is to be done.
         guard documents.resolveAwaited(pendingSave.document, at: node) else { return }
         adopt(pendingSave.document, by: node)
         events.noteNames(of: node)
@@ -218,7 +218,7 @@ final class DocumentIdentity: Sendable {
         saves.forgetFile(NodeNumber(node.id.rawValue))
     }
 
-    /// Separates a document from its file, so that the document waits for another file with its name.
+    /// Separates a document from its file. From now on the document waits for another file with its name.
     func part(_ file: Node, from name: NameBytes, in directory: Node) {
         let document = file.item
         removeName(file, name, in: directory, wasLast: false)

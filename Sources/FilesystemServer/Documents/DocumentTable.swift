@@ -36,7 +36,8 @@ package final class DocumentTable: Sendable {
     /// Whether no document is waiting for a file with its name.
     var awaitsNothing: Bool { awaitedCount.load(ordering: .relaxed) == 0 }
 
-    /// Tracks a document for one more finder: a presenter or client that has found it. Each finder calls ``release(_:)`` later.
+    /// Tracks a document for one more finder: a presenter or client that has found the document. Each finder calls
+    /// ``release(_:)`` later.
     func track(_ item: ItemID, at place: TrackedFile.Location) -> TrackedFile {
         change { state, _ in
             let known = state.files[item] ?? place.awaited.flatMap { state.waiter(for: $0) }
@@ -90,7 +91,7 @@ package final class DocumentTable: Sendable {
         return state.withLock { $0.files[item] }?.location
     }
 
-    /// The state (size and times) of a document's file when the last event for its presenters was sent.
+    /// The state (size and times) that a document's file had when presenters last got an event for it.
     func snapshot(of item: ItemID) -> TrackedFile.FileSnapshot? {
         guard !isEmpty else { return nil }
         return state.withLock { $0.files[item]?.snapshot }
@@ -201,8 +202,8 @@ package final class DocumentTable: Sendable {
         }
     }
 
-    /// Notes that a directory was found or made. The documents that waited for it now wait for the next name on their path,
-    /// which is in this directory. Returns these next names.
+    /// Notes that a directory was found or made. Some documents waited for this directory. They now wait for the next name on
+    /// their path, which is in the directory. Returns these next names.
     func noteDirectoryFound(_ directory: Node, called name: NameBytes, in parent: Node) -> Set<NameBytes> {
         guard !awaitsNothing else { return [] }
         return change { state, released in

@@ -53,7 +53,8 @@ struct SaveAssessment: Sendable {
 extension NameChange {
     /// Whether the name is that of a helper file, for which presenters get no events.
     ///
-    /// The companion files of a database count as helper files here, because a program makes and removes them at each commit.
+    /// A companion file of a database also counts as a helper file here, because a program creates and removes it at each
+    /// commit.
     var isPrivate: Bool { known.isPrivate }
     var known: NodeName { NodeName(name: name, directory: directory) }
 }
@@ -69,7 +70,7 @@ extension NodeName {
     }
 }
 
-/// A changed name, with the thread and the time of the change, as an entry of the journal shows it.
+/// A changed name, for an entry of the journal. The entry also shows the thread and the time of the change.
 final class NameSubject: JournalSubject {
     private let name: NameBytes
     private let directory: Node

@@ -53,8 +53,8 @@ final class OpenWriterMonitor: Sendable {
     /// Whether no file is polled. Requests check this before they use the table, because this check takes no mutex.
     var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
 
-    /// Adds a file, with the state that presenters know. Returns whether the file was not in the table before; the caller then
-    /// begins to poll it.
+    /// Adds a file, with the state that presenters know. Returns true if the file is new in the table. In this case the caller
+    /// begins to poll the file.
     func add(_ node: Node, known stamp: Stamp, isDoubtful: Bool) -> Bool {
         change { files in
             if files[ObjectIdentifier(node)] != nil {
@@ -168,7 +168,7 @@ extension DocumentEvents {
         }
     }
 
-    /// Calls ``watchWriters(of:)`` for the node, or for all open files of the mount if the node is a directory.
+    /// Calls ``watchWriters(of:)`` for the node. If the node is a directory, calls it for all open files of the mount.
     func watchWriters(in node: Node) {
         if node.kind != S_IFDIR { return watchWriters(of: node) }
         for id in handles.writtenNodes {

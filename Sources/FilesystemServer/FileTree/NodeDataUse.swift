@@ -69,7 +69,7 @@ struct NodeDataUse {
     }
 
     var backingID: BackingID? { backing?.id }
-    /// The backing file for the next open. An outdated backing file is used only while the file is still open.
+    /// The backing file for the next open. If it is outdated, it is used only while the file has another open handle.
     var usableBacking: BackingID? { backing.flatMap { $0.isOutdated && opens == 0 ? nil : $0.id } }
     /// Whether the next open can use passthrough with the present backing file.
     var isKnownPassthrough: Bool { mayBypass == true && backing?.isOutdated == false }
@@ -99,7 +99,7 @@ struct NodeDataUse {
         return route
     }
 
-    /// Subtracts a handle. Returns whether it was the last handle by which a program could map the file.
+    /// Subtracts a handle. Returns whether it was the last open handle by which a program could map the file.
     mutating func leave(mapping: Bool) -> Bool {
         guard case .open(let count, var mappers, let route) = use else { return false }
         var wasLastMapper = false
@@ -111,8 +111,8 @@ struct NodeDataUse {
         return wasLastMapper
     }
 
-    /// Offers a backing file for the node. It was opened when the file's owner had been changed `ownerChanges` times. Returns
-    /// the backing file to be used. `needless` is a backing file that the caller must close, or nil.
+    /// Offers a new backing file for the node, and returns the backing file to be used. The offered file was opened when the
+    /// owner had been changed `ownerChanges` times. `needless` is a backing file that the caller must close, or nil.
     mutating func offer(
         _ opened: BackingID, ownerChanges: UInt32
     ) -> (kept: BackingID, needless: BackingID?) {

@@ -15,7 +15,7 @@ extension Node {
         guard hasName, let parent, known != .private, known != Self.itemClass(of: name, in: directory) else {
             return false
         }
-        // The known name may have been removed out of band. In this case the file takes the other name.
+        // If the known name was removed out of band, the file takes the other name.
         do throws(Errno) { return FileKey(try parent.status(of: own)) == key } catch { return false }
     }
 

@@ -105,7 +105,7 @@ struct NodeNames {
         return parent.replace(with: other.directory)
     }
 
-    /// Stores the item class for a name, unless the file has got another name meanwhile.
+    /// Stores the item class that was determined for a name. Does nothing if the file has got another name meanwhile.
     mutating func note(_ itemClass: ItemClass, of name: NameBytes, in parent: Node?) {
         if self.name == name, self.parent === parent { self.itemClass = itemClass }
     }

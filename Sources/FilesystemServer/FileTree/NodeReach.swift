@@ -54,7 +54,7 @@ struct NodeReach {
     /// Whether the file can be found again without its descriptor. `hasOnlyName` means that the file has only its known name.
     func canReopen(hasOnlyName: Bool, hasBacking: Bool) -> Bool {
         if isOrphan { return fileHandle != nil && hasBacking }
-        // If the file has only one name, the name is enough: before the mount removes the name, it opens the descriptor.
+        // A file with only one name can be found by this name. Before the mount removes the name, it opens the descriptor.
         return pins == 0 || fileHandle != nil || hasOnlyName
     }
 

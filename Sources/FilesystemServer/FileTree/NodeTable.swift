@@ -61,9 +61,10 @@ final class NodeTable: Sendable {
     private let spareItems = Atomic<UInt64>(0)
     private let shards: InlineArray<16, Mutex<Shard>>
     private let context: Node.Context
-    /// An observer is called for each directory that is added or removed; nil if the source is not watched.
+    /// Called for each directory that is added to the table or removed from it; nil if the source is not watched.
     let observer: (any NodeObserver)?
-    /// The nodes whose item differs from their number, by item. This lock is taken alone, or after the lock of a shard.
+    /// The nodes with an item that differs from the node's number, by item. This lock is taken alone, or after the lock of a
+    /// shard.
     private let renumbered = Mutex<[ItemID: NodeID]>([:])
     let root: Node
 
@@ -182,7 +183,7 @@ final class NodeTable: Sendable {
         }
     }
 
-    /// Counts one more look-up of a node, so that it is retained. Returns false if the kernel has already forgotten the node.
+    /// Counts one more look-up of a node, which retains the node. Returns false if the kernel has already forgotten the node.
     func retain(_ node: Node) -> Bool {
         if node.isRoot { return true }
         return shards[Self.shard(of: node.id)].withLock { shard in
@@ -276,7 +277,7 @@ final class NodeTable: Sendable {
     private static func shard(of key: FileKey) -> Int { Int(key.inode & (1 << shardBits - 1)) }
 }
 
-/// Is called when directories are added to the node table or removed, and when files are found under new names.
+/// An object that is called when directories are added to the node table or removed, and when files are found under new names.
 protocol NodeObserver: AnyObject, Sendable {
     /// The kernel knows a directory from now on, so its changes are of interest.
     func startWatching(_ node: Node)

@@ -3,7 +3,7 @@ import LinuxSystem
 
 /// Decides which directories are packages. Users see a package as a single document.
 enum PackageDetection {
-    /// The extended attribute that marks a directory as a package, whatever value it has. Only the directory's owner may set
+    /// The extended attribute that marks a directory as a package. Its value is not used. Only the directory's owner may set
     /// it.
     static let attribute = "user.truce.package"
 

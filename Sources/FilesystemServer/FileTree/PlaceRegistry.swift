@@ -58,7 +58,7 @@ final class PlaceRegistry: Sendable {
             || node.otherNames.contains { $0.directory === name.directory && $0.name == name.name }
     }
 
-    /// Returns the number by which the engine knows a directory. Places the directory first if necessary.
+    /// Returns the number by which the engine knows a directory. If the engine does not know the directory yet, places it.
     private func ensure(_ directory: Node) -> ItemID {
         let (registeredItem, item) = directory.registration
         if registeredItem == item { return item }
@@ -199,7 +199,7 @@ private final class LinkNameCache: Sendable {
 
     func note(_ name: NameBytes, in directory: Node) -> LinkID {
         let link = Self.number(of: name, in: directory)
-        // The forgotten names may hold the last reference to a directory, so they are released after the lock.
+        // A forgotten name may contain the last reference to a directory. So the forgotten names are released after the lock.
         let forgotten: [LinkID: NodeName] = state.withLock { state in
             guard state.recent.updateValue(NodeName(name: name, directory: directory), forKey: link) == nil,
                 state.recent.count >= Self.capacity

@@ -7,7 +7,7 @@
 /// the file even if its name is removed once more. In other directories the daemon does not do this, and look-ups take no more
 /// time.
 struct Staleness: Sendable {
-    /// The time within which the kernel finishes its second look-up of a path, in milliseconds.
+    /// The time, in milliseconds, within which the kernel finishes looking up a path the second time.
     private static let period: UInt32 = 1_000
     /// The monotonic time in milliseconds; 0 if no name was lost. The number starts again after 49 days. Then a file may be
     /// held open needlessly, or not be held open.
@@ -15,7 +15,7 @@ struct Staleness: Sendable {
 
     mutating func note(at nanoseconds: UInt64) { last = max(1, Self.milliseconds(nanoseconds)) }
 
-    /// Whether a name was lost within the last ``period``. The clock is not read if no name was ever lost.
+    /// Whether a name was found to be lost within the last ``period``. If this has never happened, the clock is not read.
     func isRecent(at nanoseconds: @autoclosure () -> UInt64) -> Bool {
         last > 0 && Self.milliseconds(nanoseconds()) &- last < Self.period
     }

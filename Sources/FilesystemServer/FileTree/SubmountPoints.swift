@@ -17,8 +17,7 @@ final class SubmountPoints: Sendable {
     /// lock. Only listings wait for the lock.
     private let known: Mutex<Names>
 
-    /// Returns nil if the mount table cannot be watched. In this case a listing returns the inode number of a covered
-    /// directory.
+    /// Returns nil if the mount table cannot be watched. Listings then return the inode numbers of the covered directories.
     init?(_ source: [UInt8]) {
         do throws(Errno) {
             watch = try MountTableMonitor()

@@ -16,7 +16,7 @@ final class Submounts: Sendable {
     private let deviceOfSource: UInt64
     /// The properties that the Truce mount itself forbids.
     private let forbidden: Set<Flag>
-    /// The submounts whose files can also be reached by another mount below the source, or by the source itself.
+    /// The submounts with files that can also be reached by another mount below the source, or by the source's own mount.
     private let shared: Set<UInt64>
     /// The mounts that only programs of this machine can change. They were read when the Truce mount was made.
     private let ofThisMachine: Set<UInt64>
@@ -53,7 +53,7 @@ final class Submounts: Sendable {
         status.device == deviceOfSource && !isOnSubmount(status.mount)
     }
 
-    /// A number that distinguishes files with the same inode number on different mounts and devices; nil for files of the
+    /// A number for the mount and device of a file. It distinguishes files with the same inode number; nil for files of the
     /// source.
     func realm(of file: FileKey) -> UInt64? {
         if file.device == deviceOfSource, !isOnSubmount(file.mount) { return nil }

@@ -141,7 +141,8 @@ final class Handle: Claimant {
     func userMayWrite() -> Bool {
         do throws(Errno) {
             let rights = try FileRights(of: node.descriptor().descriptor)
-            // A thread that has ended has no supplementary groups, and cannot write any more.
+            // If the thread has ended, its supplementary groups are unknown. This does no harm, because it cannot write any
+            // more.
             let groups = [group] + processes.supplementaryGroups(ofThread: thread)
             return rights.user == user || rights.mayWrite(Credentials(user: user, groups: groups))
         } catch {
@@ -289,7 +290,7 @@ extension Handle {
         }
     }
 
-    /// Whether a mapping that was made through the handle may exist longer than its descriptor (D131).
+    /// Whether a mapping that was made by the handle may exist longer than the handle's descriptor (D131).
     var mayOutlive: Bool { state.withLock { $0.data.mayOutlive } }
     func noteMapping(mayOutlive: Bool) { state.withLock { $0.data.noteMapping(mayOutlive: mayOutlive) } }
 

@@ -12,10 +12,10 @@ import LinuxSystem
 ///   error is stored here.
 struct HandleData {
     enum Route {
-        /// The kernel moves the data. `mayOutlive`: a mapping that is made through the handle may exist longer than its
-        /// descriptor (D131).
+        /// The kernel moves the data. `mayOutlive` means that a mapping that is made by the handle may exist longer than the
+        /// handle's descriptor (D131).
         case kernel(mayOutlive: Bool)
-        /// The daemon moves the data. `fillsPageCache`: the kernel caches the contents that it reads through the handle.
+        /// The daemon moves the data. `fillsPageCache` means that the kernel caches the contents that it reads by the handle.
         case daemon(fillsPageCache: Bool)
     }
 

@@ -6,7 +6,7 @@ import LinuxSystem
 extension Handle: DescriptorOwner {
     var hasDescriptor: Bool { file != nil }
 
-    /// Whether the kernel may send a WRITE through this handle, so that the file's requests need an order.
+    /// Whether the kernel may send a WRITE by this handle. If so, the READ and WRITE requests of the file need an order.
     var needsOrder: Bool { mayWrite && movesData }
 
     /// Stores the file that the daemon reads and writes for the handle. Called before the handle enters the table.

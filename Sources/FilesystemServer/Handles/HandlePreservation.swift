@@ -62,7 +62,8 @@ struct ClosePreservation {
     var version: VersionID? { record?.version }
     mutating func noteVersion(_ version: VersionID) { record?.version = version }
 
-    /// Records a close(2). Returns whether the program may leave contents that were not preserved at an earlier close(2).
+    /// Records a close(2). Returns true if the file may have contents that were not preserved at an earlier close(2), and they
+    /// must be preserved now.
     mutating func recordClose(_ stamp: Stamp, isSure: Bool, hasWritten: Bool) -> Bool {
         if let record, record.isSure, isSure, record.stamp.hasSameContents(as: stamp) { return false }
         let count = (record?.count ?? 0) + (hasWritten && stamp.size > 0 ? 1 : 0)

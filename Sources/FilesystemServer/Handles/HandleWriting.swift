@@ -32,7 +32,8 @@ struct HandleWriting {
     private(set) var hasOverwritten = false
     /// The file offset at which the program was last observed.
     private(set) var observedPosition: ObservedPosition?
-    /// A copy of the contents that other programs left in the file, made before this handle changed anything.
+    /// A copy of the contents that other programs left in the file. It was made before the program changed the file by this
+    /// handle.
     var provisionalCopy: ProvisionalCopy?
 
     mutating func markWritten() { hasWritten = true }

@@ -34,9 +34,9 @@ import Synchronization
 /// - while several threads make requests, because a processor that is often used is woken quickly;
 /// - while requests take so long that the time for waking a thread is unimportant.
 final class BusyPolling: Sendable {
-    /// How long a thread polls before it sleeps. After very many requests that came in time, it polls for `longestAmidMany`.
+    /// How long a thread polls before it sleeps. The longer time is used after very many requests that came in time.
     ///
-    /// In nanoseconds of ``MonotonicClock``, like all times in this class.
+    /// All times in this class are in nanoseconds of ``MonotonicClock``.
     static let (longest, longestAmidMany): (UInt64, UInt64) = (100_000, 250_000)
     /// How long the poller may be busy before other threads read again; they notice this only at the end of a nap. Listing a
     /// directory takes less time.
@@ -63,7 +63,8 @@ final class BusyPolling: Sendable {
     private let servingSince = Atomic<UInt64>(0)
     private let notBefore = Atomic<UInt64>(0)
     private let pollingSince = Atomic<UInt64>(0)
-    /// Raised when polling ends, if threads are napping. It wakes one of these threads, which wakes the next one.
+    /// Raised when polling ends while threads are napping. It wakes one of these threads, and each woken thread wakes the next
+    /// thread.
     private let ending: WakeEvent
     private let nappers = Atomic<Int>(0)
     let postponed = PostponedForget()
@@ -109,10 +110,10 @@ final class BusyPolling: Sendable {
         if others > 0, !isWanted.load(ordering: .relaxed) { ending.raise() }
     }
 
-    /// Returns whether the thread is the poller. The load is sequentially consistent with ``PostponedForget``.
+    /// Returns whether the thread is the poller. The load is sequentially consistent with the accesses of ``PostponedForget``.
     ///
-    /// Either the thread that ends polling finds the FORGET that the poller has just postponed, or the poller finds that
-    /// polling has ended.
+    /// This excludes that a FORGET is left unserved. Either the poller finds that polling has ended, or the thread that ends
+    /// polling finds the FORGET that the poller has just postponed.
     func isPolling(_ thread: Int) -> Bool { poller.load(ordering: .sequentiallyConsistent) == thread }
 
     /// Ends the service of a thread.
@@ -162,10 +163,10 @@ final class BusyPolling: Sendable {
     /// a while.
     func endAfterDelay(from start: UInt64, to now: UInt64) { end(until: now + pause(afterDelayFrom: start)) }
 
-    /// Returns how long no thread polls after a delay. The longer polling was undisturbed before the delay, the shorter is the
-    /// pause.
+    /// Returns for how long no thread polls after a delay. The longer polling was undisturbed before the delay, the shorter is
+    /// this pause.
     ///
-    /// One delay among very many requests does not mean that more delays will follow.
+    /// If polling was undisturbed for long, one delay does not mean that more delays will follow.
     private func pause(afterDelayFrom start: UInt64) -> UInt64 {
         let since = pollingSince.load(ordering: .relaxed)
         return Self.pause - min(Self.pause, start > since ? start - since : 0)

@@ -41,7 +41,7 @@ final class PostponedForget: Sendable {
         }
     }
 
-    /// Returns whether this request may be served before the postponed FORGET.
+    /// Returns whether a postponed FORGET may wait until this request is served.
     static func mayWait(for buffer: fuse_buf, _ received: CInt) -> Bool {
         guard received >= MemoryLayout<cfuse_in_header>.size, let bytes = buffer.mem else { return false }
         return bystanders.contains(bytes.load(as: cfuse_in_header.self).opcode)

@@ -33,9 +33,9 @@ package struct RequestPace {
         return isOne
     }
 
-    /// Returns whether to begin polling after a request for which ``note(_:)`` was called.
+    /// Returns whether polling should begin after a request for which ``note(_:)`` was called.
     ///
-    /// `pause` is the time before this request in which no request was being served, in nanoseconds.
+    /// `pause` is how long no request was being served before this request, in nanoseconds.
     package mutating func shouldPoll(after pause: UInt64) -> Bool {
         if pause > BusyPolling.longest || !isOne { soon = 0 } else if pause > Self.atOnce { soon += 1 }
         guard soon >= Self.enough else { return false }

@@ -59,7 +59,7 @@ struct RequestReader {
         return received
     }
 
-    /// Polls for a request for a limited time. Returns nil if no request came, or if polling does not save time at the moment.
+    /// Polls for a request for a limited time. Returns nil if no request came, or if polling would save no time now.
     private mutating func look(_ buffer: inout fuse_buf) -> CInt? {
         let start = MonotonicClock.nanoseconds
         if findsCrowd() {

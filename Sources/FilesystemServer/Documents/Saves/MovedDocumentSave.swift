@@ -8,8 +8,8 @@ import VersionStore
 /// Observes presented documents that a program moved a moment ago. The move may be the first step of a save: the program then
 /// puts a new file under the former name.
 extension SaveLifecycle {
-    /// Opens a pending save for the former name of a presented document that was moved with its file. Look-ups of this name by
-    /// other programs wait until the name has a file again, or until a moment has passed.
+    /// Opens a pending save for the former name of a presented document that was moved together with its file. Look-ups of this
+    /// name by other programs then wait until a file has the name, or until a moment has passed.
     func openPendingSave(ofMoved node: Node, called change: NameChange, by saver: SavingProcess) {
         let place = NodeNumber(change.directory.id.rawValue)
         let pendingSave = PendingSave(

@@ -10,7 +10,8 @@ extension SaveLifecycle {
     /// program.
     private static let mostUsers = 64
 
-    /// Whether any program but the saving one may use the document. This check is fast, so it comes before all other checks.
+    /// Whether a program other than the saving program may use the document. This check is fast, so it comes before other
+    /// checks.
     func mayConcernOthers(_ node: Node) -> Bool {
         engine.hasAwareClients || node.isOpen
     }
@@ -51,7 +52,7 @@ extension SaveLifecycle {
 
     /// Whether the move of a document may be the first step of a save, if nothing else indicates a save.
     func mayBeSaved(_ node: Node, in directory: Node, onto target: Node?, by thread: Int32) -> Bool {
-        // If `target` is tracked as well, two presented documents become one document, and the step is no save.
+        // If `target` is tracked as well, the move makes two presented documents one document, and is no step of a save.
         if let target, documents.isTracked(target.item) { return false }
         return mayBeSaved(node, in: directory, by: thread)
             && !processes.programs.replacesFromElsewhere(processes.program(ofThread: thread))

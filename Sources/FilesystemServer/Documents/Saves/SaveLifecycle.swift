@@ -91,7 +91,7 @@ final class SaveLifecycle: Sendable {
         watchPendingSaves()
     }
 
-    /// Closes a pending save: ends its claim on the document, and lets the look-ups that wait for the name be sent again.
+    /// Closes a pending save. Ends its claim on the document, and makes the kernel repeat the look-ups that wait for the name.
     func closePendingSave(_ pendingSave: PendingSave, because end: PendingSave.End) {
         if pendingSave.evidence != .move {
             let claimant = engine.claimant(of: pendingSave.claim)
@@ -182,7 +182,7 @@ final class SaveLifecycle: Sendable {
     }
 }
 
-/// The claimant of the claim on a document whose name is missing in the middle of a save.
+/// Makes the claim on a document while its name is missing in the middle of a save.
 final class PendingSaveClaimant: Claimant {
     private let subject: NameSubject
     private let party: Party

@@ -26,7 +26,7 @@ final class SaveTracker: Sendable {
         /// The processes that have listed a directory and waited for a pending save, by the claim of the pending save.
         var listed: [ClaimID: Set<ProcessID>] = [:]
 
-        /// Notes a request of the saving program, which prolongs its pending saves.
+        /// Prolongs the pending saves of the saving program, because it has made a request.
         mutating func noteActivity(by saver: SavingProcess, at now: Instant) {
             pendingSaves.noteActivity(by: saver, at: now)
             moved.noteActivity(by: saver, at: now)
@@ -69,8 +69,8 @@ final class SaveTracker: Sendable {
         state.withLock { if $0.saveDetector.count > 0 { $0.saveDetector.noteClosed(node, at: Engine.now) } }
     }
 
-    /// Notes that a name in the directory is about to be taken away. Until ``endStep(in:)``, a listing without this name may
-    /// have to wait.
+    /// Notes that a request is about to take a name away from the directory. Until ``endStep(in:)``, a listing without this
+    /// name may have to wait.
     func beginStep(in directory: NodeID) {
         change { $0.steps[NodeNumber(directory.rawValue), default: 0] += 1 }
         stepsBegun.add(1, ordering: .sequentiallyConsistent)
@@ -85,7 +85,8 @@ final class SaveTracker: Sendable {
         }
     }
 
-    /// The number of requests so far that were about to take a name away, in all directories. The number only grows.
+    /// The number of requests so far that were about to take a name away, counted for all directories. The number never
+    /// decreases.
     var lastStep: UInt64 { stepsBegun.load(ordering: .sequentiallyConsistent) }
 
     /// The pending saves with names that are missing in a program's listing. Pending saves for which the program has already
@@ -121,7 +122,7 @@ extension SaveTracker {
         state.withLock { $0.pendingSaves.pendingSave(of: name, in: directory, for: saver) }
     }
 
-    /// The pending saves in a directory, the oldest first, if other programs use their documents.
+    /// The pending saves in a directory, the oldest first. Only saves of documents that other programs use are returned.
     func pendingSaves(in directory: NodeNumber) -> [PendingSave] {
         state.withLock { $0.pendingSaves.pendingSaves(in: directory, for: nil) }
     }
@@ -145,7 +146,7 @@ extension SaveTracker {
         return isVacating || open.contains { !areManyDepartures(by: $0) }
     }
 
-    /// Forgets which listings have waited for the pending save with this claim, because the pending save has ended.
+    /// Forgets which listings have waited for the pending save with this claim. Called when the pending save has ended.
     func forgetListings(waitingFor claim: ClaimID) {
         state.withLock { _ = $0.listed.removeValue(forKey: claim) }
     }
@@ -172,7 +173,7 @@ extension SaveTracker {
 
 // The detector of saves.
 extension SaveTracker {
-    /// Whether any helper file is remembered that a program has made a short time ago.
+    /// Whether the save detector remembers a helper file, which a program has made a short time ago.
     var knowsHelperFiles: Bool { state.withLock { $0.saveDetector.count > 0 } }
 
     /// Whether a helper file, a pending save or a moved document is remembered.
@@ -198,7 +199,7 @@ extension SaveTracker {
         recentRemovals.withLock { $0.noteFilled(name, in: directory, by: thread) }
     }
 
-    /// Whether a thread has left so many names in the directory empty that it cannot be in the middle of a save.
+    /// Whether a thread has left many names in the directory empty. If so, the thread is removing files, and is not saving.
     func areManyDepartures(by thread: Int32, from directory: NodeNumber, at now: Instant) -> Bool {
         recentRemovals.withLock { $0.areMany(by: thread, from: directory, at: now) }
     }
