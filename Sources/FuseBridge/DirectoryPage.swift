@@ -72,8 +72,8 @@ package struct DirectoryPage: ~Copyable {
 
     package consuming func fail(_ error: Errno) { reply.fail(error) }
 
-    /// Counts an entry if there was room for it. libfuse returns the size of the entry in both cases, but writes the entry only
-    /// if there is enough room.
+    /// Counts an entry if there was room for it. libfuse returns the size of an entry even if it had no room to write the
+    /// entry.
     private mutating func advance(by size: Int) -> Bool {
         guard used + size <= bytes.count else { return false }
         used += size

@@ -20,7 +20,7 @@ package struct ConnectionFeatures: OptionSet, Sendable {
     /// libfuse 3.14 sets this bit in `want`, but does not send the bit to the kernel.
     package static let parallelDirectoryOperations = Self(rawValue: 1 << 18)
     package static let posixACL = Self(rawValue: 1 << 20)
-    /// The kernel need not send a GETXATTR before each write. A disadvantage is that a write under passthrough does not clear
+    /// The kernel need not send a GETXATTR before each write. With this feature, a write under passthrough does not clear
     /// set-user-ID.
     package static let privilegeClearing = Self(rawValue: 1 << 28)
     static let extendedFlags = Self(rawValue: 1 << 30)

@@ -45,8 +45,8 @@ extension Node {
         }
     }
 
-    /// Opens the closed descriptors of the node and of the directories above it, from the top down. This is a loop and no
-    /// recursion, because users decide how deep a tree is.
+    /// Opens the closed descriptors of the node and of the directories above it, from the top down. A recursion might be too
+    /// deep, because users decide how deep a tree is.
     ///
     /// After a failure, `stale` is the directory in which a name does not lead to the expected node.
     private func findDescriptor(unless stale: inout Node?) throws(Errno) -> SharedDescriptor {
@@ -75,8 +75,8 @@ extension Node {
         let opened = try name.withName { (name) throws(Errno) in try directory.descriptor.path(of: name) }
         let status = try opened.status()
         guard FileKey(status) == key else { throw .stale }
-        // The descriptor was probably opened because a program opens the file. With this note, the open need not query the
-        // status a second time.
+        // The descriptor was probably opened because a program opens the file. The status is noted here, so that open need not
+        // query the status.
         if let mayBypass = status.mayBypass { noteMayBypass(mayBypass) }
         return cache(SharedDescriptor(opened, of: budget))
     }

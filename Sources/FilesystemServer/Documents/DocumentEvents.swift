@@ -124,8 +124,8 @@ final class DocumentEvents: Sendable {
         noteChange(of: handle.node, handle.access, under: claim, since: baseline) { handle.identify() }
     }
 
-    /// Sends an event for a rename. Some tracked documents are at the node or below it; from now on they retain the nodes on
-    /// their new path.
+    /// Sends an event for a rename. If documents at the node or below it are tracked, they now retain the nodes on their new
+    /// path.
     func noteMove(
         of node: Node, from: NameChange, to: NameChange, isSecondHalf: Bool = false,
         under claim: ClaimID? = nil

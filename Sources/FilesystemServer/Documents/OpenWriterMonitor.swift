@@ -93,8 +93,8 @@ final class OpenWriterMonitor: Sendable {
             }
             let since = file.changed ?? now
             file.changed = since
-            // A young handle delays the event for a limited time only, because other programs may open the file again and
-            // again.
+            // While a handle is young, the event is sent later. It is not delayed until all handles are old, because programs
+            // may open the file again and again.
             let patience = isYoung ? Self.interval : Self.patience
             return now.since(since) >= patience ? .tell : .rest(Self.patience)
         }
@@ -124,8 +124,8 @@ final class OpenWriterMonitor: Sendable {
         }
     }
 
-    /// Whether events were sent for all writes by the handle. Call this only for handles without a claim, because the arbiter
-    /// has this information for a claim.
+    /// Whether events were sent for all writes by the handle. Call this only for a handle without a claim. If a handle has a
+    /// claim, the arbiter knows which writes were reported.
     func hasTold(_ handle: Handle) -> Bool {
         if isEmpty { return false }
         let known = files.withLock { $0[ObjectIdentifier(handle.node)] }
@@ -195,7 +195,7 @@ extension DocumentEvents {
     private func pollWriters(at node: Node, after pause: TimeSpan) {
         engine.timers.schedule(at: (Engine.now + pause).nanoseconds) { [self] in
             writerMonitor.beginPoll(at: node)
-            // Most programs have closed the file before the first poll.
+            // Most programs have closed the file before the first poll, and no poll is needed.
             if handles.writers(on: node).isEmpty, writerMonitor.remove(node) { return }
             context.work(on: node) { [self] in pollWriters(at: node) }
         }

@@ -63,7 +63,7 @@ final class PlaceRegistry: Sendable {
         let (registeredItem, item) = directory.registration
         if registeredItem == item { return item }
         forgottenDirectories.forgetEach { engine.forget($0) }
-        // The directories above are placed before this directory, from the top down. This is a loop and no recursion, because
+        // The directories above are placed before this directory, from the top down. A recursion might be too deep, because
         // users decide how deep a tree is.
         for above in unplaced(above: directory).reversed() {
             enter(above, as: above.item)

@@ -294,7 +294,7 @@ extension Handle {
     var mayOutlive: Bool { state.withLock { $0.data.mayOutlive } }
     func noteMapping(mayOutlive: Bool) { state.withLock { $0.data.noteMapping(mayOutlive: mayOutlive) } }
 
-    /// Whether the kernel caches the contents that it reads through this handle.
+    /// Whether the kernel caches the contents that it reads by this handle.
     var fillsPageCache: Bool { state.withLock { $0.data.fillsPageCache } }
     func noteCaching(fillsPageCache: Bool) {
         state.withLock { $0.data.noteCaching(fillsPageCache: fillsPageCache) }

@@ -17,8 +17,8 @@ package struct Stamp: Hashable, Sendable {
         self.init(size: status.size, modified: status.modified, changed: status.changed)
     }
 
-    /// Whether the contents are the same at both stamps. A new or removed name changes only the third value of the stamp,
-    /// `changed`.
+    /// Whether the contents are the same at both stamps. A new or removed name of the file changes only `changed`, which is not
+    /// compared here.
     func hasSameContents(as other: Stamp) -> Bool { size == other.size && modified == other.modified }
 
     /// A hash of the stamp. Two different stamps have the same hash with a probability of one in 2⁶⁴.

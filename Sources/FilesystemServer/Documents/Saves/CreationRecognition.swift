@@ -79,7 +79,8 @@ extension SaveLifecycle {
     }
 }
 
-/// What the creation of a name means for the saves that programs have begun.
+/// The result of a new name for the saves that programs have begun: whether a save has ended, and whether the item is a
+/// document.
 struct CreationOutcome {
     /// The pending save of the name, which ends with the creation; nil if there was none.
     var fill: FillOutcome?
