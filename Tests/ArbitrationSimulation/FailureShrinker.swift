@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Coordination
 
-/// Shortens a failing world: removes steps as long as the world still fails.
+/// Shortens the run of a world that fails: removes steps as long as the shorter run still fails.
 package struct FailureShrinker {
     private let bounds: Bounds
     private let checker: String
@@ -10,7 +10,7 @@ package struct FailureShrinker {
 
     /// Creates a shrinker that searches for a shorter sequence of steps in which the same checker fails.
     ///
-    /// `tries` limits the time of the search, which runs at most 100 steps for each try.
+    /// The search runs at most 100 sequences for each of the `tries`.
     package init(bounds: Bounds, checker: String, tries: Int, injectFault: FaultInjection? = nil) {
         self.injectFault = injectFault
         self.bounds = bounds
@@ -41,12 +41,12 @@ package struct FailureShrinker {
         return best
     }
 
-    /// Runs the steps that are valid. Returns those up to the violation; nil if there is no violation.
+    /// Runs the steps that are valid. Returns the steps up to the violation, or nil if there is no violation.
     private mutating func failing(_ steps: [SimulationStep]) -> [SimulationStep]? {
         var simulationRun = SimulationRun(bounds: bounds, injectFault: injectFault)
         var done: [SimulationStep] = []
         for step in steps where simulationRun.allows(step) {
-            // Several steps in a row that advance the time become one step.
+            // Several steps in a row that advance the time are joined into one step.
             if case .advance(let span) = step, case .advance(let before) = done.last {
                 done[done.count - 1] = .advance(TimeSpan(nanoseconds: before.nanoseconds + span.nanoseconds))
             } else {
@@ -62,7 +62,7 @@ package struct FailureShrinker {
 }
 
 extension SimulationRun {
-    /// Whether a step is still valid after other steps were left out. A file system would never report an invalid step.
+    /// Whether a step is still valid when earlier steps were removed. A file system would never report an invalid step.
     func allows(_ step: SimulationStep) -> Bool {
         switch step {
         case .advance, .late: return true

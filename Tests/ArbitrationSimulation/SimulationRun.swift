@@ -41,7 +41,7 @@ package typealias FaultInjection = @Sendable (Effect) -> [Effect]
 
 /// Carries out steps with an arbiter in virtual time, and calls the checkers.
 ///
-/// The same steps give the same run, because all random choices are made before, when the steps are generated.
+/// The same steps give the same run, because all random choices are made when the steps are generated.
 package struct SimulationRun: Sendable {
     package private(set) var findings: [Violation] = []
     package private(set) var totals = SimulationCounts()
@@ -89,7 +89,7 @@ package struct SimulationRun: Sendable {
         return effects
     }
 
-    /// Returns the party that made a claim. It is known only if the step that made the claim named it.
+    /// Returns the party that made a claim; `nobody` if the claim's step contains no party.
     func maker(of claim: ClaimID) -> Party { makers[claim] ?? .nobody }
 
     private mutating func tell(_ event: ArbiterEvent, _ all: inout [Effect]) {
@@ -117,7 +117,7 @@ package struct SimulationRun: Sendable {
         }
     }
 
-    /// Checks the state at the end: no program and no directory is left in the arbiter.
+    /// Checks the end of a run: the arbiter must have no record of a program or directory left.
     package mutating func checkEnd() {
         if !model.isQuiet { addViolation("RestChecker", "something is going on when all is over") }
         if arbiter.remembered > 0 {

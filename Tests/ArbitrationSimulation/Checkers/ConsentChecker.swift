@@ -13,7 +13,7 @@ struct ConsentChecker: Checker {
         var asked: Set<PresenterRequest> = []
         /// Whether a presenter refused or forfeited a question of the session.
         var lacksConsent = false
-        /// P9: whether the session may have waited for a save that was asked for in another session.
+        /// P9: whether the session possibly waited for the answer to a question that another session had asked.
         var mayBeUnanswered = false
         var isOver = false
     }
@@ -62,8 +62,8 @@ struct ConsentChecker: Checker {
 
     /// Whether accesses of two parties may be in one access session (Terms in the Rules).
     ///
-    /// A session that a process began without a purpose may have become the session of a purpose of the process. A session that
-    /// a parent began includes all children of the parent.
+    /// A session that a process began without a purpose can later get a purpose of this process. A session that a parent began
+    /// includes all children of the parent.
     private func mayShareSession(_ cause: Party, _ party: Party) -> Bool {
         WorldModel.areOneProgram(cause, party)
             || !Set(cause.ancestors).isDisjoint(with: party.ancestors)
@@ -153,7 +153,8 @@ struct ConsentChecker: Checker {
                     continue
                 }
                 if model.isOwn(party, presenterModel) || party.works(for: presenterModel.party) { continue }
-                // P15: it is enough if the presenter has relinquished to an access around the claim.
+                // P15: if the claim is made within another access, it is enough that the presenter has relinquished to this
+                // access.
                 let parties =
                     [party]
                     + model.claims.values.compactMap {
@@ -187,8 +188,8 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// Whether the question to save may be omitted: another write goes on in a session of the presenter (P23), or the presenter
-    /// cannot be told of a write (P24).
+    /// Whether the presenter need not be asked to save. P23: another write goes on in a session of the presenter. P24: the
+    /// presenter implements no notice of a write.
     private func isSparedSaving(
         _ claim: WorldModel.ClaimModel, _ part: ClaimRequest.Part,
         _ presenterModel: WorldModel.PresenterModel, _ model: WorldModel
@@ -221,8 +222,8 @@ struct ConsentChecker: Checker {
             return [.relinquishToWriter]
         case (let position, .write(let option)):
             guard claim.nature != .handle || option != .forReplacing else { return [] }
-            // P19: only presenters of the deleted, moved or replaced name are asked. With a link number this checker cannot
-            // tell which they are.
+            // P19: only presenters of the deleted, moved or replaced name are asked. If a name has a link number, this checker
+            // cannot find out which presenters these are.
             guard position != .of || (part.place.link == nil && presenterModel.place.link == nil) else {
                 return []
             }
@@ -233,7 +234,8 @@ struct ConsentChecker: Checker {
         }
     }
 
-    /// P15: within another access, no presenter is asked to save, or to relinquish a second time.
+    /// P15: whether a presenter need not be asked. Within another access of the program, no presenter is asked to save, or to
+    /// relinquish a second time.
     private func isCovered(
         _ claim: WorldModel.ClaimModel, _ request: PresenterRequest, _ id: PresenterID, _ model: WorldModel
     ) -> Bool {

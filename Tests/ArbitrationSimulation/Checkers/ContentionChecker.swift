@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Checks which holders are identified, observed and suspended, and that each makes others wait for a limited time only (X2,
-/// X3, Y1 to Y10).
+/// Checks which holders are identified, observed and suspended, and that each holder delays other claims for a limited time
+/// only (X2, X3, Y1 to Y10).
 struct ContentionChecker: Checker {
     private var asked: Set<ClaimID> = []
-    /// For each holder, the time since which it has made another claim wait without a break.
+    /// For each holder that makes another claim wait now, the time since which it has done so without a break.
     private var contended: [ClaimID: Instant] = [:]
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {

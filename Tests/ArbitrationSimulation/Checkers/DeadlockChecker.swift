@@ -63,7 +63,7 @@ struct DeadlockChecker: Checker {
         }
     }
 
-    /// Whether one claim may wait for another claim, or cannot end before the other claim.
+    /// Whether it is possible that one claim waits for another claim, or cannot end before the other claim.
     private func waits(_ one: WorldModel.ClaimModel, for other: WorldModel.ClaimModel, _ model: WorldModel)
         -> Bool
     {
@@ -72,7 +72,7 @@ struct DeadlockChecker: Checker {
         guard let id = other.request.answering, let question = model.questions[id],
             let presenterModel = model.presenterModels[question.presenter]
         else { return false }
-        // After a later move, any claim may have waited for this presenter when it was asked.
+        // If an item was moved after the claim arrived, it is not known whether the claim waits for this presenter.
         return model.concerns(presenterModel, one) || model.lastStructuralChange >= one.number
     }
 
@@ -92,8 +92,8 @@ struct DeadlockChecker: Checker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // Only identified claims count. An unidentified claim may turn out to belong to a relative, with which there is no
-        // cycle.
+        // Only identified claims count. A claim without a party can turn out to be a relative's claim, and relatives never wait
+        // for each other.
         let waiting = model.waiting.filter { $0.party != nil }
         if waiting.count < 2, waiting.allSatisfy({ $0.request.within.isEmpty }) { return }
         // The cost is at least quadratic, so the largest worlds are checked only at ticks.
@@ -123,7 +123,8 @@ struct DeadlockChecker: Checker {
 
     /// Returns a claim that lies on a cycle of the graph; nil if there is no cycle.
     static func cycle(in next: [ClaimID: [ClaimID]]) -> ClaimID? {
-        // Removes claims without successors, again and again. Only cycles, and claims that lead to a cycle, are left.
+        // Removes claims that wait for no other claim, until no such claim is left. Only cycles remain, and claims that wait
+        // for a cycle.
         var left = next
         while true {
             let dead = left.filter { !$0.value.contains { left[$0] != nil } }.keys

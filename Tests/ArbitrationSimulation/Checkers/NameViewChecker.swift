@@ -3,13 +3,13 @@ import Coordination
 
 /// Checks that notices give a presenter a true view of the names below its item (N1, N5 to N8, P26).
 ///
-/// - If a presenter changes its list of names as each notice says, the list has the names that exist.
+/// - If a presenter applies each notice to its list of names, the list has exactly the names that exist.
 /// - A presenter is told of all contents that others changed, and of nothing that did not happen.
 /// - A presenter is asked only about deletions of items that it knows.
 ///
-/// A name counts as unchanged until an event mentions it. The first such event shows whether the name existed before.
+/// Before the first event at a name, the checker does not know whether the name exists. The first event shows this.
 struct NameViewChecker: Checker {
-    /// A name within its directory: the link number, or the item if no link number is known.
+    /// Identifies a name within its directory: by the link number, or by the item if no link number is known.
     struct Key: Hashable {
         let link: LinkID?
         let item: ItemID?
@@ -30,43 +30,46 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// The names of the directories below the presented item, from the outermost, and then a name in the last directory.
+    /// The position of a name below the presented item: the names of the directories from the outermost, then the name itself.
     typealias Path = [Key]
 
     struct NameView {
         var paths: Set<Path> = []
-        /// For each name with changes that were not told yet, the number of the last event at the name.
+        /// The names with a change of which the presenter was not told yet, each with the number of the last event at the name.
         var untold: [ModelName: Int] = [:]
         /// The names that the presenter's own program made, each with its item.
         var made: [ModelName: ItemID] = [:]
-        /// The names with untold changes that are outside the presented item.
+        /// The names outside the presented item that have a change of which the presenter was not told yet.
         var outside: Set<ModelName> = []
-        /// For each name with contents that another program changed and that were not told yet, the number of the last such
-        /// event.
+        /// The names with contents that another program changed without a notice to the presenter so far, each with the number
+        /// of the last change.
         var contents: [ModelName: Int] = [:]
-        /// The names of which the presenter was told, or which its own program changed, since the model was last quiet.
+        /// The names of which the presenter was told, or which its own program changed, since the model was last quiet: without
+        /// claims, questions and wakes.
         var heard: Set<ModelName> = []
         /// The names in the notices that follow from the current event.
         var told: (names: Set<ModelName>, number: Int) = ([], 0)
-        /// Whether the presenter's own program may have made a change. The checker cannot know, so it does not check this view.
+        /// Whether a change was possibly made by the presenter's own program. If the checker cannot find this out, it does not
+        /// check this view.
         var isExcused = false
     }
 
     /// The item at each name that an event has mentioned; nil if no item has the name.
     private var names: [ModelName: ItemID?] = [:]
-    /// The item at each name when the model was last quiet.
+    /// The item at each name when the model last had no claims, no questions and no wakes.
     private var former: [ModelName: ItemID?] = [:]
     private var homes: [ItemID: Place] = [:]
     /// For an item that was found to be another name of a file, the first item of that file.
     private var aliases: [ItemID: ItemID] = [:]
     /// For each deleted directory, the number of the event in which it was deleted.
     private var ends: [ItemID: Int] = [:]
-    /// The name to which the last move led, if no event had mentioned it before. An item may have had this name.
+    /// The new name of the last move, if no earlier event had mentioned this name. It is not known whether an item had the
+    /// name.
     private var guessed: ModelName?
     private var nameViews: [PresenterID: NameView] = [:]
-    /// N12: for each claim that goes on writing, the change stamp that was told last.
+    /// N12: for each claim that goes on writing, the change stamp in the last notice about it.
     private var reportedStamps: [ClaimID: UInt64] = [:]
-    /// The last move. A notice about the former name that is sent in the same event concerns the contents of the new name.
+    /// The last move. A notice about the former name that follows from the same event concerns the contents under the new name.
     private var last: (from: ModelName, to: ModelName, number: Int)?
 
     mutating func noteEvent(_ event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
@@ -82,7 +85,7 @@ struct NameViewChecker: Checker {
             changed(item, place, cause, claim, isTold: isTold, model, model.number)
         case .written(let item, let place, let cause, let claim, let stamp):
             if let claim { reportedStamps[claim] = stamp }
-            // N12: the change must be told in the current event, so it counts as older than this event.
+            // N12: the change must be reported within the current event. So it gets the number of the event before.
             changed(item, place, cause, claim, isTold: false, model, model.number - 1)
         case .created(let item, let place, let party, let claim):
             if homes[item] != nil { homes[item] = place }
@@ -117,7 +120,7 @@ struct NameViewChecker: Checker {
         for id in hearers(of: cause.party, claim, model) {
             touch(id, [name], model)
             if nameViews[id]?.untold[name] == model.number { nameViews[id]?.untold[name] = number }
-            // The change was made through a handle of a file that no longer has the name.
+            // The change was made through a handle of a file that has lost this name.
             if names[name] == .some(nil) { nameViews[id]?.isExcused = true }
             if !isTold, isInside(name, id, model) { nameViews[id]?.contents[name] = number }
         }
@@ -149,7 +152,7 @@ struct NameViewChecker: Checker {
         let (taken, next) = (guessed, ModelName(move.to, move.replacedDocument ?? item))
         guessed = names[next] == nil ? next : nil
         let to = learn(move.replacedDocument ?? item, move.to, held: move.replacedDocument, model)
-        // This is the second half of an exchange. So an item had the name to which the first half led.
+        // This event is the second half of an exchange. So before the exchange an item had the name `from`.
         if from == taken, move.isSecondHalf { believe(from, model) }
         if !move.isSecondHalf, let known = names[from], let known, known != item {
             aliases[item] = aliases[known] ?? known
@@ -168,7 +171,7 @@ struct NameViewChecker: Checker {
                 return
             }
             checker.rename(from, item, to: to, in: id, model)
-            // The contents that other programs changed must still be told, under the new name.
+            // Changes of the contents by other programs must still be reported, now under the new name.
             let last = checker.nameViews[id]?.contents.removeValue(forKey: from)
             checker.nameViews[id]?.contents[to] = nil
             if move.replacedDocument == nil, checker.homes[item] == nil, let last {
@@ -184,7 +187,7 @@ struct NameViewChecker: Checker {
         }
     }
 
-    /// Records a name that no event had mentioned before. If it existed before, the presenters above know it.
+    /// Records a name that no earlier event had mentioned. If the name existed before, the presenters above know it.
     private mutating func learn(_ item: ItemID, _ place: Place, held: ItemID?, _ model: WorldModel)
         -> ModelName
     {
@@ -205,7 +208,8 @@ struct NameViewChecker: Checker {
 
     /// P5, P6: returns the presenters that must be told of a party's change.
     ///
-    /// For a presenter that made the change itself, the method calls `body`, which changes the presenter's view.
+    /// If a presenter's own program made the change, the method calls `body` to change the presenter's view, and does not
+    /// return the presenter.
     private mutating func hearers(
         of party: Party, _ claim: ClaimID?, _ model: WorldModel, at touched: [ModelName] = [],
         _ body: (inout Self, PresenterID) -> Void = { _, _ in }
@@ -261,7 +265,8 @@ extension NameViewChecker {
         path(of: name, below: id, model) != nil
     }
 
-    /// Whether all directories above have the names that the checker knows. In the middle of an exchange one of them does not.
+    /// Whether the names of all directories above are up to date. In the middle of an exchange, one of the names still belongs
+    /// to another item.
     private func isReachable(_ directory: ItemID?) -> Bool {
         var (next, depth) = (directory, 0)
         while let here = next, let home = homes[here], depth < 64 {
@@ -296,8 +301,7 @@ extension NameViewChecker {
         nameViews[id]?.paths.insert(path)
         guard homes[item] != nil, let known = nameViews[id]?.paths else { return }
         nameViews[id]?.paths = known.filter { $0 == path || !$0.starts(with: path) }
-        // A new name that was not told yet and that did not exist before is left out, because the presenter's program may not
-        // see it.
+        // Leaves out each new name of which the presenter was not told, because its program may not have seen the name.
         let (untold, outside) = (nameViews[id]?.untold ?? [:], nameViews[id]?.outside ?? [])
         let made = nameViews[id]?.made ?? [:]
         let below = truth(below: id, model).filter { one in
@@ -345,13 +349,13 @@ extension NameViewChecker {
         if case .suspend(let claim, _) = effect { noteSuspension(claim, model) }
         guard case .tell(let notice) = effect, let subitem = notice.subitem,
             let presenterModel = model.presenterModels[notice.presenter], nameViews[notice.presenter] != nil,
-            // N6: such a notice may also be about the presented directory itself. This checker does not check those notices.
+            // N6: a notice about a name can be about the presented directory itself. This checker does not check such notices.
             presenterModel.item != subitem.item
         else { return }
         let id = notice.presenter
         let name = ModelName(subitem.place, subitem.item)
         checkHappened(notice, name, model, &report)
-        // N13: after the end of a directory, no notice about a name in the directory may follow.
+        // N13: after a directory was deleted, no notice about a name in the directory is allowed.
         for place in [subitem.place, subitem.former].compactMap(\.self) {
             guard let directory = place.directory, let end = ends[directory], end < model.number,
                 directory != presenterModel.item, isInside(ModelName(place, subitem.item), id, model)
@@ -359,7 +363,7 @@ extension NameViewChecker {
             report.addViolation("\(id) is told of \(name) when \(directory) is gone")
         }
         switch notice.kind {
-        // A directory that was moved into view brings its names with it.
+        // If a directory was moved to a place below the presented item, the presenter reads the names in it.
         case .subitemDidAppear where notice.cause.access == .write(.forMoving):
             add(name, subitem.item, to: id, model)
         case .subitemDidMove:
@@ -368,7 +372,7 @@ extension NameViewChecker {
             }
             rename(ModelName(former, subitem.item), subitem.item, to: name, in: id, model)
             settle(ModelName(former, subitem.item), id, model)
-            // N5: no session sends another notice of the name after the notice of the directory's move.
+            // N5: after the notice of the directory's move, no other session sends a notice of this name.
             if homes[subitem.item] != nil { nameViews[id]?.untold[name] = nil }
         case .subitemDidChange where notice.cause.access == .write(.forDeleting):
             strike(name, subitem.item, from: id, model)
@@ -377,7 +381,8 @@ extension NameViewChecker {
         settle(name, id, model)
     }
 
-    /// Marks a name as told. Changes in the current event stay untold, because another session may tell them.
+    /// Notes that the presenter was told of a name. Changes in the current event do not count as told, because another session
+    /// may report them.
     private mutating func settle(_ name: ModelName, _ id: PresenterID, _ model: WorldModel) {
         if let last = nameViews[id]?.untold[name], last < model.number { nameViews[id]?.untold[name] = nil }
         var settled = [name]
@@ -394,7 +399,7 @@ extension NameViewChecker {
     ) {
         guard var told = nameViews[notice.presenter]?.told else { return }
         if told.number != model.number { told = ([], model.number) }
-        // A move and a change of one name are two notices, so the name may occur twice in one event.
+        // A move and a change of one name give two notices. So two notices of one event may have the same name.
         let isWritten = model.claims.values.contains { claim in
             claim.isHeld && claim.parts.contains { $0.item == notice.subitem?.item && $0.access.isWrite }
         }
@@ -428,7 +433,7 @@ extension NameViewChecker {
     }
 
     mutating func finish(after event: ArbiterEvent, _ model: WorldModel, _ report: inout ViolationReport) {
-        // The views are not compared between the two halves of an exchange, but only at a tick.
+        // The views are compared with the real names only at a tick, because between the two halves of an exchange they differ.
         guard model.isQuiet, event == .tick else { return }
         for (id, nameView) in nameViews.sorted(by: { $0.key < $1.key }) {
             guard let presenterModel = model.presenterModels[id] else { continue }

@@ -199,7 +199,7 @@ package struct NameWorldGenerator: Sendable {
 
     private mutating func move(_ from: Place, _ to: Place, by party: Party) {
         guard let known = names.removeValue(forKey: from) else { return }
-        // A further name of a file sometimes gets an item of its own, as if the two names were separate items.
+        // A further name of a file sometimes gets an item number of its own, as if the two names were two files.
         let item = directories[known] == nil && chance.isLucky(5) ? fresh() : known
         names[to] = item
         if directories[item] != nil { directories[item] = to }
@@ -236,8 +236,8 @@ package struct NameWorldGenerator: Sendable {
         guard let one = chance.one(of: places), let other = chance.one(of: places), one != other,
             let item = names[one], let otherItem = names[other], item != otherItem,
             !isWithin(one, otherItem), !isWithin(other, item),
-            // Two directories are not exchanged. Between the two halves, an event below the second would be told under the name
-            // of the first.
+            // Two directories are never exchanged. Between the two halves of such an exchange, an event in one directory would
+            // be reported under the name of the other directory.
             directories[item] == nil || directories[otherItem] == nil
         else { return }
         (names[one], names[other]) = (otherItem, item)

@@ -72,7 +72,7 @@ extension WorldGenerator {
     private mutating func create(by party: Party) {
         guard let directory = chance.one(of: tree.directories) else { return }
         let old = deletedItems.filter { tree.nodes[$0.value.directory ?? ItemID(0)] != nil }.keys.sorted()
-        // A file that was deleted sometimes comes back, as the same document.
+        // Sometimes a deleted file is created again, as the same document.
         let item = chance.isLucky(40) ? chance.one(of: old) ?? tree.fresh() : tree.fresh()
         let place = deletedItems[item] ?? Place(in: directory)
         let part = ClaimRequest.Part(item, .write(.forReplacing), at: place)
@@ -169,7 +169,8 @@ extension WorldGenerator {
         guard model.claims[outer]?.isHeld ?? false, let maker = makers[outer] else { return }
         if model.claims[outer]?.nature == .aware || model.claims[outer]?.isBatch ?? false {
             var party = maker
-            // A nested access that is not declared has another purpose, or comes from a child that does not use the socket.
+            // If the access does not declare that it is nested, it has another purpose, or comes from a child that does not use
+            // the socket.
             if chance.isLucky(30) { party = population.aware.first { $0.process == maker.process } ?? maker }
             if chance.isLucky(25) {
                 party.purpose = nil
@@ -246,7 +247,7 @@ extension WorldGenerator {
         tell(.hurried(question, .milliseconds(chance.milliseconds(0...1_000))))
     }
 
-    /// Sends events that do not fit the state. The arbiter must accept them without effect.
+    /// Sends events that are impossible in the current state. The arbiter must accept such events without effect.
     mutating func sendStray() {
         let (claim, question) = (ClaimID(lastClaim + 1_000), QuestionID(UInt64(chance.below(2_000))))
         switch chance.below(7) {

@@ -22,7 +22,7 @@ extension WorldGenerator {
     private mutating func arrange(_ question: Question) {
         let (id, presenter) = (question.id, question.presenter)
         let span = question.deadline.since(now).milliseconds
-        // A presenter sometimes behaves otherwise than usual.
+        // With a small probability a presenter does not follow its usual behavior.
         let habit =
             chance.isLucky(85)
             ? habits[presenter] ?? .good : chance.one(of: PresenterBehavior.allCases) ?? .good
@@ -68,7 +68,7 @@ extension WorldGenerator {
             tell(.identified(claim, chance.isLucky(95) ? makers[claim] ?? .nobody : .nobody))
         case .reportObservation(let claim): reportObservation(claim)
         case .answer(let question, let presenter, let answer):
-            // A presenter that was removed in the meantime sends no answer.
+            // A presenter that was removed before its answer was due sends no answer.
             if model.presenterModels[presenter] != nil { tell(.answered(question, by: presenter, answer)) }
         case .progress(let question): if model.questions[question] != nil { tell(.progressed(question)) }
         case .save(let question, let presenter): save(question, presenter)
@@ -81,7 +81,7 @@ extension WorldGenerator {
     }
 
     private mutating func reportObservation(_ claim: ClaimID) {
-        // The claim may have ended in the meantime. Even then a late observation may arrive.
+        // The claim may have ended before this observation. Sometimes the observation is sent all the same.
         guard let entry = model.claims[claim] else {
             if chance.isLucky(30) { tell(.observed(claim, .atEnd)) }
             return
@@ -153,7 +153,8 @@ extension WorldGenerator {
     mutating func claim(_ request: ClaimRequest, by party: Party, _ plan: Plan) {
         makers[request.claim] = party
         plans[request.claim] = plan
-        // The party of a claim over the socket is known at once. So is the program that removes a name in a save.
+        // Claims over the socket, batches and pending saves are always identified at once. Other claims are sometimes
+        // identified later.
         let isShy = request.nature != .aware && request.nature != .batch && request.nature != .pendingSave
         perform(.claim(request, by: isShy && chance.isLucky(shyness) ? nil : party))
         if model.claims[request.claim]?.isHeld == false {

@@ -82,7 +82,7 @@ extension WorldGenerator {
 
     // MARK: Under claims
 
-    /// Carries out the changes of a held claim, as far as the tree still allows them.
+    /// Carries out the changes of a held claim. Changes that the tree no longer allows are left out.
     mutating func carryOut(_ entry: WorldModel.ClaimModel) {
         if entry.isBatch || entry.nature == .pendingSave { return }
         if entry.nature == .nameChange, entry.parts.count == 2 { return renameOver(entry) }
@@ -102,7 +102,7 @@ extension WorldGenerator {
     private func maker(_ claim: ClaimID) -> Party { simulationRun.maker(of: claim) }
 
     private mutating func change(_ part: ClaimRequest.Part, _ claim: ClaimID) {
-        // An orphan has no place and no presenter, so its changes are not reported.
+        // A file without a name has no presenter, so its changes are not reported.
         guard tree.nodes[part.item] != nil else { return }
         let stamp = chance.isLucky(60) ? (stamps[claim] ?? 0) + 1 : stamps[claim] ?? 1
         tell(
@@ -147,7 +147,7 @@ extension WorldGenerator {
         tell(.deleted(part.item, at: name, by: maker(claim), under: claim))
     }
 
-    /// Makes a dangling link lead to another file, because this model has no dangling links.
+    /// Makes a symbolic link lead to another file when its target has no name any more. This model has no dangling links.
     private mutating func dangle(_ link: ItemID, _ claim: ClaimID) {
         if let other = chance.one(of: tree.files) { tree.setKind(link, .link(other)) }
     }
@@ -161,12 +161,12 @@ extension WorldGenerator {
         if node.isDirectory, tree.depth(of: directory) > 6 { return }
         let to = Place(in: directory, link: from.link)
         tree.setNames(part.item, node.names.map { $0 == from ? to : $0 })
-        // If a claim is to replace the item, it stays with the name, and the move must give a number that stands for the name.
+        // A claim that waits to replace the moved item must stay with the item's former name. So the move contains a new item
+        // number for this name.
         let isAwaited = model.claims.values.contains { other in
             other.parts.contains { $0.item == part.item && $0.access == .write(.forReplacing) }
         }
-        // Sometimes a move is made through a new file. Then the deletion of the former file is reported first, and the move
-        // afterwards.
+        // Sometimes a move is made through a new file. Then the deletion of the former file is reported before the move.
         if node.kind == .file, from.link == nil, model.claims[claim]?.nature == .aware, chance.isLucky(25) {
             tell(.deleted(part.item, at: from, by: maker(claim), under: claim))
         }

@@ -3,8 +3,8 @@ package import Coordination
 
 /// A world generated from a seed: the actions of programs, editors and users, in virtual time.
 ///
-/// The generator reports only events that a file system could report, and reads the current state from the model. All its
-/// actions are steps. So the same world can be run again with some steps left out.
+/// The generator reports only events that a file system could report, and reads the current state from the model. Each action
+/// in the world is a step. So a test can run the same world a second time without some of its steps.
 package struct WorldGenerator: Sendable {
     /// An action that is scheduled for a later moment.
     enum ScheduledAction: Sendable {
@@ -62,7 +62,7 @@ package struct WorldGenerator: Sendable {
     var stamps: [ClaimID: UInt64] = [:]
     var lastClaim: UInt64 = 0
     var lastPresenter: UInt64 = 0
-    /// The percentage of claims that are not identified at once.
+    /// The percentage of programs' claims that are identified later than the arbiter asks.
     let shyness: Int
     private let length: Int
     let families: Int
@@ -177,7 +177,7 @@ package struct WorldGenerator: Sendable {
         pass(.seconds(5))
         for presenter in simulationRun.model.presenterModels.keys.sorted() { tell(.removed(presenter)) }
         pass(.seconds(1))
-        // The arbiter never cancels a wake that it has asked for, so all wakes must still come.
+        // The arbiter never cancels a wake, so the run continues until the last wake that the arbiter has asked for.
         if let last = simulationRun.model.wakes.last, last > now { pass(last.since(now)) }
         for directory in simulationRun.model.directories.keys.sorted(by: {
             tree.depth(of: $0) > tree.depth(of: $1)

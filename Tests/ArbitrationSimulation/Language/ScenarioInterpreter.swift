@@ -206,7 +206,7 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// Sends an event to the arbiter, answers what the arbiter asks, and returns a line for each event and effect.
+    /// Sends an event to the arbiter and answers the arbiter's requests. Returns a line for each event and effect.
     private mutating func tell(_ event: ArbiterEvent, isQuiet: Bool = false) -> [String] {
         if case .tick = event { wakes.pass(now) }
         var effects: [Effect] = []
@@ -227,8 +227,8 @@ package struct ScenarioInterpreter {
         return lines
     }
 
-    /// Whether the output leaves out an effect while time advances: wakes, and observations for which the scenario has set the
-    /// answer.
+    /// Whether an effect is left out of the output while time advances. Wakes are left out, and observations for which the
+    /// scenario has set the answer.
     private func isRoutine(_ effect: Effect) -> Bool {
         switch effect {
         case .wake: true

@@ -3,7 +3,8 @@ package import Coordination
 
 /// A step of a world. Each step can be written as a command of a scenario file.
 package enum SimulationStep: Hashable, Sendable {
-    /// The step makes a claim. If a party is given, it is identified as soon as the arbiter asks.
+    /// The step makes a claim. If the step contains a party, this party is sent as soon as the arbiter asks for the claim's
+    /// party.
     indirect case claim(ClaimRequest, by: Party?)
     indirect case event(ArbiterEvent)
     /// The step advances the time, with a tick at every moment for which the arbiter asked.

@@ -3,8 +3,8 @@ import Coordination
 
 /// Evaluates the rules of required locks and lock queues on the model, without any index.
 ///
-/// Some answers depend on choices that the rules leave open, or on state inside the arbiter. For these, a query has two
-/// answers. The answer for `certain` is true only if it is true in all cases.
+/// Some answers depend on choices that the rules leave open, or on state inside the arbiter. For such an answer, the query has
+/// the parameter `certain`. With `certain` the query returns true only if true is the answer in all cases.
 extension WorldModel {
     enum ModelResource: Hashable {
         case item(ItemID)
@@ -82,8 +82,8 @@ extension WorldModel {
                 if onWrites, !second.isWrite { continue }
                 if onBoth, !(lock.isWrite && second.isWrite) { continue }
                 if lock.isContents, certain, lock.isWrite != second.isWrite {
-                    // S4: a name change certainly waits only for the read locks of aware claims. The read locks of other claims
-                    // may count, too, but only because of another writer.
+                    // S4: the read lock of an aware claim certainly keeps a name change waiting. The read lock of another claim
+                    // counts only in some cases.
                     let (writer, reader) = lock.isWrite ? (one, other) : (other, one)
                     if writer.nature == .nameChange, reader.nature != .aware { continue }
                 }
@@ -144,8 +144,8 @@ extension WorldModel {
         while let next = unexplored.popLast() {
             if debts.contains(where: { isOwed($0, to: next, certain: certain) }) { return true }
             let isTheirs = theirs.contains {
-                // G4: a name change does not wait for a handle. So the rules do not say whether the handle's program makes the
-                // name change wait.
+                // G4: a name change does not wait for a handle. So it is not certain that the name change waits for the
+                // handle's program.
                 (!certain || next.nature != .nameChange || $0.nature == .aware)
                     && keepsOut($0, next, certain: certain)
             }
@@ -161,8 +161,8 @@ extension WorldModel {
         return false
     }
 
-    /// P6: the presenters with an unanswered question that the party works for. A change by the party would now count as their
-    /// own.
+    /// P6: the presenters that the party works for and that have not answered a question. Such a presenter treats a change by
+    /// the party as its own change.
     func owedPresenters(of party: Party, answering: QuestionID?) -> Set<PresenterID> {
         var found: Set<PresenterID> = []
         for question in questions.values where isOnItsBehalf(party, answering: answering, question) {
@@ -171,8 +171,8 @@ extension WorldModel {
         return found
     }
 
-    /// P6: whether the party works for the asked presenter. A party with a purpose must have made the claim to give that
-    /// answer.
+    /// P6: whether the party works for the asked presenter. If the party has a purpose, its claim must also have been made to
+    /// answer this question.
     func isOnItsBehalf(_ party: Party, answering: QuestionID?, _ question: Question) -> Bool {
         guard let presenterModel = presenterModels[question.presenter], party.works(for: presenterModel.party)
         else {
@@ -223,14 +223,14 @@ extension WorldModel {
         return above(shown, presenterModel.place).contains(item) ? .below : nil
     }
 
-    /// Whether a claim may have to wait for an answer of a presenter.
+    /// Whether a presenter can be asked about a claim, so that the claim waits for the answer.
     func concerns(_ presenterModel: PresenterModel, _ entry: ClaimModel) -> Bool {
         entry.parts.contains { position(of: presenterModel, to: $0.item, $0.place) != nil }
     }
 
     /// Whether two parties are one program (Terms in the Rules).
     static func areOneProgram(_ one: Party, _ other: Party) -> Bool {
-        // Two parties that cannot be named are equal, and may be the same program.
+        // Two parties without a known process are equal. They count as one program, because they can be the same program.
         if one == other { return true }
         if let purpose = one.purpose, let otherPurpose = other.purpose { return purpose == otherPurpose }
         guard let process = one.process, let otherProcess = other.process else { return false }

@@ -15,6 +15,6 @@ package struct WakeSchedule: Sendable {
 
     package mutating func ask(for moment: Instant) { moments.append(moment) }
 
-    /// Removes the moments that a tick at `now` has reached.
+    /// Removes all moments up to `now`.
     package mutating func pass(_ now: Instant) { moments.removeAll { $0 <= now } }
 }

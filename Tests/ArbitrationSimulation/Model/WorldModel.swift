@@ -7,7 +7,7 @@ import Coordination
 struct WorldModel {
     struct ClaimModel {
         let request: ClaimRequest
-        /// The parts of the claim, with the present places of their items.
+        /// The parts of the claim, with the current places of their items.
         var parts: [ClaimRequest.Part]
         /// The locks that the parts require.
         var requiredLocks: [ModelLock] = []
@@ -20,7 +20,7 @@ struct WorldModel {
         /// D3: whether the claim goes before other waiting claims, to end a deadlock.
         var overtakes = false
         var wasForced = false
-        /// T6: whether the time of the waiting claim was declared to be over.
+        /// T6: whether an event has told the arbiter that the time of the waiting claim is over.
         var isOverdue = false
         /// Whether the claim was let through to end a deadlock.
         var isExpired = false
@@ -41,7 +41,7 @@ struct WorldModel {
         let presenter: Presenter
         var item: ItemID?
         var place: Place
-        /// The number of the event that set which item the presenter shows.
+        /// The number of the last event that changed which item the presenter shows.
         var number: Int
         /// Whether the presented name was deleted and no item has the name again.
         var isGone = false
@@ -76,7 +76,7 @@ struct WorldModel {
     var lastStructuralChange = 0
     /// The items that were deleted and do not exist again.
     var gone: Set<ItemID> = []
-    /// The items that got a name since the model was last quiet.
+    /// The items that got a name since the model last had no claims, no questions and no wakes.
     var newcomers: Set<ItemID> = []
 
     init(bounds: Bounds) { self.bounds = bounds }
@@ -192,7 +192,7 @@ extension WorldModel {
         if extended > question.deadline { questions[id]?.deadline = extended }
         let presenterModel = presenterModels[question.presenter]
         for (claim, entry) in claims where !entry.isHeld {
-            // After a later move, any claim may have waited for this presenter when it was asked.
+            // If an item was moved after the claim arrived, it is not known whether the claim waited for this presenter.
             let isConcerned = presenterModel.map { concerns($0, entry) } ?? false
             if isConcerned || lastStructuralChange >= entry.number { claims[claim]?.isExtended = true }
         }
