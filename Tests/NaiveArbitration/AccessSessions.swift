@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Coordination
 
-/// Ends access sessions and tells their notices (N3, N5, N8).
+/// Ends access sessions and sends their notices (N3, N5, N8).
 extension NaiveArbiter {
     /// Removes a claim from its access sessions.
     ///
-    /// A session without a further claim and without notices ends at once.
+    /// If a session then has no claim and no notices, it ends at once.
     mutating func leaveAccessSessions(_ index: Int, isOver: Bool = true) {
         let left = claims[index].accessSessions
         claims[index].accessSessions = []
@@ -24,7 +24,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P3: removes the questions of a session that were not asked yet and that no claim waits for any more.
+    /// P3: removes a session's questions that are not needed any more: the presenter was not asked yet, and no claim waits for
+    /// the answer.
     mutating func forgetWants(of id: AccessSessionID) {
         let isWanted = claims.filter { !$0.isHeld }.flatMap(\.pendingQuestions).filter {
             $0.accessSession == id
@@ -41,7 +42,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether the session has a question that no claim waits for and that was not asked or answered yet.
+    /// Whether the session has a question that is neither asked nor answered yet, and for which no claim waits.
     func isOwing(_ accessSession: NaiveAccessSession) -> Bool {
         accessSession.owed.contains { pendingQuestion in
             !accessSession.asked.contains(pendingQuestion.ask)
@@ -53,7 +54,8 @@ extension NaiveArbiter {
     }
 
     mutating func trail(_ id: AccessSessionID) {
-        // N10: a session with a notice of a new, moved or deleted name ends later, because a save takes several steps.
+        // N10: a session with a notice of a new, moved or deleted name ends some time after its last claim, because a save
+        // takes several steps.
         change(id) { [now, bounds] accessSession in
             accessSession.end =
                 now + (accessSession.hasSteps ? max(bounds.steps, bounds.trailing) : bounds.trailing)
@@ -69,7 +71,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: ends the sessions of other programs that have no claim left, before the presenter is asked or told something.
+    /// N5: before a message to the presenter, ends the sessions of other programs that have no claim left.
     mutating func endOthers(
         of presenter: PresenterID, besides party: Party,
         where isConcerned: (NaiveAccessSession) -> Bool = { _ in true }
@@ -93,7 +95,7 @@ extension NaiveArbiter {
         effects += notices(at: accessSession, presenter).map { .tell($0) }
     }
 
-    /// N3: before the reacquire, tells the presenter the same program's changes in sessions that did not ask to relinquish.
+    /// N3: before the reacquire, sends the notices of the same program's sessions that did not ask the presenter to relinquish.
     private mutating func tellOthers(besides accessSession: NaiveAccessSession, _ presenter: NaivePresenter) {
         for other in accessSessions
         where other.presenter == accessSession.presenter && !other.hasAskedToRelinquish {
@@ -110,7 +112,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: sends the notices of a session that goes on, except deletions: a deleted item may exist again later.
+    /// N5: sends the notices of a session without ending the session. Notices of deletions are not sent, because the item may
+    /// exist again later.
     mutating func tellNow(_ id: AccessSessionID) {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), accessSession.gone == nil,
             let presenter = presenters.first(where: { $0.id == accessSession.presenter })
@@ -146,7 +149,8 @@ extension NaiveArbiter {
         if let cause = accessSession.moved, !isGone, presenter.implements(.didMove) {
             notices.append(Notice(.didMove, to: accessSession.presenter, in: accessSession.id, cause))
         }
-        // N9: a deletion is not told if the session has asked the presenter to agree, and no answer was an error or a forfeit.
+        // N9: a deletion is not reported if the session asked the presenter to agree, and the presenter neither refused nor
+        // forfeited.
         let isAccommodated =
             !accessSession.isRefused && !accessSession.isForfeited
             && accessSession.asked.contains { $0.request == .accommodateDeletion }
@@ -166,7 +170,7 @@ extension NaiveArbiter {
         return notices
     }
 
-    /// N6: a presenter of a package that does not implement the exact notice is told that the package changed.
+    /// N6: if a presenter of a package does not implement the exact notice, it is told that the package changed.
     func itemNotices(
         _ nameNotices: [NaiveNotice], _ accessSession: NaiveAccessSession, _ presenter: NaivePresenter,
         _ isAccommodated: Bool,

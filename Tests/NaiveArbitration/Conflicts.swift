@@ -19,7 +19,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether two claims need not wait for each other: because of their programs (X1, X5) or because both append or lock (X6).
+    /// Whether two claims need not wait for each other: their programs belong together (X1, X5), or both claims append or lock
+    /// (X6).
     func areExempt(_ one: Int, _ other: Int) -> Bool {
         areOfOneProgram(one, other) || areCompatible(one, other)
     }
@@ -36,7 +37,7 @@ extension NaiveArbiter {
             && pair.allSatisfy { $0.accessPattern.contains(.appends) || $0.onlyReads }
     }
 
-    /// X1, X5: whether two identified claims belong to one program, or to one purpose.
+    /// X1, X5: whether two identified claims belong to one program, or have the same purpose.
     func areOfOneProgram(_ one: Int, _ other: Int) -> Bool {
         guard let party = claims[one].party, let otherParty = claims[other].party else { return false }
         return party.isExempt(from: otherParty)
@@ -62,8 +63,8 @@ extension NaiveArbiter {
     /// Q5: whether more claims wait for the resource than the limit of an ordinary queue.
     private func isOverlong(_ thing: NaiveResource) -> Bool { overlongQueues.contains(thing) }
 
-    /// Q5: notes which queues are overlong. A queue is overlong above the limit, until half as many claims as the limit wait in
-    /// it.
+    /// Q5: notes which queues are overlong. A queue becomes overlong when more claims wait than the limit, and stays so until
+    /// only half as many claims as the limit wait.
     mutating func noteOverlongQueues() {
         if claims.count <= limits.queue, overlongQueues.isEmpty { return }
         let waiting = claims.filter { !$0.isHeld }
@@ -83,7 +84,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Q3, Q5: whether a claim goes before an earlier waiting claim on every resource that both need.
+    /// Q3, Q5: whether a claim goes before a waiting claim that arrived earlier, on every resource that both need.
     private func isPassed(_ waiter: Int, by claimant: Int) -> Bool {
         things(onWhichMeet: waiter, claimant).allSatisfy { thing in
             isOverlong(thing)
@@ -113,13 +114,13 @@ extension NaiveArbiter {
             if claims[other].isHeld {
                 return (claims[other].party?.isExempt(from: party) ?? false) && keepsOut(other, waiter)
             }
-            // Q5: no chain leads through an overlong queue.
+            // Q5: a waiting claim in an overlong queue is not counted as waiting for the claim before it.
             return other < waiter && things(onWhichMeet: other, waiter).contains { !isOverlong($0) }
                 && !areExempt(other, waiter) && isHeldUp(other, by: party)
         }
     }
 
-    /// The unanswered questions that a claim waits for.
+    /// The unanswered questions for which a claim waits.
     func openQuestions(of claim: Int) -> [Question] {
         questions.filter { question in
             accessSessions.contains { accessSession in
@@ -130,7 +131,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// The presenters with an unanswered question that the claim waits for.
+    /// The presenters with an unanswered question for which the claim waits.
     private func owed(to claim: Int) -> [NaivePresenter] {
         let ids = openQuestions(of: claim).map(\.presenter)
         return presenters.filter { ids.contains($0.id) }

@@ -7,12 +7,12 @@ extension NaiveArbiter {
     ///
     /// - Returns: whether a holder yielded.
     mutating func reviewContentions() -> Bool {
-        // A claim that moved to another item may still have a contention that began at its former item.
+        // A claim that follows its item to another place may still have a contention from before the move.
         for holder in claims.indices where claims[holder].contendedSince != nil { noteFullness(of: holder) }
         for holder in claims.indices where !isContended(holder) { claims[holder].contendedSince = nil }
         var hasYielded = false
-        // Y11: a holder to which a presenter has relinquished may always begin its contention, even beyond the highest number
-        // of contentions.
+        // Y11: if a presenter has relinquished to a holder, the holder's contention may begin even if the resource already has
+        // the maximum number of contentions.
         for isForced in [true, false] {
             for holder in claims.indices where isContended(holder) {
                 guard claims[holder].contendedSince != nil || isRelinquished(holder) == isForced,
@@ -56,7 +56,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y11: whether a resource on which the holder keeps out a waiting claim has fewer contentions than are allowed at once.
+    /// Y11: whether the holder keeps a claim waiting on a resource that has fewer contentions than the maximum number.
     private func hasRoom(_ holder: Int) -> Bool {
         claims.indices.contains { waiter in
             !claims[waiter].isHeld
@@ -70,9 +70,10 @@ extension NaiveArbiter {
         accessSessions.contains { claims[holder].accessSessions.contains($0.id) && $0.hasAskedToRelinquish }
     }
 
-    /// Y6: the moment from which the holder's contention counts.
+    /// Y6: the moment at which the holder's contention begins.
     ///
-    /// If the holder keeps out a claim that arrived before it, this is the earliest start of a contention of its own program.
+    /// If a claim that arrived before the holder waits for it, this is the earliest start of a contention of the holder's
+    /// program.
     private func beginning(of holder: Int) -> Instant {
         guard claims.indices.contains(where: { $0 < holder && !claims[$0].isHeld && keepsOut(holder, $0) })
         else { return now }
@@ -105,7 +106,7 @@ extension NaiveArbiter {
         return claims.indices.contains { !claims[$0].isHeld && keepsOut(holder, $0) }
     }
 
-    /// N4: suspends a claim. The claim leaves its access sessions, and the changes that were observed are told.
+    /// N4: suspends a claim. The claim leaves its access sessions, and its observed changes are reported to presenters.
     mutating func suspend(_ index: Int, _ suspension: Suspension) {
         claims[index].suspension = suspension
         if ![.idle, .unchanged].contains(suspension) { claims[index].contendedSince = nil }
@@ -123,7 +124,7 @@ extension NaiveArbiter {
         leaveAccessSessions(index)
     }
 
-    /// Y3, Y4, Y5, Y9: takes an observation of a holder; suspends a holder with nothing to lose, or one that is idle.
+    /// Y3, Y4, Y5, Y9: records an observation of a holder. The holder is suspended if it has nothing to lose or is idle.
     mutating func observe(_ id: ClaimID, _ observation: Observation) {
         guard let index = index(of: id), claims[index].contendedSince != nil else { return }
         if claims[index].seen != nil && claims[index].seen != observation { claims[index].lastChange = now }
@@ -151,8 +152,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y6, Y10: returns the moment at which a holder is suspended at the latest; a handle that locks its file has a shorter
-    /// time.
+    /// Y6, Y10: returns the latest moment at which a holder is suspended. The moment comes sooner for a handle that locks its
+    /// file.
     func holdEnd(of claim: NaiveClaim) -> Instant? {
         let hold = claim.accessPattern.contains(.locks) ? min(bounds.hold, bounds.idle) : bounds.hold
         return claim.contendedSince.map { $0 + (claim.isOfSocket ? bounds.holdAware : hold) }

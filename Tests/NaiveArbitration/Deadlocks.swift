@@ -3,7 +3,7 @@ import Coordination
 
 /// Finds and ends deadlocks.
 extension NaiveArbiter {
-    /// A step of a cycle: a waiting claim that another claim waits for, and the holder between the two, if any.
+    /// An edge of a cycle: a waiting claim for which another claim waits, and the holder between the two, if any.
     private struct NaiveWaitEdge {
         let next: Int
         let holder: Int?
@@ -65,7 +65,7 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// D5: whether the waiting claims belong to so many processes that cycles are searched at whole seconds only.
+    /// D5: whether so many processes have waiting claims that cycles are searched only at whole seconds.
     var hasManyPrograms: Bool {
         let parties = claims.filter { !$0.isHeld }.compactMap(\.party)
         let processes = parties.flatMap { [$0.process, $0.partner?.process] }.compactMap { $0 }
@@ -110,7 +110,7 @@ extension NaiveArbiter {
         return true
     }
 
-    /// D3: returns the first possible step that ends a cycle, and the claim to which the step applies.
+    /// D3: returns the first step of the list in D3 that can end the cycle, and the claim to which the step applies.
     private func remedy(_ waiting: [Int], _ holders: [Int]) -> (Deadlock.Resolution, Int) {
         let passing = waiting.first { index in
             openQuestions(of: index).isEmpty && blockers(of: index).allSatisfy { !claims[$0].isHeld }

@@ -61,7 +61,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// Y11: whether the arbiter may ask for the party of a claim. A holder that can be in contention must be in contention now.
+    /// Y11: whether the arbiter may ask for the party of a claim. A holder that can be in contention is asked only while it is
+    /// in contention.
     private func mayBeAsked(_ index: Int) -> Bool {
         let claim = claims[index]
         return !claim.isHeld || claim.contendedSince != nil || claim.isFullySuspended
@@ -127,8 +128,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: returns the presenters that a grant lists. It includes presenters that were not asked: they were silent before (P7,
-    /// P8), are muted (N15), or the same program has an access around the claim (P15).
+    /// P12: returns the presenters that a grant lists. These can be presenters that were not asked: they forfeited before (P7,
+    /// P8), are muted (N15), or were left out because of an access around the claim (P15).
     private mutating func listUnaskedWrites(_ index: Int, _ unanswered: [PresenterID]) -> [PresenterID] {
         let claim = claims[index]
         let party = claim.party ?? .nobody
@@ -151,7 +152,7 @@ extension NaiveArbiter {
         questions.contains { $0.accessSession == accessSession.id || accessSession.awaited.contains($0.id) }
     }
 
-    /// T1: decides about a waiting claim when its time is over: the claim is refused as busy, or proceeds.
+    /// T1: decides about a waiting claim when its time is over. The claim is refused as busy, or goes ahead.
     mutating func runOut(_ index: Int) {
         let claim = claims[index]
         if claim.isOfSocket || (bounds.policy == .fail && !claim.onlyReads) {

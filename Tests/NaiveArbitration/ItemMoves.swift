@@ -115,7 +115,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N15: for a muted presenter, only notes that it missed a move, unless the move is its own.
+    /// N15: if the presenter is muted, records only that it missed the move. If the move is the presenter's own, nothing is
+    /// recorded.
     ///
     /// - Returns: whether the presenter is muted.
     private mutating func noteMissedMove(

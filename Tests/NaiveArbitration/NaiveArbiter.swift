@@ -8,7 +8,7 @@ package import Coordination
 package struct NaiveArbiter: Sendable {
     package let bounds: Bounds
     package let limits: WorkLimits
-    /// D5: the moment of the next search for cycles, while claims of many programs wait.
+    /// D5: the moment of the next search for cycles, if so many programs wait that cycles are searched only at whole seconds.
     var searchDue: Instant?
     /// All claims, in the order of their numbers.
     package internal(set) var claims: [NaiveClaim] = []
@@ -19,8 +19,8 @@ package struct NaiveArbiter: Sendable {
     package internal(set) var questions: [Question] = []
     /// Q5: the resources with a queue that counts as overlong.
     var overlongQueues: Set<NaiveResource> = []
-    /// Y11: only `limits.holders` holders of a resource may be in contention at once. For each resource that has reached this
-    /// number, this is the earliest start of its contentions.
+    /// Y11: only `limits.holders` holders of a resource may be in contention at the same time. Holds the resources that have
+    /// reached this number, each with the moment at which its earliest contention began.
     var fullSince: [NaiveResource: Instant] = [:]
     var directories: [ItemID: DirectoryInfo] = [:]
     var now = Instant(nanoseconds: 0)

@@ -35,7 +35,7 @@ struct NaiveName: Equatable, Sendable {
 
 /// The result of all events of a session at one name (N8).
 struct NaiveNameState: Sendable {
-    /// The item that has the name now, with its history in the session.
+    /// The item that has the name now, and what happened to this item in the session.
     struct Holder: Sendable {
         let item: ItemID
         /// The name that the item had before the session, if that name is known.
@@ -48,9 +48,10 @@ struct NaiveNameState: Sendable {
     var isInside: Bool
     var before: ItemID?
     var holder: Holder?
-    /// The state of the last item with this name, after the item has lost the name.
+    /// The item that lost this name last, with its state at that time.
     var taken: Holder?
-    /// The item that a move replaced at this name; the second half of an exchange may move it to another name.
+    /// The item that had this name before a move replaced it. The second half of an exchange can move this item to another
+    /// name.
     var under: Holder?
     var arrived: (cause: Cause, isDirectoryMoved: Bool)?
     var left: Cause?
@@ -171,9 +172,10 @@ struct NaiveNameStates: Sendable {
         return all.count - 1
     }
 
-    /// The pairs of a new and a former name that count as moves.
+    /// The pairs of a new and a former name that are reported as moves.
     ///
-    /// Pairs from an observed move come first. Then come items that lost one name and got another.
+    /// Pairs from moves that were observed come first. After them come pairs of an item that lost one name and got another
+    /// name.
     var formers: [(to: Int, from: Int)] {
         var pairs: [(to: Int, from: Int)] = []
         for to in all.indices {
@@ -218,7 +220,8 @@ struct NaiveNotice: Sendable {
 }
 
 extension NaiveNameStates {
-    /// N8: the notices of all names: compares the item before the session with the present item.
+    /// N8: the notices for all names. Each notice follows from the item with the name before the session and the item with the
+    /// name now.
     var notices: [NaiveNotice] {
         let formers = formers
         var (directories, others): ([NaiveNotice], [NaiveNotice]) = ([], [])
@@ -289,15 +292,15 @@ extension NaiveAccessSession {
         }
     }
 
-    /// Makes the session go on with some of its names only.
+    /// Removes all names except the given names from the session.
     mutating func keep(_ kept: [NaiveNameState]) {
         (known, nameEvents) = (kept, [])
         if let name = movedTo, !kept.contains(where: { $0.name == name }) { movedTo = nil }
     }
 
-    /// Makes the session forget the names of which the presenter was told, except `heldBack`.
+    /// Removes the names of which the presenter was told from the session, except the names in `heldBack`.
     ///
-    /// The target of the last move stays known, because the other half of an exchange may follow.
+    /// The new name of the last move stays, because the other half of an exchange may follow.
     mutating func discardReported(but heldBack: [NaiveName] = []) {
         keep(
             outcomes.all.compactMap { outcome in
@@ -313,14 +316,14 @@ extension NaiveAccessSession {
         outcomes.all.contains { names.contains($0.name) && !$0.isTold }
     }
 
-    /// N10: whether the session has a notice that may be a step of a save: a new, deleted or moved name, or a move or end of
-    /// the item.
+    /// N10: whether the session has a notice that can be a step of a save: a new, deleted or moved name, or a move or deletion
+    /// of the item.
     var hasSteps: Bool {
         moved != nil || gone != nil || outcomes.all.contains { $0.arrived != nil || $0.left != nil }
     }
 
-    /// P26: whether the name is new, the presenter was not told of it yet, and its item came from no name that the presenter
-    /// knows.
+    /// P26: whether the name is new and unknown to the presenter: no notice of the name was sent, and the item had no name
+    /// before that the presenter knows.
     func isUnreported(_ name: NaiveName) -> Bool {
         let outcomes = outcomes
         guard let index = outcomes.find(name), outcomes.all[index].before == nil else { return false }

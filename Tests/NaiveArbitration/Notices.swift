@@ -23,7 +23,7 @@ extension NaiveArbiter {
         where presenters[index].item.map(shown.contains) ?? false && !presenters[index].isMuted {
             if isSaving(presenters[index], cause.party, claim) { presenters[index].lastSaved = now }
         }
-        // P12: a granted claim that lists a presenter and changes an item marks the item for that presenter.
+        // P12: if a grant has listed a presenter, a change under this claim marks the changed item for this presenter.
         if let claim = claim.flatMap({ index(of: $0) }) {
             for index in presenters.indices
             where claims[claim].overriddenPresenters.contains(presenters[index].id) {
@@ -183,7 +183,7 @@ extension NaiveArbiter {
         effects += items.map { .tell($0) }
     }
 
-    /// P2: reports a deletion that at first looked like a step of a save, and asks the presenters to agree to it.
+    /// P2: reports a deletion that was treated as a step of a save until now, and asks the presenters to agree to it.
     mutating func lose(_ item: ItemID, _ place: Place, _ party: Party) {
         let name = NaiveName(place, item)
         let untold = presenters.map(\.id).filter { isUnreported(name, to: $0) }
@@ -233,10 +233,10 @@ extension NaiveArbiter {
         accessSessions.contains { $0.presenter == presenter && $0.isUnreported(name) }
     }
 
-    /// P6: whether a party's change is treated as the presenter's own. It is if the party works for the presenter while the
-    /// presenter has not answered a question.
+    /// P6: whether a presenter treats a change of a party as its own change. It does so if the party works for the presenter
+    /// while the presenter has not answered a question.
     ///
-    /// A party with a purpose must have made the claim to give that answer.
+    /// If the party has a purpose, its claim must also have been made to answer this question.
     func isOwn(_ presenter: NaivePresenter, _ party: Party, answering: QuestionID?) -> Bool {
         if presenter.isOwn(party) { return true }
         let debts = questions.filter {
@@ -252,9 +252,9 @@ extension NaiveArbiter {
         return presenter.lastAskedToSave.map { now < $0 + bounds.save } ?? false
     }
 
-    /// P5, P6: whether a change is treated as the presenter's own.
+    /// P5, P6: whether a presenter treats a change as its own change.
     ///
-    /// If the claim has chosen its presenters, the result is that of the time of the choice.
+    /// If the change belongs to a claim that has already chosen its presenters, the result is the same as at that choice.
     func isItsOwn(_ presenter: NaivePresenter, _ party: Party, _ claim: ClaimID?) -> Bool {
         guard let index = claim.flatMap({ index(of: $0) }), claims[index].hasConsulted else {
             let answering = claim.flatMap { index(of: $0) }.flatMap { claims[$0].request.answering }
@@ -267,8 +267,8 @@ extension NaiveArbiter {
         _ itemEvent: NaiveItemEvent, to presenter: NaivePresenter, _ cause: Cause, _ claim: ClaimID?,
         isOngoing: Bool = false
     ) {
-        // P24: a presenter that cannot be told of changes is outdated after another program's write, until it reads or writes
-        // the item itself.
+        // P24: if a presenter implements no notice of changes, another program's write makes it outdated until it reads or
+        // writes the item itself.
         let (isOwn, hears) = (
             isItsOwn(presenter, cause.party, claim),
             presenter.implements(.didChange) || presenter.implements(.subitemDidChange)
@@ -299,7 +299,7 @@ extension NaiveArbiter {
             }
         }
         tellAtOnce(id, presenter, itemEvent)
-        // N12: a change by a program that goes on writing is told at once.
+        // N12: if the program goes on writing, its change is reported at once, and not at the end of the session.
         if isOngoing { reportWritten(names, id, presenter) }
         if members(of: id).isEmpty, accessSessions.contains(where: { $0.id == id && !isOwing($0) }) {
             trail(id)
@@ -351,7 +351,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: other sessions first send their notices of these names. If a directory moved, they forget its two names instead.
+    /// N5: makes the presenter's other sessions send their notices of these names before this event. If a directory moved, the
+    /// sessions drop their notices of its two names.
     private mutating func tellFirst(
         _ names: [NaiveName], besides own: AccessSessionID?, to presenter: NaivePresenter, isForgotten: Bool
     ) {
@@ -385,7 +386,8 @@ extension NaiveArbiter {
         return accessSession(of: presenter, cause, true, isOfSocket: false)
     }
 
-    /// N7, N8: sends all notices of a session at once after the move of a directory, or when the session knows too many names.
+    /// N7, N8: makes a session send all its notices at once, after a directory was moved or when the session has too many
+    /// names.
     private mutating func tellAtOnce(
         _ id: AccessSessionID, _ presenter: NaivePresenter, _ itemEvent: NaiveItemEvent
     ) {

@@ -30,8 +30,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P16 to P19, P21: the position of a presenter relative to a part's item: same, above or below; nil if the part does not
-    /// concern it.
+    /// P16 to P19, P21: the position of a presenter relative to a part's item: the same item, above or below. Nil if the part
+    /// does not concern the presenter.
     private func position(of presenter: NaivePresenter, for part: ClaimRequest.Part) -> NaiveRelation? {
         let position = place(of: presenter, for: part)
         // N15: of several muted presenters of an item, only the first counts.
@@ -58,7 +58,7 @@ extension NaiveArbiter {
         return nil
     }
 
-    /// Returns the questions of a part to a presenter; nil if the part does not concern the presenter.
+    /// Returns the questions that a part of a claim needs from a presenter; nil if the part does not concern the presenter.
     private func asks(_ part: ClaimRequest.Part, of presenter: NaivePresenter, in claim: NaiveClaim)
         -> [NaiveQuestionKind]?
     {
@@ -67,8 +67,8 @@ extension NaiveArbiter {
         case nil: return nil
         case .same: return isCreation ? [] : itemAsks(part.access, nil)
         case .packageAbove:
-            // P16: a presenter of a package above is asked the same as a presenter of the item, but about the deletion of a
-            // subitem.
+            // P16: a presenter of a package above the item gets the same questions as a presenter of the item. Only a deletion
+            // is asked as the deletion of a subitem.
             return isCreation ? itemAsks(.write(.updating), nil) : itemAsks(part.access, part.item)
         case .directoryAbove:
             // P18: a presenter of a plain directory above is asked only to agree to the deletion of a subitem.
@@ -78,8 +78,8 @@ extension NaiveArbiter {
             }
             return [NaiveQuestionKind(request: .accommodateSubitemDeletion, subitem: part.item)]
         case .below:
-            // B2, P17: presenters below are asked by a batch, by a structural write, and by an access to a package or a
-            // directory in a package.
+            // B2, P17: a presenter of an item below is asked in three cases: for a batch, for a structural write, and for an
+            // access to a package or a directory in a package.
             if claim.nature == .batch { return itemAsks(part.access, nil) }
             let isInPackage = outermostPackage(of: part.item, at: part.place) != nil
             guard part.access.isStructural || isInPackage else { return nil }
@@ -117,13 +117,14 @@ extension NaiveArbiter {
         claims[claim].parts.filter { asks($0, of: presenter, in: claims[claim]) != nil }
     }
 
-    /// P20: whether a part of the claim that concerns the presenter writes; nil if no part concerns the presenter.
+    /// P20: whether any part of the claim that concerns the presenter is a write; nil if no part concerns the presenter.
     func writes(_ claim: Int, to presenter: NaivePresenter) -> Bool? {
         let parts = parts(of: claim, concerning: presenter)
         return parts.isEmpty ? nil : parts.contains { $0.access.isWrite }
     }
 
-    /// The questions of a claim to a presenter, each with the access that needs it. Questions to relinquish come first.
+    /// The questions that a claim needs from a presenter, each with the access that needs it. Questions to relinquish come
+    /// first.
     func wanted(by index: Int, of presenter: NaivePresenter, for party: Party) -> [(
         NaiveQuestionKind, Access
     )] {
@@ -134,10 +135,10 @@ extension NaiveArbiter {
         return wanted(by: claim.parts, of: claim, of: presenter, for: party)
     }
 
-    /// P12: the presented items that a claim writes without a question, because the presenter forfeited questions before (P7,
-    /// P8).
+    /// P12: the presented items that a claim writes without a question to the presenter, because it forfeited questions before
+    /// (P7, P8).
     ///
-    /// An item that was not asked about because of P15 is included if the presenter did not agree to the access around the
+    /// If an item was not asked about because of P15, it is included if the presenter did not agree to the access around the
     /// claim.
     func unaskedWrites(
         by index: Int, _ presenter: NaivePresenter, _ party: Party
@@ -174,7 +175,7 @@ extension NaiveArbiter {
         var wanted: [(NaiveQuestionKind, Access)] = []
         for part in parts {
             for ask in asks(part, of: presenter, in: claim) ?? [] {
-                // P10: background programs and watchers that do not use the socket do not ask to save when they read.
+                // P10: a read by a background program or a watcher without the socket does not make a presenter save.
                 let isQuiet =
                     !part.access.isWrite && party.programClass != .ordinary && !claim.isOfSocket
                 if isQuiet, ask.request == .save { continue }
@@ -190,7 +191,7 @@ extension NaiveArbiter {
                 }
             }
         }
-        // P20: if any part writes, the presenter is asked to relinquish to a writer instead of to a reader.
+        // P20: if a claim needs both questions to relinquish, the presenter is asked only to relinquish to a writer.
         if wanted.contains(where: { $0.0.request == .relinquishToWriter }) {
             wanted.removeAll { $0.0.request == .relinquishToReader }
         }
@@ -225,8 +226,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: whether the question about a deletion is omitted. The same program holds an aware access that may still move the
-    /// item.
+    /// P15: whether the question about a deletion is omitted, because the same program holds an aware access that can still
+    /// move the item.
     private func isMovedInstead(_ part: ClaimRequest.Part, _ party: Party, _ claim: NaiveClaim) -> Bool {
         if claim.isOfSocket || part.access != .write(.forDeleting) { return false }
         let moving: [Access] = [.write(.updating), .write(.forMerging), .write(.forMoving)]
@@ -237,7 +238,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P12: the presenters that a claim would have asked if its time had not run out.
+    /// P12: the presenters that a claim would have asked if its time to wait had not ended before.
     func wouldBeAsked(by index: Int) -> [PresenterID] {
         let party = claims[index].party ?? .nobody
         return presenters.filter { presenter in
@@ -246,7 +247,8 @@ extension NaiveArbiter {
         .map(\.id)
     }
 
-    /// P7: whether a presenter is not asked for a process, because it forfeited a question of that process a short time ago.
+    /// P7: whether a process's claims ask the presenter nothing, because it forfeited a question of this process a short time
+    /// ago.
     func isExcused(_ party: Party, _ presenter: NaivePresenter) -> Bool {
         guard let process = party.process, let last = presenter.excused[process] else { return false }
         return now.since(last) <= bounds.excused

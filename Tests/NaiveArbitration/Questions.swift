@@ -3,7 +3,7 @@ import Coordination
 
 /// Asks questions in access sessions, and takes the answers.
 extension NaiveArbiter {
-    /// P1: chooses the presenters of a claim, and enters the claim in access sessions with them.
+    /// P1: chooses the presenters of a claim, and adds the claim to an access session with each of them.
     mutating func consult(_ index: Int) {
         guard let party = claims[index].party else { return }
         claims[index].hasConsulted = true
@@ -31,7 +31,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P24: a presenter that reads its item itself is no longer outdated.
+    /// P24: a presenter is no longer outdated when its own program reads the item.
     private mutating func noteOwnReading(_ index: Int, _ party: Party) {
         guard claims[index].onlyReads else { return }
         for place in presenters.indices where isReadBy(index, party, presenters[place]) {
@@ -80,15 +80,15 @@ extension NaiveArbiter {
         if let found = openAccessSession(of: presenter, cause.party, isWriting, isOfSocket) {
             return found.id
         }
-        // N3: sessions of the program without claims end before a new session begins. They accepted no more accesses, because
-        // they have lasted `hold`.
+        // N3: before a new session begins, the program's sessions that have no claim left end. They took no further access,
+        // because they had lasted `hold`.
         let former = accessSessions.filter { accessSession in
             accessSession.presenter == presenter && accessSession.isWriting == isWriting
                 && accessSession.end != nil
                 && accessSession.program.isExempt(from: cause.party)
         }
         for accessSession in former { end(accessSession.id) }
-        // P2: no session begins for a read that asks nothing, because there would be nothing to tell.
+        // P2: a read that needs no question begins no session, because the presenter would get no message in it.
         if isSilent { return nil }
         let accessSession = NaiveAccessSession(
             id: newTurn(), presenter: presenter, program: cause.party, isWriting: isWriting, began: now,
@@ -107,12 +107,12 @@ extension NaiveArbiter {
         let all = accessSessions.filter { $0.presenter == presenter && $0.program.isExempt(from: party) }
         let own = all.filter { !hasLasted($0) }
         let alike = own.filter { $0.isWriting == isWriting }
-        // B3: of several sessions of the program, the session of the same purpose is taken.
+        // B3: if the program has several sessions, the access joins the session of its own purpose.
         let isOfPurpose = { (accessSession: NaiveAccessSession) in
             party.purpose != nil && accessSession.program.purpose == party.purpose
         }
         if let accessSession = alike.last(where: isOfPurpose) ?? alike.last { return accessSession }
-        // P22, B3: without a session of reads, an aware read joins the session of its purpose's writes.
+        // P22, B3: if the program has no session of reads, an aware read joins the session of writes with the same purpose.
         guard !isWriting, isOfSocket, all.allSatisfy(\.isWriting) else { return nil }
         return own.first { $0.isWriting && party.purpose != nil && $0.program.purpose == party.purpose }
     }
@@ -142,7 +142,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Returns the next question of a session: questions to relinquish first, then the question that a claim needed first.
+    /// Returns the next question of a session. Questions to relinquish come first, and then the question that was needed first.
     private func nextWant(of id: AccessSessionID) -> NaivePendingQuestion? {
         guard let accessSession = accessSessions.first(where: { $0.id == id }), !accessSession.isForfeited
         else { return nil }
@@ -165,16 +165,16 @@ extension NaiveArbiter {
             ?? pendingQuestions.first
     }
 
-    /// P22: whether a question to relinquish to a reader is not needed, because the presenter has relinquished to a writer in
-    /// this session.
+    /// P22: whether the question to relinquish to a reader is omitted, because the presenter was already asked in this session
+    /// to relinquish to a writer.
     func isCovered(_ ask: NaiveQuestionKind, in accessSession: NaiveAccessSession) -> Bool {
         ask.request == .relinquishToReader
             && accessSession.asked.contains { $0.request == .relinquishToWriter }
     }
 
-    /// Asks a question, unless P9, P23 or P24 omits it.
+    /// Asks a question, unless rule P9, P23, P24 or P25 omits it.
     ///
-    /// - Returns: whether the session must wait, because the question was asked.
+    /// - Returns: whether the question was asked, so that the session must wait for the answer.
     private mutating func ask(_ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let accessSession = accessSessions.first(where: { $0.id == pendingQuestion.accessSession })
         else { return true }
@@ -214,7 +214,8 @@ extension NaiveArbiter {
         return true
     }
 
-    /// P23, P24, P25: whether a question must not be asked, because the item was written and the presenter was not told yet.
+    /// P23, P24, P25: whether a question is forbidden at present, for example because the item was written and the presenter
+    /// was not told of it yet.
     private func isForbidden(_ pendingQuestion: NaivePendingQuestion, _ id: PresenterID) -> Bool {
         let written = accessSessions.filter {
             $0.presenter == id && $0.isWriting && $0.wasWritten && $0.end == nil
@@ -246,7 +247,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// Removes a pending question from its session and from all claims. A later claim may need the question again.
+    /// Removes a pending question from its session and from all claims. A later claim can add the same question again.
     private mutating func forget(_ pendingQuestion: NaivePendingQuestion) {
         for index in claims.indices {
             claims[index].pendingQuestions.removeAll {
@@ -260,7 +261,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// N5: before a question, tells the presenter earlier changes and lets it reacquire.
+    /// N5: before a question, sends the presenter the notices of changes that happened before, and lets it reacquire the item.
     private mutating func tellFirst(_ asking: NaiveAccessSession) {
         for accessSession in accessSessions
         where accessSession.presenter == asking.presenter && accessSession.id != asking.id {
@@ -273,7 +274,7 @@ extension NaiveArbiter {
         tellNow(asking.id)
     }
 
-    /// P9: whether a question to save is omitted, because a save was asked for or made a short time ago.
+    /// P9: whether a question to save is omitted, because the presenter was asked to save, or has saved, a short time ago.
     private func isSparedSaving(_ id: PresenterID, _ pendingQuestion: NaivePendingQuestion) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == id }) else { return true }
         if bounds.askAgain == .zero { return false }
@@ -308,7 +309,7 @@ extension NaiveArbiter {
         leaveIfEmpty(question.accessSession)
     }
 
-    /// P9: the session in which a question was asked, and the sessions that also wait for its answer.
+    /// P9: the session in which a question was asked, and the sessions that wait for the answer to the same question.
     private func accessSessions(waitingFor question: Question) -> [NaiveAccessSession] {
         accessSessions.filter { $0.id == question.accessSession || $0.awaited.contains(question.id) }
     }
@@ -322,8 +323,8 @@ extension NaiveArbiter {
         }
     }
 
-    /// P7: a question that was not answered in time is forfeited: its sessions ask nothing more, nor do the processes that
-    /// caused it.
+    /// P7: forfeits a question that was not answered in time. From now on, the sessions that wait for the answer ask nothing,
+    /// and neither do the processes that caused the question.
     mutating func forfeit(_ question: Question) {
         let concerned = accessSessions(waitingFor: question)
         questions.removeAll { $0.id == question.id }

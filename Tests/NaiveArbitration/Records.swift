@@ -16,13 +16,13 @@ package struct NaiveClaim: Sendable {
     let arrival: Instant
     var deadline: Instant
     var nextObservation: Instant?
-    /// Y9: the moment from which a writer that has changed nothing lets readers go ahead.
+    /// Y9: the moment at which readers may go ahead of a writer that has changed nothing until then.
     var unchangedGrace = Instant(nanoseconds: 0)
     var seen: Observation?
     var lastChange = Instant(nanoseconds: 0)
     /// D3: whether the claim goes before other waiting claims, to end a deadlock.
     var overtakes = false
-    /// Whether the presenters of the claim were chosen.
+    /// Whether the arbiter has chosen the presenters that the claim must ask.
     var hasConsulted = false
     /// The locks that the claim requires, computed anew after each step.
     var requiredLocks: [NaiveLock] = []
@@ -32,17 +32,17 @@ package struct NaiveClaim: Sendable {
     var isNew = true
     var entered: Set<ItemID> = []
     var accessSessions: [AccessSessionID] = []
-    /// P6: the presenters for which the claim's changes count as their own.
+    /// P6: the presenters that treat the claim's changes as their own changes.
     var ownOf: [PresenterID] = []
     /// P7, P8: the presenters that the claim need not ask, because they forfeited questions before.
     var skippedPresenters: [PresenterID] = []
-    /// P12: the presenters that the grant of the claim listed.
+    /// P12: the presenters that the claim's grant listed, because they did not agree.
     var overriddenPresenters: [PresenterID] = []
-    /// P12: the items that the claim writes without a question, each with the presenter, which forfeited questions before (P7,
-    /// P8).
+    /// P12: the items that the claim writes without a question, each with its presenter. This presenter forfeited questions
+    /// before (P7, P8).
     var unaskedWritesOfClaim: [(PresenterID, ItemID)] = []
     var pendingQuestions: [NaivePendingQuestion] = []
-    /// N4: the stamp of the last change of the claim that was told.
+    /// N4: the stamp of the claim's last change that was reported to presenters.
     var reportedStamp: UInt64?
 
     init(request: ClaimRequest, arrival: Instant, deadline: Instant) {
@@ -66,7 +66,7 @@ struct NaiveQuestionKind: Hashable, Sendable {
     let subitem: ItemID?
 }
 
-/// A question that a claim needs in one of its access sessions, and that was not asked yet.
+/// A question that a claim needs in one of its access sessions, and that was not sent to the presenter yet.
 struct NaivePendingQuestion: Hashable, Sendable {
     let accessSession: AccessSessionID
     let ask: NaiveQuestionKind
@@ -75,26 +75,26 @@ struct NaivePendingQuestion: Hashable, Sendable {
     let isForUnmodifiedRead: Bool
 }
 
-/// A presenter that a program has registered, with what the rules need to know about it.
+/// A presenter that a program has registered, with all facts about it that the rules use.
 package struct NaivePresenter: Sendable {
     package let presenter: Presenter
     package internal(set) var item: ItemID?
     package internal(set) var place: Place
     var forfeits = 0
-    /// P7: for each process with a forfeited question, the time of the process's last access that concerned the presenter.
+    /// P7: the processes that caused a forfeited question, each with the time of its last access that concerned the presenter.
     var excused: [ProcessID: Instant] = [:]
     /// P9: the time of the last question to save, for each POSIX session.
     var saveAsked: [Int32: Instant] = [:]
     var lastAskedToSave: Instant?
     var lastSaved: Instant?
-    /// P12: the items that are marked: they were written without the presenter's consent.
+    /// P12: the marked items: another program wrote them without the presenter's consent.
     var unaskedWrites: Set<ItemID> = []
-    /// P24: whether another program has written the presented item, and the presenter could not be told.
+    /// P24: whether another program has written the presented item, and the presenter implements no notice of this.
     var isOutdated = false
-    /// N14: whether the presenter is told of no names below the directory that it shows.
+    /// N14: whether the presenter gets no notices of names below the directory that it shows.
     var isPaused = false
     var hasMissed = false
-    /// N15: whether the presenter is not asked, and not told of the item that it shows.
+    /// N15: whether the presenter gets no questions, and no notices of the item that it shows.
     var isMuted = false
     var hasMissedOwn = false
     var hasMissedMove = false
@@ -145,7 +145,7 @@ package struct NaivePresenter: Sendable {
     }
 }
 
-/// The accesses of one program, as reported to one presenter.
+/// The accesses of one program, as one presenter is told of them.
 package struct NaiveAccessSession: Sendable {
     package let id: AccessSessionID
     package let presenter: PresenterID
@@ -159,9 +159,9 @@ package struct NaiveAccessSession: Sendable {
     var causes: [NaiveQuestionKind: Cause] = [:]
     /// The questions in the order in which claims first needed them.
     var order: [NaiveQuestionKind] = []
-    /// P9: the questions to save that were asked in other sessions, and for which this session waits.
+    /// P9: the questions to save that another session asked, and for which this session waits.
     var awaited: [QuestionID] = []
-    /// P2: the questions that no claim waits for, about deletions that have already happened (`lost`).
+    /// P2: questions about deletions that have already happened (`lost`). No claim waits for the answers.
     var owed: [NaivePendingQuestion] = []
     var isForfeited = false
     var isRefused = false
@@ -183,7 +183,7 @@ package struct NaiveAccessSession: Sendable {
     var moved: Cause? { moves.last?.cause }
     var hasAskedToRelinquish: Bool { asked.contains { $0.request.isRelinquishment } }
     var hasItemEvents: Bool { moved != nil || changed != nil || gone != nil }
-    /// Whether the session has a notice that it has not sent, if the presenter implements this notice.
+    /// Whether the session has a notice to send. The presenter gets the notice only if it implements it.
     var hasUnreported: Bool {
         hasAskedToRelinquish || hasItemEvents || outcomes.all.contains { !$0.isTold }
     }

@@ -118,7 +118,7 @@ extension NaiveArbiter {
         }
     }
 
-    /// P15: whether a write of the item would now meet the required locks of a claim.
+    /// P15: whether a write of the item at its current place would meet the required locks of a claim.
     func wouldMeet(_ item: ItemID, _ place: Place, _ claim: NaiveClaim) -> Bool {
         let ours = requiredLocks(item, place, .write(.updating))
         return claim.requiredLocks.contains { theirs in

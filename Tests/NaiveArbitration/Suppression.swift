@@ -35,13 +35,14 @@ extension NaiveArbiter {
         }
     }
 
-    /// Whether a presenter above an item is told at present of changes to the item.
+    /// Whether a presenter above an item gets notices of changes to the item at present. A paused presenter of a directory gets
+    /// none, and neither does a muted presenter of a package.
     func isTold(_ presenter: NaivePresenter) -> Bool {
         guard let item = presenter.item else { return true }
         return isPackage(item) ? !presenter.isMuted : !presenter.isPaused
     }
 
-    /// Records that a presenter was not told of a change, so that it is told later that it missed something.
+    /// Records that a presenter got no notice of a change. After the pause the presenter is told that it missed something.
     mutating func noteMissed(above directories: [ItemID], by party: Party) {
         for index in presenters.indices where !isTold(presenters[index]) {
             guard let item = presenters[index].item, directories.contains(item) else { continue }

@@ -3,7 +3,8 @@ package import Coordination
 
 /// Carries out the actions of time limits.
 extension NaiveArbiter {
-    /// An action that is due at a moment. The order of actions is that of T4: by moment, then questions, sessions and claims.
+    /// An action that is due at a moment. T4: earlier actions come first; of several actions at one moment, questions come
+    /// first, then sessions, then claims.
     private struct NaiveDueAction: Comparable {
         enum Subject { case question(Question), accessSession(AccessSessionID), claim(ClaimID), search }
         let moment: Instant
@@ -17,7 +18,7 @@ extension NaiveArbiter {
         static func == (one: Self, other: Self) -> Bool { !(one < other) && !(other < one) }
     }
 
-    /// T3: the earliest moment at which something must happen.
+    /// T3: the earliest moment at which the arbiter must act without an event.
     package var nextMoment: Instant? {
         dues.filter { due in
             guard case .accessSession(let id) = due.subject else { return true }
@@ -26,7 +27,7 @@ extension NaiveArbiter {
         .min()?.moment
     }
 
-    /// Whether a session has notices to send. A session without notices needs no wake-up at its end.
+    /// Whether a session has notices to send. A session without notices needs no wake-up for its end.
     func isWorthTelling(_ accessSession: NaiveAccessSession) -> Bool {
         guard let presenter = presenters.first(where: { $0.id == accessSession.presenter }) else {
             return false
@@ -84,7 +85,7 @@ extension NaiveArbiter {
             if case .unchanged = claim.seen { claims[index].isClean = true }
             suspend(index, .holdExpired)
         } else {
-            // Y2: a holder in contention is observed, and then again after a fifth of the shorter idle time.
+            // Y2: observes the holder, and observes it again after a fifth of the shorter idle time.
             effects.append(.observe(claim.id))
             let fifth = min(bounds.readerIdle, bounds.idle).nanoseconds / 5
             claims[index].nextObservation = now + max(TimeSpan(nanoseconds: fifth), .milliseconds(5))
