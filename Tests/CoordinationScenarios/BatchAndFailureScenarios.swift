@@ -93,8 +93,8 @@ extension ScenarioCatalogue {
             stage in
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try stage.mount?.kill()
-            // No mount exists between the end of the dead mount and the new mount. The library could not tell then to which
-            // mount the presenter belongs.
+            // Between the end of the dead mount and the new mount, no mount exists. If the presenter registered at this time,
+            // the library could not find out to which mount it belongs.
             try a.add("P", "f")
             try a.add("gone", "d")
             try a.say("remove gone")
@@ -135,7 +135,7 @@ extension ScenarioCatalogue {
             stage in
             let a = try stage.player("A")
             try a.queue("i", "write f")
-            // The access `w` waits, and fails when the daemon ends. So the program knows that the daemon has ended.
+            // The access `w` waits, and fails when the daemon ends. Its failure shows the program that the daemon has ended.
             try a.begin("w", "write f")
             try stage.waits(a, for: "f", "w")
             try stage.mount?.kill()
@@ -157,7 +157,7 @@ extension ScenarioCatalogue {
             try b.hold("m", "write f,forMoving write g,forReplacing")
             try a.expect("P", "relinquishToWriter")
             try b.move("m", "f", to: "g")
-            // The answers to `settle` come after the daemon has handled the end of the access and the move.
+            // The presenters answer `settle` only after the daemon has handled the end of the access and the move.
             for player in [b, a] {
                 try player.say("settle here")
                 try player.expect("here", "settled")

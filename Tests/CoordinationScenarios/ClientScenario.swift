@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// A situation of file coordination, in which real processes take part.
+/// A scene that shows one situation of file coordination. Real processes take part in it.
 package struct ClientScenario: Sendable, CustomStringConvertible {
     package enum MountRequirement: Sendable {
-        /// The scene runs with and without a mount. It needs only the library, the socket and the arbiter.
+        /// The scene runs with a mount and without a mount, because it needs only the library, the socket and the arbiter.
         case anywhere
-        /// The scene runs without a mount only. It takes long, and a mount would make no difference.
+        /// The scene runs without a mount only, because it takes long and a mount would make no difference.
         case unmounted
-        /// The scene runs with a mount only. The daemon must see changes of files, or recognize directories.
+        /// The scene runs with a mount only, because the daemon must see changes of files or recognize directories.
         case mount
     }
 
@@ -18,7 +18,7 @@ package struct ClientScenario: Sendable, CustomStringConvertible {
     package let mountRequirement: MountRequirement
     /// The options with which the mount is made.
     package let options: String
-    /// The forced steps that the scene provokes. No other forced step may happen.
+    /// The forced steps that the scene provokes. If another forced step happens, the test fails.
     package let forced: Set<ForcedStep>
     package let play: @Sendable (ScenarioFixture) throws -> Void
 

@@ -186,7 +186,7 @@ extension ScenarioCatalogue {
             try check(try a.act("i", "get f1") == "old", "what is read is there")
             try a.act("i", "put f2 new")
             try a.end("i")
-            // The library must also release the accessor, so that the objects that it retains are released.
+            // After the access, the library must release the accessor, and with it all objects that the accessor retains.
             try a.expect("i", "let go")
             try check(try stage.text("f2") == "new", "what was written is there")
         },

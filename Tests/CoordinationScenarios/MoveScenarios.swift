@@ -2,9 +2,9 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// Makes a program move an item in a coordinated access, while another program's access waits for the item.
+    /// Makes a program move an item in a coordinated access, while an access of another program waits for the item.
     ///
-    /// Returns the path at which the waiting access then begins.
+    /// Returns the path with which the waiting access begins after the move.
     fileprivate func place(
         of wanted: String, waitingFor path: String, whileMoving source: String, to destination: String
     ) throws -> String {

@@ -32,7 +32,7 @@ extension ScenarioCatalogue {
             try b.hold("m", "write d/x,forMoving write d/z,forReplacing")
             try b.move("m", "d/x", to: "d/z")
             try a.expect("P", "relinquishToWriter", "didMove d/z", "reacquired")
-            // The library sends the question before it is known whether the move will replace an item.
+            // The library sends the question before the move, when it is not yet certain that the move will replace an item.
             try a.expect("F", "subitemDeletion d/z", "moved d/x d/z")
             try stage.silence(a, "P", "F")
         },
@@ -90,7 +90,7 @@ extension ScenarioCatalogue {
             let (a, b) = (try stage.player("A"), try stage.player("B"))
             try a.present("F", "d")
             try b.once("c", "write d/new,forReplacing", "put d/new text")
-            // The library sends the question before it is known whether the write will replace an item.
+            // The library sends the question before the write, when it is not yet certain that the write will replace an item.
             try a.expect("F", "subitemDeletion d/new", "appeared d/new")
             try Script(": >\"$1\"").run(stage.root + "/d/deep/other")
             try a.expect("F", "appeared d/deep/other")

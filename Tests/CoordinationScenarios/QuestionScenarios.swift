@@ -2,7 +2,7 @@
 import TestSupport
 
 extension ScenarioFixture {
-    /// Checks which questions a presenter gets for another process's access, when that access changes nothing.
+    /// Checks which questions a presenter gets for an access of another process that changes nothing.
     fileprivate func asks(_ access: String, _ path: String = "f", _ messages: String...) throws {
         let (a, b) = (try player("A"), try player("B"))
         try a.present("P", path)
@@ -171,7 +171,7 @@ extension ScenarioCatalogue {
         },
     ]
 
-    /// Checks that a presenter can save although accesses of other programs wait for its file.
+    /// Checks that a presenter can save its file while accesses of other programs wait for this file.
     private static func saving(_ reaction: String, _ coordinator: String, _ stage: ScenarioFixture) throws {
         let (a, b, c) = (try stage.player("A"), try stage.player("B"), try stage.player("C"))
         try a.present("P", "f")
@@ -271,8 +271,8 @@ extension ScenarioCatalogue {
             try a.say("locate P other/g")
             try a.say("on P didChange read")
             try b.hold("g", "write other/g")
-            // When the presenter is told of the change, it reads a file that another access holds. This blocks the presenter's
-            // queue.
+            // When the presenter gets the notice of the change, it reads a file that another access holds. Until the read ends,
+            // the presenter's queue is blocked.
             try b.once("w", "write f", "put f new")
             try a.expect("P", "relinquishToWriter", "didChange")
             try stage.waits(a, for: "other/g", "none")
@@ -281,7 +281,8 @@ extension ScenarioCatalogue {
             try check(reason.contains("waits for access itself"), reason)
             try check(try stage.text("f") == "new", "it is still there")
             try b.end("g")
-            // The file is not deleted, so the presenter must not get the question that makes it close the file.
+            // The file is not deleted. So the presenter must not get the question before a deletion, after which it would close
+            // the file.
             try a.say("settle P")
             var heard: [String] = []
             repeat { heard.append(try a.next("P")) } while heard.last != "settled"

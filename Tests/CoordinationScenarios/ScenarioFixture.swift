@@ -35,7 +35,7 @@ package final class ScenarioFixture {
         }
     }
 
-    /// Creates the fixture in a plain directory, with a server in place of the daemon.
+    /// Creates the fixture in a plain directory without a mount, with a server in place of the daemon.
     ///
     /// `fetchStatus` returns the claims and presenters of that server.
     package init(
@@ -62,7 +62,7 @@ package final class ScenarioFixture {
         players = []
     }
 
-    /// Returns the text of a file, read in the directory below the mount.
+    /// Returns the text of a file from the source directory, without going through the mount.
     package func text(_ path: String) throws -> String {
         try FileContents.text(of: "\(mount?.below ?? root)/\(path)")
     }
@@ -96,7 +96,7 @@ extension ScenarioFixture {
         var presenters: [PresenterListing]
     }
 
-    /// The daemon's present claims and presenters, for the message of a failed scene.
+    /// The daemon's current claims and presenters, as text for the message of a failed scene.
     private var situation: String {
         do { return "\(try fetchStatus())" } catch { return "\(error)" }
     }
@@ -107,9 +107,9 @@ extension ScenarioFixture {
         }
     }
 
-    /// Waits until an access of a program waits for a file, and checks that the accessor has not begun.
+    /// Waits until an access of a program waits for a file, and checks that the access's accessor has not begun.
     ///
-    /// If `reason` is given, one of the reasons that the daemon reports for the wait must contain it.
+    /// If `reason` is given, it must be part of one of the reasons that the daemon reports for the wait.
     package func waits(
         _ player: ScenarioParticipant, for path: String, _ access: String, because reason: String = ""
     ) throws {
@@ -123,8 +123,8 @@ extension ScenarioFixture {
         guard unread.isEmpty else { throw TestFailure("\(player.name) waits and said: \(unread)") }
     }
 
-    /// Waits until a presenter has had an unanswered question for the given time. Returns the time that it has left, in
-    /// milliseconds.
+    /// Waits until a presenter has had an unanswered question for the given time. Returns the milliseconds that are left for
+    /// the answer.
     @discardableResult
     package func owes(_ player: ScenarioParticipant, _ request: String, since milliseconds: Int = 0) throws
         -> Int
@@ -154,8 +154,8 @@ extension ScenarioFixture {
         }
     }
 
-    /// Waits until all participants have handled the messages sent so far. Checks that these presenters received no further
-    /// messages.
+    /// Waits until all participants have handled all messages that were already sent. Then checks that these presenters
+    /// received no message that the scene has not expected.
     package func silence(_ player: ScenarioParticipant, _ presenters: String...) throws {
         for other in players where other !== player && !other.program.hasEnded {
             try other.say("settle here")

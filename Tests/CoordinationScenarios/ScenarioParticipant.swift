@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import TestSupport
 
-/// A process in a scene: the program `Participant`, which executes commands and prints its events.
+/// A process in a scene. It runs the program `Participant`, which executes commands and prints its events.
 ///
-/// Every line about an access or presenter must be checked. So an unexpected message fails the scene like a missing message.
+/// A scene must check every line that the process prints about an access or a presenter. So a scene fails both if a message is
+/// missing and if there is one too many.
 package final class ScenarioParticipant {
-    /// The time limit for an expected line. It is long, because a line may come only after a time limit of a few seconds.
+    /// The time limit for an expected line. Some lines come only after a time limit of a few seconds, so this limit is longer.
     package static let patience = Duration.seconds(20)
 
     package let name: String
     package let program: RunningProgram
     private let situation: () -> String
-    /// For each access or presenter, the number of its lines that were checked.
+    /// For each access or presenter, how many of its lines the scene has checked.
     private var readLines: [String: Int] = [:]
 
     init(_ name: String, _ program: RunningProgram, situation: @escaping () -> String) {
@@ -70,7 +71,7 @@ package final class ScenarioParticipant {
         while try next(subject) != line {}
     }
 
-    /// Waits until a presenter that was told to settle has done so, and returns all lines before that.
+    /// Waits until a presenter has carried out the command `settle`, and returns all lines before its answer.
     package func upToSettled(_ presenter: String) throws -> [String] {
         try eventually(within: Self.patience, "\(presenter) to be settled") {
             lines(of: presenter).last == "settled"
@@ -91,7 +92,7 @@ extension ScenarioParticipant {
         try say("begin \(access) \(coordinator ?? "by-\(access)") \(wanted)")
     }
 
-    /// Begins an access, and waits until its accessor runs.
+    /// Begins an access, and waits until the access's accessor runs.
     ///
     /// - Returns: The names that the accessor received.
     @discardableResult
@@ -114,7 +115,7 @@ extension ScenarioParticipant {
         try expect(access, "ended")
     }
 
-    /// Makes the accessor of an access execute an order, and returns the result of the order.
+    /// Makes the running accessor of an access execute an order, and returns the result of the order.
     @discardableResult
     package func act(_ access: String, _ order: String) throws -> String {
         try say("do \(access) \(order)")
@@ -132,14 +133,14 @@ extension ScenarioParticipant {
         try end(access)
     }
 
-    /// Moves an item and announces the move, in an access that has begun, and ends the access.
+    /// In an access that has begun, moves an item and announces the move to the library. Then ends the access.
     package func move(_ access: String, _ source: String, to destination: String) throws {
         try act(access, "move \(source) \(destination)")
         try act(access, "announce \(source) \(destination)")
         try end(access)
     }
 
-    /// Returns the reason why an access failed, and the time until it failed, in milliseconds.
+    /// Returns the reason why an access failed, and the milliseconds from its begin to the failure.
     package func failure(_ access: String) throws -> (reason: String, took: Int) {
         let line = try next(access)
         let parts = line.split(separator: " ", maxSplits: 4).map(String.init)
@@ -149,7 +150,7 @@ extension ScenarioParticipant {
         return (String(parts[4]), took)
     }
 
-    /// Begins an access with a queue that is occupied, and waits until the accessor waits in the queue.
+    /// Begins an access with a blocked queue, and waits until the access's accessor waits in this queue.
     package func queue(_ access: String, _ wanted: String) throws {
         try say("occupy \(access)")
         try say("intents \(access) by-\(access) \(wanted)")
@@ -165,7 +166,7 @@ extension ScenarioParticipant {
         try expect(presenter, "presents")
     }
 
-    /// Adds a presenter by the call that reports no failure, and waits until the call has returned.
+    /// Adds a presenter by `addFilePresenter`, which reports no failure, and waits until the call has returned.
     package func add(_ presenter: String, _ path: String) throws {
         try say("add \(presenter) \(path)")
         try expect(presenter, "added")

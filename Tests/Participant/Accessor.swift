@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The accessor of an access. It executes orders until an order tells it to end.
+/// The accessor of an access. It waits for orders and executes them, until an order tells it to end.
 final class Accessor: Sendable {
     let name: String
     let orderQueue = OrderQueue()
@@ -30,7 +30,7 @@ final class Accessor: Sendable {
         }
     }
 
-    /// Executes orders for a batch. The batch ends when its completion handler is called, on any thread.
+    /// Executes orders while a batch runs. The batch ends when its completion handler is called, on any thread.
     func serve(batch completion: @escaping @Sendable () -> Void) {
         began([], "")
         while true {
@@ -92,7 +92,8 @@ final class Accessor: Sendable {
         return ""
     }
 
-    /// Returns the kind of an item: missing, a directory, a file, or a zip archive, recognized by its first bytes.
+    /// Returns whether an item is missing, a directory, a zip archive or another file. An archive is recognized by its first
+    /// bytes.
     private func kind(of url: URL) throws -> String {
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: url.path, isDirectory: &isDirectory) else {
@@ -104,7 +105,7 @@ final class Accessor: Sendable {
     }
 }
 
-/// An object that an accessor retains. It prints a line when it is released.
+/// Prints a line when it is released. An accessor retains such an object, so the line shows when the accessor is released.
 final class DeinitReporter: Sendable {
     private let name: String
 

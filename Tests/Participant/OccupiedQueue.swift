@@ -11,7 +11,7 @@ final class OccupiedQueue: Sendable {
         queue.addOperation { [freed] in freed.wait() }
     }
 
-    /// The number of operations that wait behind the blocking operation.
+    /// The number of operations that wait in the queue behind the operation that blocks it.
     var waiting: Int { queue.operationCount - 1 }
 
     func free() { freed.signal() }

@@ -2,7 +2,7 @@
 import Foundation
 import Synchronization
 
-/// A queue of orders. A thread or a task may wait for the next order.
+/// A queue of orders. A thread or a task can wait until an order is in the queue.
 final class OrderQueue: Sendable {
     private struct State {
         var orders: [[String]] = []

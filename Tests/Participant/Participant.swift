@@ -39,7 +39,7 @@ final class Participant: Sendable {
         case "end": accessor(name).orderQueue.put(["end"])
         case "kept": printLine("\(name) kept \(retainedBytes(name))")
         case "present": present(name, order)
-        // Programs for Apple's systems add presenters by this call, which reports no failure.
+        // Programs that were written for Apple's systems add presenters by this call, which reports no failure.
         case "add":
             FileCoordinator.addFilePresenter(makePresenter(name, order))
             printLine("\(name) added")
@@ -61,7 +61,7 @@ final class Participant: Sendable {
         state.withLock { $0.coordinators[name] = coordinator }
     }
 
-    /// Returns the coordinator with this name. A new coordinator belongs to no presenter.
+    /// Returns the coordinator with this name. If there is none, makes a new coordinator that belongs to no presenter.
     func coordinator(_ name: String) -> FileCoordinator {
         state.withLock { state in
             if let known = state.coordinators[name] { return known }
@@ -95,7 +95,7 @@ final class Participant: Sendable {
     }
 }
 
-// Commands for accesses, with the names of the accesses, of their coordinators and of their items.
+// Commands for accesses. A command contains the name of the access, the name of its coordinator and the names of its items.
 extension Participant {
     private func understand(_ words: ArraySlice<String>) -> (Accessor, FileCoordinator, AccessSpecification) {
         let words = Array(words)
@@ -184,8 +184,8 @@ extension Participant {
 
     /// Repeats an access many times, each time with a new coordinator.
     ///
-    /// The accessor creates and removes the directory `gate` in each round. To create it fails if two accesses overlap. A
-    /// writing loop writes a different text in each round.
+    /// In each round the accessor creates and removes the directory `gate`. If two accesses run at the same time, the second
+    /// cannot create the directory. An accessor that writes writes a different text in each round.
     private func loop(_ words: ArraySlice<String>) {
         let words = Array(words)
         let (name, count, gate) = (words[0], Int(words[1]) ?? 0, words[2])
@@ -201,7 +201,7 @@ extension Participant {
         }
     }
 
-    /// Makes one access of the loop, and returns the text of its error; nil if it succeeded.
+    /// Runs one round of the loop. Returns the text of the access's error; nil if the access succeeded.
     private static func round(_ specification: AccessSpecification, _ gate: String, _ text: String?)
         -> String?
     {
@@ -247,7 +247,7 @@ extension Participant {
         return presenter
     }
 
-    /// Prints that a presenter is settled: all earlier messages of the daemon have arrived, and the presenter's queue is empty.
+    /// Prints that all earlier messages of the daemon have arrived, and that the presenter has handled all of them.
     private func settle(_ name: String) {
         let presenter = state.withLock { $0.presenters[name] }
         let probe = MinimalPresenter("probe", at: place.root, of: self)

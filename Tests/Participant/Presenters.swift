@@ -5,10 +5,10 @@ import Synchronization
 
 typealias ParticipantPresenter = FilePresenter & BasePresenter
 
-/// The common part of all presenters: a serial queue for each presenter, and its reactions to messages.
+/// The common part of all presenters: each has a serial queue, and for each message a reaction that orders have set.
 ///
-/// Each subclass itself conforms to `FilePresenter`. If this class conformed, a subclass could not implement a method that this
-/// class leaves to the default.
+/// The subclasses conform to `FilePresenter`, and this class does not. If this class conformed, a subclass could not implement
+/// a message that this class does not implement.
 class BasePresenter: NSObject, @unchecked Sendable {
     // @unchecked: all mutable state is in `state`; subclasses add none.
     private struct State {
@@ -37,7 +37,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func locate(at url: URL) { state.withLock { $0.url = url } }
 
-    /// Sets how the presenter reacts to a message from now on. Without words the presenter only answers.
+    /// Sets how the presenter reacts to a message from now on. If no words are given, the presenter only answers.
     func react(to message: String, by words: [String]) {
         state.withLock { $0.reactions[message] = words }
         // The order `answer` also gives the answers that the presenter has not given yet.
@@ -54,7 +54,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
 
     func tells(_ words: String) { printLine("\(name) \(words)") }
 
-    /// Prints the question, reacts as the orders say, and answers.
+    /// Prints the question, carries out the reaction that an order has set, and answers.
     func asked(
         _ message: String, _ shown: String? = nil, _ answer: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -87,7 +87,7 @@ class BasePresenter: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Saves the file as documents do: replaces it by a new file.
+    /// Replaces the file by a new file with the text, as programs that edit documents do.
     private func save(by coordinator: String, _ text: String) -> (any Error)? {
         guard let url = presentedItemURL else { return nil }
         var (outer, inner): (NSError?, (any Error)?) = (nil, nil)
@@ -99,7 +99,8 @@ class BasePresenter: NSObject, @unchecked Sendable {
         return error
     }
 
-    /// Prints the notice. If an order has said so, also reads the file by a coordinator that belongs to this presenter.
+    /// Prints the notice. If an order has set this reaction, also reads the file by a coordinator that belongs to this
+    /// presenter.
     func told(_ words: String) {
         tells(words)
         let reaction = state.withLock { $0.reactions[words] }

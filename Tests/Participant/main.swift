@@ -2,9 +2,9 @@
 import ControlClient
 import Foundation
 
-// A program that uses the library as commanded, line by line, and prints its events. Each line that it prints begins with the
-// name of the access or presenter. The first argument is the directory of all paths. The second, if given, is the path of a
-// control socket: the library then treats the directory as a mount.
+// A program that uses the library. It reads commands from its input, line by line, and prints the events of its accesses and
+// presenters. Each printed line begins with the name of the access or presenter. The first argument is the directory of all
+// paths. If a second argument is given, it is the path of a control socket, and the library treats the directory as a mount.
 let arguments = CommandLine.arguments
 guard (2...3).contains(arguments.count) else {
     FileHandle.standardError.write(Data("usage: Participant DIRECTORY [SOCKET]\n".utf8))
@@ -15,5 +15,5 @@ if arguments.count == 3 {
 }
 let participant = Participant(at: arguments[1])
 while let line = readLine() { participant.obey(line.split(separator: " ").map(String.init)) }
-// The program does not wait for work that still runs: its end also ends all its accesses.
+// The program exits without waiting for work that still runs. Its exit ends all its accesses.
 exit(0)

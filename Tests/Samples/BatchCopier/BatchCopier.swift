@@ -14,8 +14,8 @@ final class BatchCopier {
 
     /// Copies the selected items into a folder.
     ///
-    /// First, all presenters of files in the selection, at any depth, are asked to save. The later accesses to each file do not
-    /// ask these presenters again.
+    /// Before the first copy, the presenters of all files in the selection, at any depth, are asked to save. So the access to
+    /// each single file need not ask its presenters a second time.
     func copy(_ sources: [URL], into folder: URL) throws -> [CopyResult] {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?
@@ -35,7 +35,7 @@ final class BatchCopier {
         return copied
     }
 
-    /// Copies a folder file by file, so that other programs need not wait for the whole folder.
+    /// Copies a folder file by file. So other programs wait only for the file that is being copied, not for the whole folder.
     private func copyItem(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator)
         -> [CopyResult]
     {
@@ -73,7 +73,7 @@ final class BatchCopier {
         return try result?.get() ?? []
     }
 
-    /// Copies a file over the file at the destination. Presenters of the replaced file are asked before.
+    /// Copies a file over the file at the destination. Presenters of the file that is replaced are asked before the copy.
     private func copyFile(at source: URL, to destination: URL, _ coordinator: NSFileCoordinator) -> CopyResult
     {
         var coordinationError: NSError?
@@ -94,8 +94,8 @@ final class BatchCopier {
         return CopyResult(name: destination.lastPathComponent, error: coordinationError ?? copyError)
     }
 
-    /// Moves an item. Both writes are requested in one call: two nested writes could deadlock with a move in the other
-    /// direction.
+    /// Moves an item. One call requests both writes, because two nested writes could deadlock with another program's move in
+    /// the other direction.
     func move(_ source: URL, to destination: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: nil)
         var coordinationError: NSError?

@@ -31,7 +31,7 @@ final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
 
     var presentedItemURL: URL? { lock.withLock { state.url } }
 
-    /// The number of requests to save, also of those without unsaved changes.
+    /// How many times the file's program was asked to save. Requests that came when nothing was unsaved also count.
     var saves: Int { lock.withLock { state.saves } }
 
     func savePresentedItemChanges(completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -55,7 +55,7 @@ final class OpenFile: NSObject, NSFilePresenter, @unchecked Sendable {
         completionHandler(coordinationError ?? writeError)
     }
 
-    /// In a batch the presenter may be asked to save without being asked to relinquish before.
+    /// Called when a reader comes. In a batch, a presenter can be asked to save without getting this question before.
     func relinquishPresentedItem(toReader reader: @escaping @Sendable ((@Sendable () -> Void)?) -> Void) {
         reader { [report] in report("reacquired from a reader") }
     }

@@ -27,7 +27,8 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
 
     // MARK: - Reading the folder
 
-    /// Registers as a presenter and reads the folder in one access, so that the browser is told of every later item.
+    /// Registers as a presenter and reads the folder in one access. So the browser gets a notice of every item that is made
+    /// later.
     func start() throws {
         try readFolder { NSFileCoordinator.addFilePresenter(self) }
     }
@@ -88,7 +89,8 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         report("moved: \(oldName) to \(newName)")
     }
 
-    /// A deleted item has no message of its own: it is reported as changed, and does not exist any more.
+    /// Called when an item was changed or deleted. There is no separate message for a deletion; a deleted item does not exist
+    /// any more.
     func presentedSubitemDidChange(at url: URL) {
         let name = name(of: url)
         if FileManager.default.fileExists(atPath: url.path) {
@@ -99,7 +101,8 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
         }
     }
 
-    /// Only presenters of packages get this message. Presenters of plain folders need not agree to deletions in the folder.
+    /// Only presenters of packages get this question. A presenter of a plain folder is not asked before an item in the folder
+    /// is deleted.
     func accommodatePresentedSubitemDeletion(
         at url: URL, completionHandler: @escaping @Sendable ((any Error)?) -> Void
     ) {
@@ -121,9 +124,10 @@ final class FolderBrowser: NSObject, NSFilePresenter, @unchecked Sendable {
     }
 }
 
-/// Shows a package as one item, whichever of its files is changed.
+/// Shows a package as one item. A change of any file in the package is a change of this item.
 ///
-/// This presenter does not implement the messages about files in the package. In their place it gets `presentedItemDidChange`.
+/// This presenter does not implement the messages about files in the package. For each of these messages it gets
+/// `presentedItemDidChange`.
 final class PackageIcon: NSObject, NSFilePresenter {
     let presentedItemURL: URL?
     let presentedItemOperationQueue = OperationQueue()

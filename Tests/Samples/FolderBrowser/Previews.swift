@@ -4,7 +4,7 @@ import Foundation
 
 /// Reads details of files that a browser shows without opening the files.
 enum Preview {
-    /// Returns the first line of the file on the disk. Presenters with unsaved changes are not asked to save for a preview.
+    /// Returns the first line of the file on the disk. A presenter with unsaved changes is not asked to save for this read.
     static func firstLine(of url: URL) throws -> String {
         try read(url, .withoutChanges) { url in
             let handle = try FileHandle(forReadingFrom: url)
@@ -15,7 +15,8 @@ enum Preview {
         }
     }
 
-    /// Returns the size and kind of a file from local metadata, so that no contents are downloaded.
+    /// Returns the size of a file and whether it is a folder. The values come from local metadata, so no contents are
+    /// downloaded.
     static func details(of url: URL) throws -> (size: Int, isFolder: Bool) {
         try read(url, .immediatelyAvailableMetadataOnly) { url in
             let values = try url.resourceValues(forKeys: [.fileSizeKey, .isDirectoryKey])
@@ -63,8 +64,8 @@ final class Subtitles: NSObject, NSFilePresenter {
         super.init()
     }
 
-    /// Returns the text. The presenter stays registered during the read, because this makes the second file accessible in a
-    /// sandbox.
+    /// Returns the text of the subtitles. The presenter stays registered during the read, because in a sandbox only this makes
+    /// the second file accessible.
     func text() throws -> String {
         NSFileCoordinator.addFilePresenter(self)
         defer { NSFileCoordinator.removeFilePresenter(self) }

@@ -3,8 +3,8 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// The scenes of this sample: a program browses a folder, while a neighbour works in it. The neighbour stands for all other
-/// programs.
+/// The scenes of this sample: a program browses a folder, while other programs work in the folder. The object `neighbour` acts
+/// for these other programs.
 struct Rehearsal {
     let journal: RunJournal
     let shelf: URL

@@ -6,13 +6,13 @@ import Foundation
 extension NoteDocument {
     /// Saves the note at another URL.
     ///
-    /// A note that shows the present file at that URL must close before its file is replaced. So the access uses
-    /// `.forReplacing`.
+    /// If there is a file at this URL, it is replaced, and another note that shows it must close before. The option
+    /// `.forReplacing` makes the daemon ask for this.
     func saveAs(_ url: URL) throws {
         try write(to: url, options: .forReplacing) { newURL in
             let isUntitled = withState { $0.fileURL == nil }
-            // When this access ends, the library asks a presenter without a file for its URL again. But a presenter with a file
-            // stays registered for that file. So the note is removed here, and registered for the new file later.
+            // After this access, the library asks presenters without a file for their URL, but not presenters that have a file.
+            // So the note is removed as a presenter now, and registered for the new file later.
             if !isUntitled { NSFileCoordinator.removeFilePresenter(self) }
             withState { $0.fileURL = newURL }
             if !isUntitled { NSFileCoordinator.addFilePresenter(self) }
@@ -32,7 +32,7 @@ extension NoteDocument {
             do {
                 coordinator.item(at: newSource, willMoveTo: newDestination)
                 try FileManager.default.moveItem(at: newSource, to: newDestination)
-                // The note is not told of a move that it makes itself, so it sets its URL here.
+                // The note gets no message about its own move, so it sets its URL here.
                 withState { $0.fileURL = newDestination }
                 coordinator.item(at: newSource, didMoveTo: newDestination)
             } catch {
@@ -42,7 +42,7 @@ extension NoteDocument {
         if let error = coordinationError ?? moveError { throw error }
     }
 
-    /// Makes the note read-only, or writable again. The access leaves the contents of the note alone.
+    /// Makes the note read-only, or writable again. The access does not change the contents of the note.
     func setReadOnly(_ isReadOnly: Bool) throws {
         try change(.contentIndependentMetadataOnly) { newURL in
             let permissions = isReadOnly ? 0o400 : 0o600

@@ -2,7 +2,7 @@
 import FileCoordination
 import Foundation
 
-/// The questions to the note and the notices for it. All members except the first are called on the note's own queue.
+/// The questions to the note, and the notices that it gets. All members except the first are called on the note's own queue.
 extension NoteDocument: NSFilePresenter {
     var presentedItemURL: URL? { withState { $0.fileURL } }
 
@@ -56,7 +56,7 @@ extension NoteDocument: NSFilePresenter {
     }
 
     func presentedItemDidChange() {
-        // If another program is writing, the note does not read now. It reads the file after that write.
+        // While another program writes the file, the note does not read it. The note reads the file when that write has ended.
         guard withState({ $0.relinquishments == 0 }) else { return }
         readAgainIfChanged()
     }

@@ -26,7 +26,8 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         var editCount = 0
         var savedEditCount = 0
         var stamp: FileStamp?
-        /// The number of other programs' accesses to which the note has relinquished the file. Autosave waits until they end.
+        /// The number of accesses of other programs to which the note has relinquished its file. While it is above 0, autosave
+        /// waits.
         var relinquishments = 0
         var hasConflict = false
         var isPresenting = false
@@ -43,8 +44,8 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     private let lock = NSLock()
     private var state = State()
-    /// Makes saves by the timer and saves on request take turns, because coordinators of one presenter do not exclude each
-    /// other.
+    /// Locked during each save, so that an autosave and a save on request take turns. Coordinators of one presenter do not
+    /// exclude each other.
     private let writing = NSLock()
     private let autosaveDelay: TimeInterval
     private let autosaveQueue = DispatchQueue(label: "org.example.NotesEditor.autosave")
@@ -68,12 +69,12 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     // MARK: - Opening and closing
 
-    /// Starts a new note, which is a presenter from the start although it has no file.
+    /// Starts a note without a file. The note is a presenter from the start.
     func openUntitled() {
         startPresenting()
     }
 
-    /// Opens a note. The note is registered within the access that reads the file, so that it misses no change in between.
+    /// Opens a note. The note registers in the same access in which it reads the file, so it misses no change after the read.
     func open(_ url: URL) throws {
         let coordinator = NSFileCoordinator(filePresenter: self)
         var coordinationError: NSError?
@@ -104,7 +105,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         NSFileCoordinator.addFilePresenter(self)
     }
 
-    /// Reads the file. Callers call this only inside a coordinated access.
+    /// Reads the file. The caller must be inside a coordinated access.
     private func load(_ url: URL) throws {
         let text = try String(contentsOf: url, encoding: .utf8)
         let stamp = try FileStamp(of: url)
@@ -132,7 +133,7 @@ final class NoteDocument: NSObject, @unchecked Sendable {
         try write(to: url, options: []) { _ in }
     }
 
-    /// Saves the note with a new coordinator. Edits that are made during the save remain unsaved.
+    /// Saves the note with a new coordinator. Edits that the user makes during the save remain unsaved.
     func write(
         to url: URL, options: NSFileCoordinator.WritingOptions, adopting adopt: (URL) -> Void
     ) throws {
@@ -181,9 +182,9 @@ final class NoteDocument: NSObject, @unchecked Sendable {
 
     // MARK: - Changes by other programs
 
-    /// Reads the file again if its date or size differs from the last ones.
+    /// Reads the file again if its date or size has changed since the note last read or wrote it.
     ///
-    /// A notice of a change may come from a write, a changed attribute, or the note's own save.
+    /// A notice of a change can have three reasons: a write, a changed attribute, or the note's own save.
     func readAgainIfChanged() {
         guard let url = withState({ $0.isPresenting ? $0.fileURL : nil }) else { return }
         var coordinationError: NSError?

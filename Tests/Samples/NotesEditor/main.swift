@@ -3,7 +3,7 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// The scenes of this sample: a note and a neighbour use one file. The neighbour stands for all other programs.
+/// The scenes of this sample: a note and another program use one file. The object `neighbour` acts for all other programs.
 struct Rehearsal {
     static let never: TimeInterval = 3600
 

@@ -18,7 +18,7 @@ public final class EventualResult<Value: Sendable>: @unchecked Sendable {
         settled.signal()
     }
 
-    /// Waits for the result. If the wait takes too long, throws an error that names the work.
+    /// Waits for the result. If the time ends before the result comes, throws an error that contains the name of the work.
     public func value(within seconds: Double = 30) throws -> Value {
         guard settled.wait(timeout: .now() + seconds) == .success, let result = lock.withLock({ result })
         else { throw TimeoutError(what: what, seconds: seconds) }

@@ -2,7 +2,7 @@
 public import FileCoordination
 public import Foundation
 
-/// Stands for another program that uses the same files. Each access has a new coordinator that belongs to no presenter.
+/// Acts for another program that uses the same files. For each access it makes a new coordinator that belongs to no presenter.
 public struct OtherProgram: Sendable {
     public init() {}
 

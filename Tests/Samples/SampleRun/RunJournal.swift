@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-/// The events of a run. The participants record events, and the run prints the expected events in the order in which it expects
-/// them.
+/// The events of a run. The participants record events, and the run expects events in a fixed order and prints each expected
+/// event.
 ///
-/// Messages arrive on other threads, and some of them several times. Only expected events are printed, so that every run prints
-/// the same lines.
+/// Messages arrive on several threads, and some messages arrive more than once. The journal prints only expected events, so
+/// every run prints the same lines.
 public final class RunJournal: @unchecked Sendable {
     // @unchecked: the two variables are accessed only while `condition` is held.
     private let condition = NSCondition()
@@ -16,7 +16,7 @@ public final class RunJournal: @unchecked Sendable {
 
     public func say(_ line: String) {
         condition.withLock { lastLine = line }
-        // The line is written without a buffer. `print` would lose buffered lines when a run that hangs is killed.
+        // The line is written without a buffer. If the run hangs and is killed, lines in a buffer of `print` would be lost.
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 
@@ -27,8 +27,8 @@ public final class RunJournal: @unchecked Sendable {
         }
     }
 
-    /// Waits for an event, prints the event, and removes it from the journal. So an event that must happen twice is expected
-    /// twice.
+    /// Waits for an event, prints the event, and removes it from the journal. If an event must happen twice, the run must call
+    /// this method twice.
     public func expect(_ event: String, within seconds: Double = 30) throws {
         let limit = Date(timeIntervalSinceNow: seconds)
         try condition.withLock {
@@ -59,7 +59,7 @@ public final class RunJournal: @unchecked Sendable {
         return try eventual.value(within: seconds)
     }
 
-    /// Ends the program after some time, because some waits have no time limit.
+    /// Ends the program after the given time. Some waits have no time limit, and without this the program could hang.
     private func end(after seconds: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
             let lastLine = condition.withLock { self.lastLine }
@@ -76,7 +76,7 @@ public final class RunJournal: @unchecked Sendable {
             journal.say("usage: \(sample) DIRECTORY")
             exit(64)
         }
-        // Messages contain the resolved path of the directory, which may differ from the path that the user typed.
+        // Messages contain the resolved path of the directory. This path can differ from the path that the user typed.
         let directory = URL(fileURLWithPath: CommandLine.arguments[1], isDirectory: true)
             .resolvingSymlinksInPath().appendingPathComponent(sample, isDirectory: true)
         do {

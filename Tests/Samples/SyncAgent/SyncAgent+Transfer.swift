@@ -6,7 +6,7 @@ import Foundation
 extension SyncAgent {
     /// Replaces several files by downloaded files in a single access.
     ///
-    /// One access covers all files. Two processes that each make one access per file could wait for each other.
+    /// If two processes made one access for each file, in a different order, each process could wait for the other.
     func replace(
         _ files: [(url: URL, download: URL)],
         completion: @escaping @Sendable (Result<[String], any Error>) -> Void
@@ -15,7 +15,7 @@ extension SyncAgent {
         let targets = files.map { NSFileAccessIntent.writingIntent(with: $0.url, options: .forReplacing) }
         makeCoordinator().coordinate(with: sources + targets, queue: queue) { error in
             if let error { return completion(.failure(error)) }
-            // Another program may have moved a file before the access began. The intents contain the new URLs.
+            // Another program may have moved a file before the access began. The intents contain the file's new URL.
             completion(
                 Result {
                     try zip(sources, targets).map { source, target in
@@ -29,12 +29,13 @@ extension SyncAgent {
         }
     }
 
-    /// Puts a snapshot of a file into the outbox. The access ends at once, so other programs do not wait until the snapshot is
-    /// sent.
+    /// Puts a snapshot of a file into the outbox. The access ends when the snapshot is made, so other programs do not wait
+    /// until it is sent.
     func upload(_ url: URL, to outbox: URL) throws -> URL {
         try withCoordinator { coordinator in
             try coordinator.reading(url, .forUploading) { snapshot in
-                // The snapshot is deleted when this accessor returns. So the snapshot is moved to the outbox now.
+                // The library deletes the snapshot when this accessor returns. So the accessor moves the snapshot to the
+                // outbox.
                 let destination = outbox.appendingPathComponent(url.lastPathComponent)
                 try FileManager.default.moveItem(at: snapshot, to: destination)
                 return destination
@@ -51,8 +52,8 @@ extension SyncAgent {
             if let error { return completion(.failure(error)) }
             completion(
                 Result {
-                    // The archive is opened now. An open file stays readable after the accessor returns and the file's name is
-                    // removed.
+                    // The accessor opens the archive now. After the accessor has returned, the name of the archive is removed,
+                    // but the open file stays readable.
                     let snapshot = try FileHandle(forReadingFrom: intent.url)
                     defer { snapshot.closeFile() }
                     guard let data = try snapshot.readToEnd() else { throw CocoaError(.fileReadUnknown) }

@@ -6,7 +6,8 @@ import Foundation
 enum Change: Sendable {
     /// The server has added these lines to the file.
     case lines([String])
-    /// The server has deleted the file. The local file is deleted too, unless its lines differ from these last known lines.
+    /// The server has deleted the file. The agent deletes the local file if its lines equal these lines, which the server had
+    /// last.
     case deletion(last: [String])
 }
 
@@ -14,9 +15,9 @@ enum Change: Sendable {
 enum Outcome: Sendable, CustomStringConvertible {
     case merged(added: Int)
     case deleted
-    /// The server has deleted the file, but the file was changed here, so the changed file stays.
+    /// The server has deleted the file. But the local file was changed, so the agent does not delete it.
     case kept
-    /// The user has paused the agent, which tries the change again later. This is no failure.
+    /// The user has paused the agent. The agent makes the change later, so this is no failure.
     case postponed
     /// A presenter failed to do what it was asked to do, or the file cannot be written.
     case failed(domain: String, code: Int)
@@ -45,7 +46,8 @@ enum Outcome: Sendable, CustomStringConvertible {
 final class SyncAgent: @unchecked Sendable {
     // @unchecked: `coordinators` and `isPaused` are accessed only while `lock` is held; the rest never changes.
 
-    /// The purpose that all coordinators of the agent have, in all processes. So no access of the agent waits for another.
+    /// The purpose of all coordinators of the agent, in all its processes. Accesses with the same purpose do not wait for each
+    /// other.
     static let purpose = "org.example.SyncAgent"
 
     let queue: OperationQueue
@@ -106,7 +108,7 @@ final class SyncAgent: @unchecked Sendable {
         }
     }
 
-    /// Applies a change. The presenters of the file save before, so that the merged text contains their changes.
+    /// Applies a change. Before this, the presenters of the file save, so that the merged text contains their changes.
     private func apply(_ change: Change, to url: URL, _ coordinator: NSFileCoordinator) throws -> Outcome {
         try coordinator.writing(url, .forMerging) { newURL in
             let present = try lines(of: newURL)
@@ -119,9 +121,9 @@ final class SyncAgent: @unchecked Sendable {
                 return .merged(added: missing.count)
             case .deletion(let last):
                 guard present == last else { return .kept }
-                // An access has only one option, so a second access is nested in the first. It does not wait for the first,
-                // because it uses the same coordinator. The second access asks the presenters of the file to agree to the
-                // deletion.
+                // The second access is needed because an access has only one option: it asks the presenters of the file to
+                // agree to the deletion. It is nested in the first access and uses the same coordinator, so it does not wait
+                // for the first access.
                 return try coordinator.writing(newURL, .forDeleting) { newURL in
                     try FileManager.default.removeItem(at: newURL)
                     return .deleted
@@ -132,7 +134,8 @@ final class SyncAgent: @unchecked Sendable {
 
     /// Returns the lines of a file, read with a new coordinator.
     ///
-    /// The new coordinator has the agent's purpose. Within a merge, a read without this purpose would wait for ever.
+    /// The new coordinator has the agent's purpose. Without this purpose, a read within a merge would wait for the merge, and
+    /// the merge for the read.
     func lines(of url: URL) throws -> [String] {
         try makeCoordinator().reading(url, .withoutChanges) { newURL in
             guard FileManager.default.fileExists(atPath: newURL.path) else { return [] }

@@ -17,7 +17,7 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
         self.report = report
         presentedItemOperationQueue = OperationQueue()
         presentedItemOperationQueue.name = "org.example.TwoPresenters.classic"
-        // The queue is serial. A message that arrives while the document reads waits until the read has ended.
+        // The queue is serial. If a message arrives while the document reads, the message waits until the read has ended.
         presentedItemOperationQueue.maxConcurrentOperationCount = 1
         super.init()
     }
@@ -102,8 +102,9 @@ final class ClassicDocument: NSObject, NSFilePresenter, @unchecked Sendable {
 
     /// Reads the file again, on the document's own queue.
     ///
-    /// This could be a deadlock. The daemon asks the other document to relinquish the file for this read. But the other
-    /// document also reads on its own queue at this time. Each document can answer only after its own read.
+    /// This could be a deadlock: the daemon asks the other document to relinquish the file for this read. At this time the
+    /// other document also reads on its own queue, and can answer only after its read. This document can also answer only after
+    /// its own read.
     func presentedItemDidChange() {
         var coordinationError: NSError?
         var result: Result<String, any Error>?

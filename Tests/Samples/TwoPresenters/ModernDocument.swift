@@ -4,7 +4,7 @@ import Foundation
 
 /// A document that uses `async` methods instead of completion handlers.
 ///
-/// Blocking work runs on the document's own queue, because tasks must not block.
+/// Work that blocks runs on the document's own queue, because a task must not block.
 final class ModernDocument: NSObject, NSFilePresenter, Sendable {
     private struct State {
         var fileURL: URL
@@ -105,7 +105,8 @@ final class ModernDocument: NSObject, NSFilePresenter, Sendable {
         state.with { $0.fileURL = newURL }
     }
 
-    /// Reads the file again. This is the other half of the deadlock that ``ClassicDocument`` describes.
+    /// Reads the file again. ``ClassicDocument`` describes the deadlock that could happen if both documents read at the same
+    /// time.
     func presentedItemDidChange() {
         do {
             try read { text in

@@ -3,7 +3,8 @@ import FileCoordination
 import Foundation
 import SampleRun
 
-/// The scenes of this sample: two documents of one program show one file. A neighbour stands for all other programs.
+/// The scenes of this sample: two documents of one program show the same file. The object `neighbour` acts for all other
+/// programs.
 struct Rehearsal {
     static let rounds = 20
 
@@ -24,7 +25,8 @@ struct Rehearsal {
         journal.say("presenters: \(NSFileCoordinator.filePresenters.count)")
     }
 
-    /// Makes both documents read when they are told of a change, each on the queue on which it must answer the other.
+    /// Makes both documents read after a change. Each document reads on the queue on which it must answer the other document's
+    /// read.
     func trap() throws {
         journal.say("a neighbour writes, and both documents read at once")
         for round in 1...Self.rounds {
@@ -52,7 +54,7 @@ struct Rehearsal {
         journal.say("  and is not told of it")
     }
 
-    /// Makes the other document save on a thread that is not the thread on which it was asked.
+    /// Makes the other document save on a different thread from the thread on which it was asked to save.
     func askedToSave() throws {
         journal.say("the other one is asked to save by a reader")
         modern.edit("by the modern one")
