@@ -31,7 +31,7 @@ int ctest_bind_to_one_processor(void) {
 }
 
 int ctest_appear_as(uid_t user) {
-    // The raw system call changes only this thread. setresuid(3) would change all threads.
+    // The raw system call changes only this thread. The function setresuid(3) would change all threads of the process.
     if (syscall(SYS_setresuid, -1, user, -1) != 0) return -1;
     setfsuid(0);
     return 0;

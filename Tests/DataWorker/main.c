@@ -46,7 +46,7 @@ int any_failed(void) {
         int status = 0;
         if (wait(&status) < 0) fail("wait");
         if (status == 0) continue;
-        // Ends all other processes, because they may wait for a lock of the failed process.
+        // One process has failed. Ends all other processes, because they may wait for a lock that this process held.
         for (int child = 0; !failed && child < children; child++) kill(processes[child], SIGKILL);
         failed = 1;
     }

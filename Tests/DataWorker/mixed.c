@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several processes do random operations on one file. Before an operation a process locks the bytes that it uses. These locks
-// are in shared memory, and so is the model: the expected value of each byte of the file.
+// Several processes do random operations on one file. Before an operation, a process locks the bytes that it will use. The
+// locks are in memory that the processes share. This memory also contains the model: the expected value of each byte of the
+// file.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -81,8 +82,8 @@ static range any_range(void) {
     return (range){from, to > LARGEST ? LARGEST : to};
 }
 
-// Locks a range to change it. If the range may reach beyond the end of the file, all bytes behind the end are locked too. The
-// operation then also moves the end.
+// Locks a range in order to change it. If the range can reach beyond the end of the file, the operation also moves the end.
+// Then all bytes after the end are locked too.
 static range lock_to_change(range wanted) {
     while (1) {
         int size = shared->size;
@@ -94,11 +95,12 @@ static range lock_to_change(range wanted) {
     }
 }
 
-// Locks a range to read it. Returns the part of the range that lies before the end of the file.
+// Locks a range in order to read it. Returns the part of the range that lies before the end of the file.
 static range lock_to_read(range wanted) {
     lock(0, wanted, none);
     if (wanted.to > shared->size) {
-        // The range reaches beyond the end of the file. So the bytes behind it are locked too, and no process can move the end.
+        // The range reaches beyond the end of the file. So the bytes after the end are locked too, and no other process can
+        // move the end.
         unlock();
         lock(0, (range){wanted.from < shared->size ? wanted.from : shared->size, LARGEST + 1}, wanted);
     }
@@ -154,7 +156,8 @@ static void append_some(void) {
     static unsigned char bytes[LARGEST];
     lock(1, (range){shared->size, LARGEST + 1}, none);
     range wanted = {shared->size, shared->size + 1 + any(3 * PAGE)};
-    // The file may have grown or shrunk while this process waited for the lock. Then the lock covers other bytes.
+    // While this process waited for the lock, another process may have moved the end of the file. Then the lock covers other
+    // bytes than needed.
     if (wanted.from < shared->claims[self].ranges[0].from || wanted.to > LARGEST) return;
     int appending = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (appending < 0) fail("open to append");
@@ -194,9 +197,9 @@ static void map_and_read(void) {
 static void map_and_store(void) {
     static unsigned char bytes[LARGEST];
     range wanted = any_range(), pages = {wanted.from / PAGE * PAGE, (wanted.to + PAGE - 1) / PAGE * PAGE};
-    // The kernel may drop a page that is being written to the disk, and read the page again. A store to the page meanwhile
-    // would be lost, and no file system in user space can notice this. So no process uses a page while another process stores
-    // to it.
+    // The kernel can drop a page that it is writing to the disk, and read the page again. If a process wrote to its mapping of
+    // the page in between, this write would be lost. No file system in user space can notice this. So no process uses a page
+    // while another process writes to it.
     lock(1, pages, none);
     if (wanted.to > shared->size) return;
     size_t length;
@@ -238,7 +241,7 @@ static void open_anew(void) {
     if (direct >= 0) close(direct);
     descriptor = open(file, O_RDWR | O_CLOEXEC);
     if (descriptor < 0) fail("open");
-    // `direct` may be -1 afterwards, because not all file systems know O_DIRECT.
+    // If the file system does not support O_DIRECT, `direct` is -1 after this line.
     direct = open(file, O_RDWR | O_DIRECT | O_CLOEXEC);
 }
 
@@ -259,7 +262,7 @@ static void go_directly(int is_write) {
         return note(wanted, bytes);
     }
     ssize_t count = pread(direct, bytes, length, wanted.from);
-    // A plain directory on ext4 also returns this error, if another process stores to one of these pages at the same time.
+    // On ext4 without Truce this error also occurs, if another process writes to a mapping of these pages at the same time.
     if (count < 0 && errno == EIO) return;
     if (count < 0) fail("pread of O_DIRECT");
     compare("read directly", wanted, bytes, (int)count);
@@ -300,7 +303,7 @@ static void act(int operation) {
     }
 }
 
-// How many of 100 operations are of each kind.
+// For each kind of operation, how many of 100 operations are of this kind.
 static const int shares[] = {22, 18, 5, 2, 1, 14, 10, 4, 6, 1, 4, 5, 4, 4};
 
 static int any_operation(void) {

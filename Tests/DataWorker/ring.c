@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writers write the frames of a ring again and again. When pwrite has returned, a writer publishes the number in the frame. A
-// reader first loads the published number. It must then find this number or a later number in the frame. Readers use pread, a
-// mapping, or a new descriptor each time. The offset of the first frame must be a multiple of 8, so that each number lies
-// within one page.
+// Several writers write numbered frames in a ring, one frame after another. When pwrite has returned, the writer publishes the
+// number of the frame. A reader loads the published number before it reads the frame. In the frame it must then find this
+// number or a later number. Readers use pread, a mapping, or a new descriptor for each read. The offset of the first frame must
+// be a multiple of 8, so that each number lies within one page.
 #define _GNU_SOURCE
 #include "shared.h"
 
@@ -45,7 +45,7 @@ static int write_frames(int number) {
     return 0;
 }
 
-// Returns the lowest number in a frame, which belongs to the oldest write.
+// Returns the lowest number in a frame. If several writes have reached the frame, this is the number of the oldest.
 static uint64_t oldest(const uint64_t *words) {
     uint64_t found = words[0];
     for (int word = 1; word < WORDS; word++)
@@ -76,7 +76,7 @@ static int read_frames(int number) {
     while (seconds() < shared->end) {
         uint64_t chance = random_number(&state);
         int frame = (int)(chance % FRAMES);
-        // Half of the reads are of a frame that was just written or is about to be written.
+        // Half of the reads are of frames near the frame that was written last, before or after it.
         if (chance >> 63) frame = (atomic_load(&shared->last[chance % writers]) + FRAMES + (int)(chance >> 32) % 8 - 4) % FRAMES;
         uint64_t published = atomic_load(&shared->published[frame]);
         atomic_fetch_add(&shared->reads, 1);

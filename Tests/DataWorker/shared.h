@@ -9,7 +9,7 @@
 // Returns memory that this process shares with all processes that it starts.
 void *shared_memory(size_t size);
 
-// Starts a process that runs the body and ends with the body's result. Only the calling process returns from this function.
+// Starts a process that runs the body, and exits with the body's result. In the new process this function does not return.
 void start(int (*body)(int), int number);
 
 // Waits for all processes that `start` has started. Returns whether any of them failed.

@@ -12,7 +12,7 @@ public func sendStream(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-/// The stage is shared without a lock, because libFuzzer makes all calls on one thread, one after the other.
+/// The variable needs no lock, because libFuzzer makes all calls on one thread, one after the other.
 private nonisolated(unsafe) let stage: HostileStage = {
     // @unchecked: a single thread calls `sendStream` and ends the process, and no other thread reads this variable.
     atexit { endStage() }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// Scripts/fuzz builds this package: the targets that read messages of clients, and two programs for libFuzzer. This is a
-// package of its own, because all of it is compiled with probes for libFuzzer.
+// Scripts/fuzz builds this package. It contains the targets that read messages of clients, and two programs for libFuzzer. It
+// is separate from the main package, because all its code is compiled with probes for libFuzzer.
 let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -15,8 +15,8 @@ func room(_ name: String, imports: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: imports, swiftSettings: rules)
 }
 
-/// Returns the target of a fuzzing program. Scripts/fuzz puts links to its sources into a directory with its name. Tests of the
-/// ordinary build check the same code with the corpus.
+/// Returns the target of a fuzzing program. Scripts/fuzz puts links to the program's sources into a directory with the name of
+/// the target. The tests in the main package check the same code with the corpus.
 func fuzzer(_ name: String, imports: [Target.Dependency]) -> Target {
     .executableTarget(name: name, dependencies: imports, path: name, swiftSettings: rules)
 }

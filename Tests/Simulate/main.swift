@@ -8,10 +8,11 @@ struct Options {
     var seeds: UInt64 = 200
     var first: UInt64 = 1
     var isVerbose = false
-    /// Whether all seeds are run even after a failure. Two failures count as the same if their texts differ only in numbers.
+    /// Whether the run goes on with the next seed after a failure. Two failures count as one if their texts differ only in
+    /// numbers.
     var isSurvey = false
     var tries = 4_000
-    /// The path of a file of commands that is run instead of generated worlds.
+    /// The path of a file of commands. If it is given, the program runs these commands and generates no worlds.
     var replayed: String?
 
     init?(_ words: [String]) {
@@ -38,7 +39,7 @@ struct Options {
     }
 }
 
-/// Prints without a buffer. So the text is complete even if an assertion of the arbiter stops the process.
+/// Prints without a buffer. If an assertion of the arbiter stops the process, no printed text is lost.
 func say(_ text: String, to descriptor: Int32 = 1, end: String = "\n") {
     var bytes = Array((text + end).utf8)[...]
     while !bytes.isEmpty {
@@ -54,8 +55,8 @@ func residentMemory() -> Int {
     return words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) / 1024 : 0
 }
 
-/// The allowed growth of memory in KiB. A large world may leave less behind by fragmentation, and a leak in 10,000 worlds takes
-/// more.
+/// The allowed growth of memory in KiB. A large world can leave less than this behind by fragmentation. A leak in each of
+/// 10,000 worlds leaves more than this.
 let mostGrowth = 8_192
 
 @Sendable func trace(_ step: SimulationStep) { say(CommandWriter.text(step)) }

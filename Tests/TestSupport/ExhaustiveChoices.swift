@@ -4,8 +4,8 @@
 ///     var choices = ExhaustiveChoices()
 ///     while choices.next() { … choices.below(3) … }
 ///
-/// The choices of a run are the digits of a counter. Each run takes the recorded digits again. Then the last digit that can
-/// still grow is increased by one, and all digits after it are removed.
+/// The choices of a run are the digits of a counter. The next run takes the same digits with one change: the last digit that
+/// can still grow is increased by one, and the digits after it are removed.
 public struct ExhaustiveChoices {
     private var digits: [(value: Int, bound: Int)] = []
     private var position = 0
@@ -28,7 +28,7 @@ public struct ExhaustiveChoices {
         return false
     }
 
-    /// Returns a number in `0..<bound`. Over all runs, the method returns every one of these numbers.
+    /// Returns a number in `0..<bound`. Each of these numbers is returned in at least one run.
     public mutating func below(_ bound: Int) -> Int {
         precondition(bound > 0)
         if position == digits.count { digits.append((0, bound)) }
@@ -36,6 +36,6 @@ public struct ExhaustiveChoices {
         return digits[position].value
     }
 
-    /// Returns an element of the array. Over all runs, the method returns every element.
+    /// Returns an element of the array. Each element is returned in at least one run.
     public mutating func oneOf<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 }

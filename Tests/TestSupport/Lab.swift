@@ -6,7 +6,8 @@ import Synchronization
 package enum Lab {
     package enum DataPath: String, Sendable { case passthrough, daemon }
 
-    /// Returns an environment variable. If it is missing the test fails, because a mounted test that is skipped proves nothing.
+    /// Returns an environment variable. If it is missing the test fails and is not skipped, because a skipped test proves
+    /// nothing.
     package static func variable(_ name: String) throws -> String {
         guard let value = getenv(name) else {
             throw TestFailure("\(name) is not set: mounted tests are started by Scripts/test")
@@ -14,7 +15,7 @@ package enum Lab {
         return String(cString: value)
     }
 
-    /// Returns a number that is `number` in ordinary runs and that `Scripts/test --all` increases.
+    /// Returns a number for a test: `number` in an ordinary run, and a larger number in a run of `Scripts/test --all`.
     package static func number(_ name: String, default number: Int) throws -> Int {
         guard getenv(name) != nil else { return number }
         let text = try variable(name)
@@ -22,7 +23,7 @@ package enum Lab {
         return number
     }
 
-    /// Whether `Scripts/test --all` runs the tests, in their long forms.
+    /// Whether the tests run in their long forms, as `Scripts/test --all` runs them.
     package static var isLong: Bool { getenv("TRUCE_WORLDS") != nil }
 
     package static var directory: String { get throws { try variable("TRUCE_LAB") } }
@@ -36,20 +37,20 @@ package enum Lab {
         }
     }
 
-    /// Whether the kernel reads and writes the files below. Tests that do not depend on the data path run in this mode only, to
-    /// save time.
+    /// Whether the kernel reads and writes the source's files in this run. Tests that do not depend on the data path run only
+    /// if this is true, to save time.
     package static var isPassthrough: Bool { (try? dataPath) == .passthrough }
 
     private static let number = Atomic<Int>(0)
 
-    /// Puts the tests and their programs into one POSIX session, like the programs of a user.
+    /// Starts a new POSIX session for the tests and the programs that they start.
     ///
-    /// The session of the test runner may have no number in this PID namespace.
+    /// Without this, the session is that of the test runner, which can have no number in this PID namespace.
     private static let session: Void = {
         if getsid(0) == 0, setsid() < 0 { fatalError("no session of our own: \(describe(errno))") }
     }()
 
-    /// Creates a directory in the lab. All users may search the directory, because tests also run programs as other users.
+    /// Creates a directory in the lab. All users may enter the directory, because tests also run programs as other users.
     package static func freshDirectory(_ name: String, in parent: String? = nil) throws -> String {
         _ = session
         let number = Self.number.add(1, ordering: .relaxed).newValue

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Checks which resources a daemon still uses when no program has a file open and no request waits.
+/// Checks that a daemon uses no resources when no program has a file open and no request waits.
 enum LeakCheck {
-    /// The maximum number of descriptors that a daemon opens for itself over time. It needs them for up to 64 threads that made
-    /// requests, for control clients, watches and waiting threads.
+    /// The maximum number of descriptors that a daemon opens for its own use while it runs. It opens them for control clients,
+    /// watches, waiting threads, and up to 64 threads of clients.
     private static let mostDescriptors = 120
 
-    /// Fails if the daemon still has a claim, an open file, a data route or too many descriptors, or if a thread of it runs.
+    /// Fails if the daemon still has a claim, an open file, a data route or too many descriptors, or if one of its threads
+    /// runs.
     static func check(_ mount: String, since first: Int, _ look: () throws -> MountStatus) throws {
         var (found, journal) = ("", "")
-        // The kernel may report a close to the daemon some time after close(2) has returned.
+        // The kernel sometimes reports a close to the daemon only after close(2) has returned.
         try eventually(
             within: .seconds(10), "the daemon of \(mount) to have nothing left: \(found)\n\(journal)"
         ) {
@@ -25,7 +26,7 @@ enum LeakCheck {
         }
     }
 
-    /// Returns the number of the daemon's descriptors that are not files below the mount; 0 if the caller may not read it.
+    /// Returns how many descriptors the daemon has besides those of source files; 0 if the caller may not read this number.
     static func otherDescriptors(of status: MountStatus) -> Int {
         let all = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(status.pid)/fd")
         return all.map { $0.count - status.use.descriptors } ?? 0

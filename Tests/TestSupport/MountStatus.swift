@@ -4,8 +4,8 @@ package import Testing
 
 /// The output of `truce status --json`.
 ///
-/// The test has its own declaration instead of the product's types. The names are an interface for scripts. If the product
-/// changes a name, the test must fail.
+/// The test declares its own types and does not use the product's types. The names in the output are an interface for scripts.
+/// If the product changes a name, the test must fail.
 package struct MountStatus: Decodable, Sendable {
     package struct Counters: Decodable, Sendable {
         package var granted: UInt64
@@ -25,7 +25,7 @@ package struct MountStatus: Decodable, Sendable {
         package var write: UInt64
         package var listed: UInt64
 
-        /// The counters that are not 0, as text for the figures that a test prints.
+        /// The counters that are not 0, as text among the figures that a test prints.
         package var summary: String {
             let named: [(String, UInt64)] = [
                 ("granted", granted), ("waited", waited), ("asked", asked), ("forfeited", forfeited),
@@ -110,12 +110,12 @@ package struct MountStatus: Decodable, Sendable {
     }
 }
 
-/// The steps by which Truce lets a claim go on although a holder or presenter is not ready.
+/// The steps by which Truce lets a claim go ahead although a holder has not ended or a presenter has not answered.
 package enum ForcedStep: Sendable, CaseIterable { case proceeded, suspended, forfeited }
 
-/// Checks at the end of every mounted test that no forced step has happened, except steps that the test provokes.
+/// Called at the end of every mounted test. Checks that no forced step has happened, except the steps that the test provokes.
 ///
-/// A holder that has nothing to lose and lets other claims go ahead has *yielded*, which is no forced step.
+/// A holder that has nothing to lose and lets other claims go ahead has *yielded*. To yield is no forced step.
 package func checkForcedSteps(
     _ status: MountStatus, except subject: Set<ForcedStep> = [],
     sourceLocation: SourceLocation = #_sourceLocation

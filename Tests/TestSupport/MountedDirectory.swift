@@ -2,16 +2,16 @@
 import Glibc
 import Synchronization
 
-/// A new directory of the lab over which Truce is mounted, in the data mode of the run.
+/// A new directory in the lab, with Truce mounted over it in the data mode of this run.
 ///
 ///     try MountedDirectory.with("hold=1s") { mount in … }
 package final class MountedDirectory: Sendable {
     /// The path of the directory and the mount.
     package let path: String
-    /// A path of the source directory that does not lead through the mount, for tests that read the real files.
+    /// A path to the source directory that leads around the mount, for tests that read the files in the source.
     ///
-    /// The path leads through a descriptor that was opened before the mount. Other processes of the same user can use it, too,
-    /// while the test runs.
+    /// The path leads through a descriptor that this process opened before the mount. While the test runs, other processes of
+    /// the same user can use the path.
     package let below: String
     private let source: Int32
     private let dataPath: Lab.DataPath
@@ -19,10 +19,10 @@ package final class MountedDirectory: Sendable {
     /// The environment variables that the mount command gets, besides those of the test.
     private let environment: [String: String]
     private let daemon = Mutex<Int32?>(nil)
-    /// The number of the daemon's descriptors after its start that are not files below the mount.
+    /// How many descriptors the daemon had after its start, without those of source files.
     private let firstDescriptors = Mutex<Int>(0)
 
-    /// Makes a mount, runs the body, unmounts, and checks the unmount. Removes the mount also after a failure.
+    /// Makes a mount, runs the body, and checks that the unmount succeeds. If a step fails, removes the mount all the same.
     @discardableResult
     package static func with<Value>(
         _ options: String..., environment: [String: String] = [:],
@@ -64,7 +64,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Makes the mount again, after `unmount` or the daemon's death. `limit` is the daemon's limit of open files.
+    /// Mounts the directory a second time, after `unmount` or the daemon's death. `limit` is the daemon's limit of open files.
     package func mount(descriptors limit: Int? = nil) throws {
         let words = ["mount", path] + (options.isEmpty ? [] : ["-o", options.joined(separator: ",")])
         if let limit {
@@ -79,7 +79,7 @@ package final class MountedDirectory: Sendable {
         firstDescriptors.withLock { $0 = LeakCheck.otherDescriptors(of: status) }
     }
 
-    /// Checks that the daemon uses no resources any more after all files are closed and all claims have ended.
+    /// Checks that the daemon uses no resources any more, when all files are closed and all claims have ended.
     package func checkForLeaks() throws {
         try LeakCheck.check(path, since: firstDescriptors.withLock { $0 }) { try status() }
     }
@@ -98,7 +98,7 @@ package final class MountedDirectory: Sendable {
         }
     }
 
-    /// Unmounts with the command of a user, and waits until the daemon has ended.
+    /// Unmounts with `truce unmount`, as a user does, and waits until the daemon has ended.
     package func unmount() throws {
         let pid = try daemonPID
         try checkForLeaks()
@@ -121,7 +121,7 @@ package final class MountedDirectory: Sendable {
         try eventually(within: .seconds(10), "the end of daemon \(daemon)") { !Self.isAlive(daemon) }
     }
 
-    /// Removes the mount of a failed test by all possible means.
+    /// Removes the mount of a failed test and ends its daemon. If one way fails, tries the next way.
     package func abandon() {
         do {
             if try Self.isMounted(path) { _ = try TruceCommand.attempt("unmount", "--lazy", path) }
@@ -133,7 +133,7 @@ package final class MountedDirectory: Sendable {
         do {
             try eventually(within: .seconds(3), "the end of daemon \(pid)") { !Self.isAlive(pid) }
         } catch {
-            // This process is the test's own daemon. It was told to end, and its mount no longer exists.
+            // The process is the daemon of this test. It was asked to end and its mount is gone, but it still runs.
             _ = Glibc.kill(pid, SIGKILL)
         }
     }
@@ -144,7 +144,7 @@ package final class MountedDirectory: Sendable {
 
     /// Returns whether a process exists and has not ended.
     ///
-    /// If only its first thread is a zombie, other threads may still have files open.
+    /// If only the first thread is a zombie, the process has not ended: its other threads can still have files open.
     package static func isAlive(_ pid: Int32) -> Bool {
         guard let status = ProcessStatus(of: pid), let state = status["State"] else { return false }
         return !state.hasPrefix("Z") || (status.threads ?? 0) > 1
@@ -171,8 +171,8 @@ package struct ProcessStatus: Sendable {
     package var threads: Int? { self["Threads"].flatMap { Int($0) } }
 }
 
-/// Reads and writes whole files in the process of the test itself. Tests use this only where no other program competes for the
-/// files.
+/// Reads and writes whole files in the test's own process. Tests use these functions only for files that no other program uses
+/// at the same time.
 package enum FileContents {
     /// Returns the contents of a file; nil if the file cannot be opened or read.
     package static func ofFile(_ path: String) -> [UInt8]? {

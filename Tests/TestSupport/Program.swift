@@ -2,7 +2,8 @@
 import CTestSupport
 import Glibc
 
-/// An external program, given by its name in the install list. The name is always a literal, so that a check can read it.
+/// An external program, given by its name in the list of installed packages. The name is always a literal, so that a check of
+/// the source can find it.
 package struct Program: Sendable {
     private let command: Command
 
@@ -10,8 +11,8 @@ package struct Program: Sendable {
 
     /// Starts the program as a child of the test.
     ///
-    /// The children of one test are siblings. The test is their ancestor, so claims of the test and claims of its children
-    /// never block each other. Programs that compete for a file must therefore both be children.
+    /// Claims of the test never wait for claims of its children, because the test is their ancestor. Programs that compete for
+    /// a file must therefore be two children of the test.
     package func start(
         _ arguments: String..., at directory: String? = nil, with environment: [String: String] = [:],
         input: Input = .none
@@ -37,9 +38,9 @@ package struct Program: Sendable {
     }
 }
 
-/// A script for bash. The text is always a literal, so that a check can read the programs in it.
+/// A script for bash. The text is always a literal, so that a check of the source can find the programs in it.
 ///
-/// Variable parts are passed as arguments (`$1`, `$2`) instead of being interpolated.
+/// Parts of the script that differ are passed as arguments (`$1`, `$2`), and are not inserted into the text.
 package struct Script: Sendable {
     private let command: Command
 
@@ -116,7 +117,7 @@ struct Command: Sendable {
         return command
     }
 
-    /// A description of the command for messages; the text of a script is shortened.
+    /// A text for messages that says which command this is. The text of a script is shortened.
     var description: String {
         ([executable] + arguments).joined(separator: " ").split(separator: "\n").prefix(3).joined(
             separator: "; ")
@@ -137,8 +138,8 @@ struct Command: Sendable {
         posix_spawn_file_actions_adddup2(&actions, standardInput, 0)
         posix_spawn_file_actions_adddup2(&actions, output.descriptor, 1)
         posix_spawn_file_actions_adddup2(&actions, errors.descriptor, 2)
-        // Closes all other descriptors. A descriptor of the mount that the child inherited by accident would keep the mount
-        // busy.
+        // Closes all other descriptors of the child. If the child inherited a descriptor of the mount by accident, the mount
+        // could not be removed.
         _ = ctest_spawn_close_from(&actions, 3)
         if let directory { _ = ctest_spawn_at(&actions, directory) }
         let pid = try spawn(&actions)
@@ -150,8 +151,8 @@ struct Command: Sendable {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // Every child leads a process group, so that its own children can be ended with it. The child starts with the default
-        // signal actions, like a child of a shell, whatever actions this process has set.
+        // Every child leads a process group, so that a signal to the group also ends the child's children. The child starts
+        // with the default signal actions, like a child of a shell. The actions of this process do not matter.
         var all = sigset_t()
         sigfillset(&all)
         var none = sigset_t()
@@ -194,7 +195,8 @@ struct Command: Sendable {
             try file.fill(with: Array(text.utf8))
             return (dup(file.descriptor), nil)
         case .keyboard:
-            // If a program ends while the test writes to it, SIGPIPE must not end the test.
+            // If the test writes to a program that has ended, the kernel sends SIGPIPE. Without this line, SIGPIPE would end
+            // the test.
             signal(SIGPIPE, SIG_IGN)
             var ends: [Int32] = [-1, -1]
             guard pipe(&ends) == 0 else { throw TestFailure("pipe: \(describe(errno))") }

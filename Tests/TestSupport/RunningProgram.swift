@@ -23,17 +23,17 @@ package final class RunningProgram: Sendable {
 
     deinit {
         endInput()
-        // The signal goes to the whole group, because the children of a shell would outlive the shell.
+        // The signal goes to the whole group. If only the shell ended, its children would still run.
         reaper.send(SIGKILL, toGroup: true)
         _ = reaper.ending(within: .seconds(10))
     }
 
-    /// The output that the program has written until now.
+    /// The output that the program has written so far.
     package var text: String { output.text }
     package var errorText: String { errors.text }
     package var hasEnded: Bool { reaper.ending(within: .zero) != nil }
 
-    /// Sends a signal to the program. If the program has ended, no process gets the signal, even if one has the same number
+    /// Sends a signal to the program. If the program has ended, no signal is sent, because another process can have its number
     /// now.
     package func send(_ signal: Int32) { reaper.send(signal, toGroup: false) }
 
@@ -56,7 +56,7 @@ package final class RunningProgram: Sendable {
         }
     }
 
-    /// Waits until the program ends. If the time ends first, the program is killed, and the error contains `reason`.
+    /// Waits until the program ends. If it does not end within the time, it is killed, and `reason` is a part of the error.
     package func wait(within bound: Duration, for reason: String = "its end") throws -> ProgramResult {
         guard let status = reaper.ending(within: bound) else {
             reaper.send(SIGKILL, toGroup: true)
@@ -105,7 +105,7 @@ package struct ProgramResult: Sendable {
     }
 }
 
-/// Waits for the end of a child on a separate thread, so that other threads can wait for it with a time limit.
+/// Waits on a separate thread until a child ends. So other threads can wait for the child with a time limit.
 private final class Reaper: Sendable {
     private let pid: Int32
     private let ended = DispatchSemaphore(value: 0)
@@ -119,8 +119,8 @@ private final class Reaper: Sendable {
 
     private func reap() {
         var information = siginfo_t()
-        // Waits without reaping the child, so that its number stays reserved. The child is reaped under the lock that `send`
-        // takes.
+        // This call does not reap the child, so no other process can get the child's number. The child is reaped later, while
+        // the lock that `send` also takes is held.
         while waitid(P_PID, id_t(pid), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         ending.withLock { ending in
             var status: Int32 = 0
@@ -147,7 +147,7 @@ private final class Reaper: Sendable {
     }
 }
 
-/// The output of a child, in a file without a name. Unlike a pipe the file never fills up, so it needs no reader.
+/// The output of a child, in a file without a name. A pipe would fill up without a reader; this file does not need a reader.
 final class CapturedFile: Sendable {
     let descriptor: Int32
 

@@ -7,7 +7,8 @@ import Glibc
 ///     claim 1 reading
 ///         grant #1
 ///
-/// `UPDATE_SCENARIOS=1 swift test` writes the real output into the file. Review the difference afterwards.
+/// `UPDATE_SCENARIOS=1 swift test` writes the real output into the file in place of the expected output. Review the difference
+/// afterwards.
 public struct Scenario {
     public struct Step: Sendable {
         public var comment: [String] = []

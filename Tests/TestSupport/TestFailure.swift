@@ -9,10 +9,10 @@ package struct TestFailure: Error, CustomStringConvertible {
 
 func describe(_ error: Int32) -> String { String(cString: strerror(error)) }
 
-/// Waits until a condition is true; throws an error with the description if the condition stays false.
+/// Waits until a condition is true. If it stays false for the given time, throws an error with the description.
 ///
-/// The condition depends on other processes, which cannot notify the test, so it is checked every 2 ms. The result never
-/// depends on elapsed time alone.
+/// The condition depends on other processes, which cannot notify the test. So it is checked every 2 ms. It must be true in the
+/// end; when it becomes true does not matter.
 ///
 /// - Returns: The time until the condition was true.
 @discardableResult
@@ -26,7 +26,8 @@ package func eventually(
             throw TestFailure("waited \(bound) for \(what())")
         }
         usleep(2_000)
-        // @sleep: the pause between two checks of the condition. The test does not expect the condition to be true after it.
+        // @sleep: the pause between two checks of the condition. The test does not expect that the condition is true after one
+        // pause.
     }
     return began.duration(to: clock.now)
 }

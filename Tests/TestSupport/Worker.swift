@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// Counters that workers increase and that tests read while the workers run: 64 rows of 16 numbers, in a file outside the
-/// mount.
+/// Counters in a file outside the mount: 64 rows of 16 numbers. Workers increase the counters, and tests read them at the same
+/// time.
 ///
-/// The test itself uses row 0. `Tests/TestWorker` describes the other rows.
+/// The test itself uses row 0. The other rows belong to workers, and `Tests/TestWorker` describes their columns.
 package final class CounterTable: Sendable {
     package static let rows = 64
     package static let columns = 16
@@ -33,16 +33,16 @@ package final class CounterTable: Sendable {
         }
     }
 
-    /// Makes readers count their results from now on.
+    /// Makes all readers begin to count their results.
     package func beginCounting() { self[0, 1] = 1 }
-    /// Makes every worker of the table end after its present round.
+    /// Makes every worker of the table end when its current round is over.
     package func stop() { self[0, 0] = 1 }
 }
 
 /// The columns of a worker's row, in the order of `Tests/TestWorker/board.h`, which describes them in more detail.
 package enum Column: Int, CaseIterable, Sendable {
     case ready, rounds, failures, lastError
-    /// For writers: rounds with exclusive access, and rounds in which the file lost its name.
+    /// For writers: how many rounds had exclusive access, and in how many rounds the file lost its name.
     case wins, gone
     /// For readers: reads of complete, torn and empty files.
     case complete, torn, empty
@@ -58,7 +58,8 @@ package struct Worker: Sendable {
     package let row: Int
     package let program: RunningProgram
 
-    /// Starts the worker. `row`, at least 1, is the row of the table in which the worker counts.
+    /// Starts the worker. `row` is the row of the table in which the worker counts. It is at least 1, because row 0 belongs to
+    /// the test.
     package init(_ board: CounterTable, row: Int, _ arguments: String...) throws {
         self.board = board
         self.row = row
@@ -84,7 +85,7 @@ package struct Worker: Sendable {
         }
     }
 
-    /// Waits until the worker ends. The caller has called `stop()` of the table before.
+    /// Waits until the worker ends. The caller must call `stop()` of the table before.
     package func finish(within bound: Duration = .seconds(30)) throws {
         _ = try program.wait(within: bound, for: "the end of worker \(row)").requireSuccess()
     }
@@ -92,7 +93,7 @@ package struct Worker: Sendable {
 
 /// A program of this package that tests start.
 package enum BuiltProgram {
-    /// Returns the path of the program, which the build puts beside the test bundle.
+    /// Returns the path of the program. The build puts the program into the directory of the test bundle.
     static func path(_ name: String) throws -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &buffer, buffer.count - 1)

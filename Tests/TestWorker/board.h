@@ -31,9 +31,9 @@ void note_failure(int error);
 
 // Returns whether the worker must end: the test wants it to end, or the test itself has ended.
 bool is_over(void);
-// Returns whether readers count their results. They begin when all other workers are at work.
+// Returns whether readers count their results. The test makes readers count when all other workers have started.
 bool is_counting(void);
-// Waits until the worker must end, and checks this every millisecond.
+// Waits until the worker must end. Every millisecond the function checks whether it must.
 void wait_until_over(void);
 
 // The commands of the worker. Each function returns the exit status.

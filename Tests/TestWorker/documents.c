@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Writes and reads documents that show whether a reader has got a whole document or a torn one. A document has its writer,
-// generation and checksum at both ends. The bytes between differ for each writer and generation. A document is longer than a
-// read buffer of the kernel (128 KiB), and is written by several calls.
+// SPDX-License-Identifier: Apache-2.0 Writes and reads documents that show whether a reader has got a whole document or a torn
+// one. A document contains its writer, its generation and its checksum both at its begin and at its end. Two documents of
+// different writers or generations also differ in the bytes between. A document is longer than the 128 KiB that the kernel
+// reads at once, and is written by several calls.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -46,8 +46,7 @@ static bool is_whole(const struct document *document, ssize_t length) {
            document->first.checksum == checksum(document->middle);
 }
 
-// Reads a document and, if the file is longer, one more byte, so that the caller notices this. Returns -1 with errno on
-// failure.
+// Reads a document and one byte more, so that the caller notices a file that is too long. Returns -1 with errno on failure.
 static ssize_t read_all(int descriptor, void *buffer) {
     ssize_t length = 0;
     while (length < LONGEST) {
@@ -75,8 +74,8 @@ static union {
     char bytes[LONGEST];
 } found;
 
-// Writes a document and reads it back before the close. The writer has won the round if it reads back exactly the bytes that it
-// wrote. Without coordination, writers overwrite each other's bytes.
+// Writes a document and reads it back before the close. The writer has won the round if it reads exactly the bytes that it
+// wrote. If writers did not take turns, one writer would overwrite bytes of another writer.
 static bool take_turn(int descriptor, const struct document *document, bool *won, bool *gone) {
     if (!write_all(descriptor, document) || lseek(descriptor, 0, SEEK_SET) < 0) return false;
     ssize_t length = read_all(descriptor, &found);
@@ -105,7 +104,7 @@ static bool rewrite_once(const char *path, const char *form, const struct docume
         snprintf(aside, sizeof aside, "%s.new-%d", path, (int)document->first.writer);
         return write_file(aside, O_CREAT | O_EXCL, document, won, gone) && rename(aside, path) == 0;
     }
-    // The file may be missing, because another writer has unlinked it and has not created it again yet.
+    // The file can be missing: another writer has unlinked it and has not created it again yet.
     if (unlink(path) < 0 && errno != ENOENT) return false;
     return write_file(path, O_CREAT | O_TRUNC, document, won, gone);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that hold a file open, and workers that wait for such a file.
+// Workers that hold a file open, and workers that wait to open such a file.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -46,9 +46,9 @@ int hold(const char *habit, const char *path) {
 }
 
 // Maps a file and closes its descriptor. HABIT is one of these:
-//     shared     stores change the file
-//     looking    a shared mapping that may only be read
-//     private    stores change only the memory of the process
+// shared     writes to the mapping change the file
+// looking    a shared mapping that may only be read
+// private    writes to the mapping change only the memory of the process
 int map(const char *habit, const char *path) {
     bool looks = strcmp(habit, "looking") == 0;
     int descriptor = open(path, (looks ? O_RDONLY : O_RDWR) | O_CLOEXEC);
@@ -72,7 +72,7 @@ static void *open_once(void *path) {
     return NULL;
 }
 
-// Starts NUMBER threads that open the file, all at once. OPENED counts the opens that have returned.
+// Starts NUMBER threads, which all open the file at the same time. OPENED counts the opens that have returned.
 int park(const char *path, int number) {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);

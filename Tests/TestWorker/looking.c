@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that observe a file while other programs save it.
+// Workers that look at a file's name or directory while other programs save the file.
 #define _GNU_SOURCE
 #include "board.h"
 
@@ -21,7 +21,7 @@ static void note(int error) {
     }
 }
 
-// Looks up the name again and again. Each look-up is a round.
+// Looks up the name in a loop. Each look-up is a round.
 int look_up(const char *path) {
     while (!is_over()) {
         struct stat status;
@@ -77,9 +77,9 @@ static int is_listed(const char *path, const char *name) {
     return found;
 }
 
-// Lists the directory again and again; each listing is a round. A listing without the name has waited for a pending save if it
-// took at least 0.25 s. EMPTY counts this listing and those right after it, and MISSING counts all other listings without the
-// name.
+// Lists the directory in a loop. Each listing is a round. If a listing without the name took at least 0.25 s, it has waited for
+// a pending save. EMPTY counts this listing and the listings without the name right after it. MISSING counts all other listings
+// without the name.
 int list(const char *path, const char *name) {
     int has_waited = 0;
     while (!is_over()) {

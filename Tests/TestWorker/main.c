@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestWorker BOARD ROW COMMAND…: a program that competes for files in the mounted tests. The commands and their source files:
+// TestWorker BOARD ROW COMMAND…: a program that competes for files in the mounted tests. Each command, with its source file:
 //
 //     rewrite FILE FORM WRITER    documents.c
 //     read FILE                   documents.c
