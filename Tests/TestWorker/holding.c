@@ -46,9 +46,9 @@ int hold(const char *habit, const char *path) {
 }
 
 // Maps a file and closes its descriptor. HABIT is one of these:
-// shared     writes to the mapping change the file
-// looking    a shared mapping that may only be read
-// private    writes to the mapping change only the memory of the process
+//     shared     writes to the mapping change the file
+//     looking    a shared mapping that may only be read
+//     private    writes to the mapping change only the memory of the process
 int map(const char *habit, const char *path) {
     bool looks = strcmp(habit, "looking") == 0;
     int descriptor = open(path, (looks ? O_RDONLY : O_RDWR) | O_CLOEXEC);

@@ -40,7 +40,8 @@ enum ArbiterAlone {
 
     /// Measures a queue behind a writer that holds the item.
     ///
-    /// The other claims arrive one after another, are identified when the arbiter asks, and end as soon as they are granted.
+    /// The other claims arrive one after another. Each claim is identified when the arbiter asks, and ends as soon as it is
+    /// granted.
     static func queue(_ name: String, access: Access) {
         let count: UInt64 = 10_000
         var arriving = Duration.zero
@@ -103,7 +104,8 @@ enum ArbiterAlone {
         print("\(count) threads of one process wait for one writer until their wait runs out: \(best)")
     }
 
-    /// Measures threads of two processes. Each process holds files, and waits for files of the other process.
+    /// Measures threads of two processes. The threads of each process hold files, and wait for files that the other process
+    /// holds.
     static func entangled(_ count: UInt64) {
         var found = 0
         let best = best(of: 1) {
@@ -123,7 +125,8 @@ enum ArbiterAlone {
         print("\(count) files of two processes that wait for each other's, \(found) deadlocks: \(best)")
     }
 
-    /// Measures a child that waits to delete a directory in which its parent has aware accesses, many times.
+    /// Measures a child that waits to delete a directory, `count` times. In the directory, the child's parent has aware
+    /// accesses.
     static func deletions(_ count: UInt64, overHolders holders: UInt64) {
         let best = best(of: 1) {
             var arbiter = Arbiter(bounds: Bounds())

@@ -42,7 +42,7 @@ struct Benchmark {
         WaiterLoad.measure()
     }
 
-    /// Only makes claims and ends them, for a profiler that counts instructions.
+    /// Makes claims and ends them, and does nothing else. A profiler counts the instructions.
     private static func claimsAlone(_ count: Int, elsewhere: Int, depth: Int) throws {
         let world = try EngineFixture(elsewhere: elsewhere, depth: depth)
         world.claimAndEnd(times: count)

@@ -2,7 +2,7 @@
 import Coordination
 import CoordinationEngine
 
-/// Measures ten thousand claims on one item.
+/// Measures ten thousand claims that want the same item.
 enum ContentionMeasurement {
     private static let waiters = 10_000
 

@@ -4,10 +4,10 @@ import CoordinationEngine
 import LinuxSystem
 import Synchronization
 
-/// An engine with a tree of directories, in which there are claims and presenters that have nothing to do with the measurement.
+/// An engine with a tree of directories. The tree contains claims and presenters that the measured claims never meet.
 ///
-/// In a flat tree all items are in one directory. In a deep tree there are a hundred items in each directory, at the requested
-/// depth.
+/// In a flat tree, all items are in one directory. In a deep tree, each directory at the requested depth contains a hundred
+/// items.
 final class EngineFixture {
     static let timers = Result { () throws(Errno) in try Timers() }
     static let workers = Result { () throws(Errno) in try WorkerPool(threads: 1) }
@@ -39,7 +39,7 @@ final class EngineFixture {
         }
     }
 
-    /// Time limits so long that none of them ends during a measurement.
+    /// Time limits that are so long that none ends during a measurement.
     static var patient: Bounds {
         var bounds = Bounds()
         (bounds.wait, bounds.hold, bounds.holdAware) = (.seconds(600), .seconds(600), .seconds(600))
@@ -52,7 +52,7 @@ final class EngineFixture {
         return ItemID(nextItem)
     }
 
-    /// Makes a directory that is `depth` steps below the root. The directories in between contain nothing else.
+    /// Makes a directory that is `depth` steps below the root. Each directory on the way contains only the next directory.
     func makeDirectory(depth: Int) -> ItemID {
         var directory = root
         for _ in 0..<depth {
@@ -83,7 +83,7 @@ final class EngineFixture {
         return claim
     }
 
-    /// Claims an item for which no other claim competes, receives the grant and ends the claim, `times` times.
+    /// Makes a claim on an item that no other claim wants, receives the grant and ends the claim. Repeats this `times` times.
     func claimAndEnd(times: Int) {
         let item = ItemID(1 << 33)
         for _ in 0..<times {

@@ -50,7 +50,8 @@ struct HolderLoad {
             }
             going.append(end.figure)
         }
-        // The figures are those of the third of five writers. For the first writer, all holders in contention are observed.
+        // The printed figure is that of the third of five writers. For the first writer, the arbiter also observes all holders
+        // in contention.
         figures.append(("a writer comes", coming[2]))
         figures.append(("it is cancelled", going[2]))
         let later = load.time { $0.claim(Self.item, .write(.updating), by: Self.party(5)) }
@@ -89,7 +90,8 @@ struct HolderLoad {
         }.figure
     }
 
-    /// Measures the suspension of holders in contention. In the smallest load, of a hundred claims, all are in contention.
+    /// Measures the suspension of holders in contention. In the smallest load, with a hundred claims, all holders are in
+    /// contention.
     private mutating func suspensions() -> LoadFigure {
         var left = readers[...]
         return time(Self.sample / 2) { load in

@@ -3,10 +3,10 @@
 /// The cost of a single event, as an average of several events of one kind.
 struct LoadFigure {
     let nanoseconds: Int
-    /// The number of claims that the arbiter examines for an event.
+    /// How many claims the arbiter examines for an event, on average.
     ///
-    /// This number is the same in each run, so it is checked. The time is not: the claims of a large load are not in the
-    /// processor's cache. So an event at a random claim takes several times as long.
+    /// This number is the same in each run, so it can be checked. The time differs between runs and grows with the load,
+    /// because the claims of a large load are not in the processor's cache.
     let examinedClaims: Double
 
     init<EngineFixture>(
@@ -22,7 +22,8 @@ struct LoadFigure {
 /// The cost of each kind of event, for loads of several sizes.
 struct LoadTable {
     private static let most = 4.0
-    /// If fewer claims are examined in the smallest load, this number is used in their place.
+    /// The lowest number of examined claims with which other loads are compared. A lower number in the smallest load is
+    /// replaced by it.
     private static let least = 8.0
 
     private let rows: [(name: String, figures: [LoadFigure])]
@@ -35,7 +36,7 @@ struct LoadTable {
         rows = first.indices.map { place in (first[place].name, columns.map { $0[place].figure }) }
     }
 
-    /// Prints the table. Returns whether the number of examined claims is flat: the same for all sizes within a factor of four.
+    /// Prints the table. Returns whether the number of examined claims differs by at most a factor of four between the loads.
     func show() -> Bool {
         var isFlat = true
         for row in rows {

@@ -3,7 +3,7 @@ import CTestSupport
 import Coordination
 import CoordinationEngine
 
-/// Measures the heap memory for each claim, presenter and directory, of which it makes a hundred thousand.
+/// Measures how much heap memory a claim, a presenter and a directory use. For this it makes a hundred thousand of each.
 enum Memory {
     private static let count = 100_000
 

@@ -20,7 +20,7 @@ struct RoundTimings {
         return "\(shown[0]) \(name) [\(shown[1])..\(shown[2])]"
     }
 
-    /// Returns the ratio of the times to those of another measurement in the same rounds, such as `1.12 [1.08..1.20]`.
+    /// Returns how many times as long this measurement takes as another in the same rounds, such as `1.12 [1.08..1.20]`.
     func ratio(to other: RoundTimings) -> String {
         let ratios = zip(rounds, other.rounds).map { $0 / $1 }.sorted()
         guard let least = ratios.first, let most = ratios.last else { return "-" }
@@ -32,8 +32,8 @@ struct RoundTimings {
         value < 100 ? "\((value * 10).rounded() / 10)" : "\(Int(value.rounded()))"
     }
 
-    /// Returns the processor time of a body in nanoseconds. Other work on the machine does not count, except that it fills the
-    /// caches.
+    /// Returns the processor time of a body in nanoseconds. Other programs on the machine do not count, although they can make
+    /// the body slower by filling the caches.
     static func cost(_ body: () throws -> Void) rethrows -> UInt64 {
         let start = ownTime
         try body()

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Measures a claim without competition, and its end. This is by far the most frequent case.
+/// Measures a claim on an item that no other claim wants, until it has ended. Most claims of real programs are of this kind.
 enum UncontestedMeasurement {
     private static let operations = 10_000
-    /// The number of slices in each round. A processor that is shared with others may be half as fast for a second.
+    /// The number of slices in each round. For a second, a processor that other programs also use can be half as fast as
+    /// before.
     private static let slices = 20
 
     static func measure(rounds: Int) throws {
@@ -26,7 +27,8 @@ enum UncontestedMeasurement {
         }
     }
 
-    /// Measures all fixtures in turn, in small slices, so that a slow machine slows all of them equally.
+    /// Measures all fixtures in turn, in small slices. So if the machine becomes slow, all fixtures become slow by the same
+    /// factor.
     private static func round(_ worlds: [EngineFixture]) -> [UInt64] {
         var costs = [UInt64](repeating: 0, count: worlds.count)
         for _ in 0..<slices {

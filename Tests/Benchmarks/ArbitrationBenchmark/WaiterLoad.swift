@@ -78,7 +78,7 @@ struct WaiterLoad {
         time(Self.sample) { load in for _ in 0..<Self.sample { load.arrive() } }
     }
 
-    /// Measures the withdrawal of claims that are spread over the whole queue.
+    /// Measures the withdrawal of claims at many places in the queue, from its begin to its end.
     private mutating func cancellations() -> LoadFigure {
         let waiting = arbiter.claims(on: ItemID(Self.item)).dropFirst()
         let chosen = (0..<Self.sample).map { waiting[waiting.startIndex + ($0 * 7919) % waiting.count] }
@@ -126,7 +126,7 @@ struct WaiterLoad {
                 }
             }
         }
-        // More claims than those on the item are granted, because claims that wait for other files time out as well.
+        // More claims are granted than wait for the item. The time limit also ends the waits for other files.
         precondition(granted >= waiting, "each has gone ahead")
         return span
     }
@@ -144,8 +144,8 @@ struct WaiterLoad {
 
     private var holder: ClaimID { ClaimID(1) }
 
-    /// Makes another claim that waits. In the last shape, its thread also holds a file for which a thread of the next process
-    /// waits.
+    /// Makes a further claim that waits. In the last shape, the claim's thread also holds a file, and a thread of the next
+    /// process waits for this file.
     private mutating func arrive() {
         let number = next
         let party = party(number)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves files with passthrough: the mirror answers an open, and the kernel alone reads and writes the contents.
+// Serves files with passthrough. The mirror answers the open, and then the kernel reads and writes the contents without the
+// mirror.
 #include "mirror.h"
 
 #include <errno.h>

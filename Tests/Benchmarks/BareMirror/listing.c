@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the listing of directories, from readdir(3) streams.
+// Lists directories. The entries come from readdir(3) streams.
 #include "mirror.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 struct listing {
     DIR *stream;
     long offset;
-    // An entry that was read from the stream but not returned yet, because the page was full.
+    // An entry that the mirror has read from the stream but not returned yet, because the page was full.
     struct dirent *next;
 };
 
@@ -31,7 +31,7 @@ static void serve_opendir(fuse_req_t request, fuse_ino_t id, struct fuse_file_in
 
 static int is_here_or_above(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
 
-// Adds an entry to the page. Returns the size of the entry, or 0 if the name does not exist any more.
+// Adds an entry to the page. Returns the size of the entry, or 0 if the directory does not contain the name any more.
 static size_t add(fuse_req_t request, struct node *directory, const struct dirent *found, char *at, size_t space,
                   int has_attributes) {
     if (!has_attributes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BareMirror [-f] DIRECTORY MOUNTPOINT: a minimal mirror with passthrough. Its cost for a request is a lower bound, with which
-// Truce is compared. Only root runs it.
+// BareMirror [-f] DIRECTORY MOUNTPOINT: a minimal mirror with passthrough. Truce is compared with it, because no file system of
+// this kind can have a much lower cost for a request. Only root runs it.
 // - It coordinates no programs, and checks nothing that the kernel does not check.
 // - It holds a descriptor for each known file, and has no extended attributes.
 // - The kernel may cache attributes for long, but neither the names in directories nor missing names.
@@ -21,7 +21,7 @@ static int fail(const char *what, const char *name) {
     return 1;
 }
 
-// Serves requests with a single thread, because several threads would only take turns.
+// Serves requests with a single thread. Several threads would only take turns, so they would not be faster.
 static void serve(void) {
     struct fuse_buf buffer = {0};
     while (!fuse_session_exited(session)) {
@@ -33,7 +33,8 @@ static void serve(void) {
     free(buffer.mem);
 }
 
-// Raises the limit of descriptors, because the mirror holds one for each file that the kernel knows. Root may do this.
+// Raises the limit of descriptors, because the mirror needs a descriptor for each file that the kernel knows. Only root may do
+// this.
 static void allow_descriptors(void) {
     struct rlimit limit = {1 << 20, 1 << 20};
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;

@@ -5,7 +5,7 @@
 #include "CFuse.h"
 #include "nodes.h"
 
-// The seconds for which the kernel may cache answers. The time is long, because no other program changes the tree.
+// The number of seconds for which the kernel may cache an answer. It is large, because no other program changes the directory.
 #define VALID 3600.0
 
 // Functions in transport.c.
@@ -17,9 +17,9 @@ void add_names(struct fuse_lowlevel_ops *operations);
 void add_files(struct fuse_lowlevel_ops *operations, struct fuse_session **session);
 void add_listing(struct fuse_lowlevel_ops *operations);
 
-/// Looks up a name, and holds a node for its file from then on. Returns an error number, 0 on success.
+/// Looks up a name, and adds a look-up to the node of its file. Returns 0 on success, or an error number.
 int look_up(struct node *directory, const char *name, struct fuse_entry_param *entry);
-/// Takes `lookups` look-ups off a node's count, and frees the node when none is left.
+/// Subtracts `lookups` from a node's count of look-ups. If the count becomes 0, frees the node.
 void let_go(fuse_ino_t id, uint64_t lookups);
 /// The path of a node in `/proc`, for system calls that accept no descriptor of a node.
 struct path {

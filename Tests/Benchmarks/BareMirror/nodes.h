@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-// A file or directory that the kernel knows, with a descriptor for it. A mirror for real use would not hold a descriptor for
-// each file.
+// A file or directory that the kernel knows, with a descriptor for it. A mirror for real use would have too many files for
+// this.
 struct node {
     struct node *next;
     int descriptor;
@@ -16,14 +16,15 @@ struct node {
     int32_t backing;
 };
 
-/// Makes `descriptor` the root. Callers call this function first.
+/// Makes `descriptor` the root. This function must be called before the others.
 void begin_nodes(int descriptor);
 struct node *node_of(uint64_t id);
 uint64_t id_of(const struct node *node);
-/// Returns the node for the file of `descriptor`, and adds a look-up to the node's count. Takes ownership of `descriptor`.
+/// Returns the node for the file of `descriptor`, and adds 1 to the node's count of look-ups. Takes ownership of `descriptor`.
 struct node *introduce(int descriptor, const struct stat *status);
-/// Takes look-ups off a node's count. Returns the node if none is left; the caller then closes and frees it.
+/// Subtracts `lookups` from a node's count of look-ups. If the count becomes 0, returns the node, and the caller closes and
+/// frees it.
 struct node *forget(struct node *node, uint64_t lookups);
-/// Returns the kernel's number for the backing file. The first call for a node gets the number from `make`.
+/// Returns the kernel's number for the backing file. The first call for a node gets this number by a call of `make`.
 int32_t backing_of(struct node *node, int32_t (*make)(int descriptor));
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the kernel for passthrough. libfuse before 3.17 does not ask for it. So this code changes libfuse's reply to INIT before
-// the reply is sent, as the daemon does.
+// Asks the kernel for passthrough. Before version 3.17, libfuse does not ask for it. So this code changes libfuse's reply to
+// INIT before the reply is sent. Truce's daemon does the same.
 #include "mirror.h"
 
 #include <errno.h>
@@ -24,14 +24,15 @@ static int64_t now(void) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-// Whether the mirror may poll. On a single processor a thread that polls would stop the clients, so the daemon does not poll
-// there either.
+// Whether the mirror may poll. On a machine with a single processor, a thread that polls would stop the clients. So neither the
+// mirror nor Truce's daemon polls on such a machine.
 static int has_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) > 1;
 }
 
-// Reads a request. Before the thread sleeps, it polls for as long as the daemon does with a single client.
+// Reads a request. If there is none, the thread polls for some time before it sleeps, as long as Truce's daemon does for a
+// single client.
 static ssize_t take(int descriptor, void *buffer, size_t capacity) {
     enum { LONGEST = 100000 };
     int64_t end = now() + LONGEST;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the control protocol that a presenter needs, if it relies on the daemon to send correct JSON.
+// The part of the control protocol that a presenter needs. The presenter does not check whether the daemon sends correct JSON.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -13,7 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-// The received bytes. Those from `start` to `end` were not returned to the caller yet.
+// Bytes that were received. The bytes from `start` to `end` belong to lines that `next_line` has not returned yet.
 struct lines {
     int descriptor;
     size_t start, end;
@@ -58,7 +58,7 @@ static void send_all(int descriptor, const char *bytes, size_t length) {
     }
 }
 
-// Answers a request with the request's own id, which is a number or a text without escapes.
+// Answers a request. The answer contains the request's id, which is a number or a text without escapes.
 static void answer(int descriptor, const char *request) {
     const char *id = strstr(request, "\"id\":");
     if (id == NULL) complain("a request without an id:", request);
@@ -96,7 +96,7 @@ void answer_all(int descriptor, struct board *board) {
     free(lines);
 }
 
-// Sends a request and waits for its result. An error ends the program, because without a result there is no figure.
+// Sends a request and waits for its result. If the result is an error, the program ends, because it has nothing to measure.
 static void call(struct lines *lines, const char *method, const char *request) {
     send_all(lines->descriptor, request, strlen(request));
     size_t length;

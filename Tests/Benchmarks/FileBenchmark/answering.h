@@ -17,17 +17,18 @@ struct board {
     char request[LINE];      // the request as the daemon sent it, so that the process `echo` can send the same bytes
 };
 
-// Answers every line until the other end closes the connection. `board` may be NULL.
+// Answers every line until the other end closes the connection. If `board` is NULL, no request is recorded.
 void answer_all(int descriptor, struct board *board);
 
-// Connects, and registers a presenter for each of `count` names. The presenters are asked nothing; the connection stays open.
+// Connects to the socket, and registers a presenter for each of `count` names. The presenters get no questions. The connection
+// stays open.
 void register_all(const char *socket_path, char *const *names, int count);
 
 // Finds the control socket of the mount that contains the working directory.
 void find_socket(char *path, size_t capacity);
 
-// Runs the presenter of a path: registers over the socket, writes a byte to `ready`, and answers requests until the process is
-// ended.
+// Runs the presenter of a path. It registers over the socket, writes a byte to `ready`, and answers requests until the process
+// is ended.
 _Noreturn void present(const char *socket_path, const char *name, int ready, struct board *board);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers presenters of files that are not measured. A mount accepts a limited number of presenters from each user. So a
-// program of root registers some of them as users that do not exist.
+// Registers presenters of files that are not measured. A mount accepts a limited number of presenters for each user. So if root
+// runs the program, it registers some of the presenters as users that do not exist.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// The limits are those of Sources/ControlProtocol/Limits.swift, with some connections left for others. FIRST_USER is a user
-// number that is not in use.
+// The limits of Sources/ControlProtocol/Limits.swift, without a few connections that other programs need. No user of the
+// machine has a number from FIRST_USER on.
 enum { PRESENTERS = 1024, CONNECTIONS = 48, FIRST_USER = 2000000000, NAME = 32 };
 
 static void become(uid_t user) {
     if (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0) fail("cannot become", "another user");
 }
 
-// Opens a connection for each share of the files that a connection may present.
+// Divides the names into shares that one connection may present, and opens a connection for each share.
 static void register_shares(const char *socket_path, char *const *names, int count) {
     for (int first = 0; first < count; first += PRESENTERS) {
         int share = count - first < PRESENTERS ? count - first : PRESENTERS;
@@ -26,8 +26,8 @@ static void register_shares(const char *socket_path, char *const *names, int cou
     }
 }
 
-// Starts a child of another user that registers presenters. It ends when the other end of `life` is closed: it would outlive
-// its parent, because it has another user.
+// Starts a child of another user that registers presenters. The child ends when the parent closes its end of `life`. No signal
+// at the parent's death would end the child, because it has another user.
 static pid_t register_as(
     uid_t user, const char *socket_path, char *const *names, int count, int ready, const int *life) {
     char byte;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes contents: a mebibyte at a time, in scattered pages, and by a mapping.
+// Reads and writes contents in three ways: a mebibyte at a time, in scattered pages, and by a mapping.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -57,8 +57,8 @@ static void drop(int descriptor, const char *path) {
     if (error != 0) complain("the kernel keeps in its cache", path);
 }
 
-// Reads a file that is not in the page cache. The kernel may cache the contents twice: for the file of the mount and for the
-// file below. Standard input is the file below, because the mount hides its name.
+// Reads a file that is not in the page cache. The kernel can cache the contents twice: for the file of the mount and for the
+// source file. Standard input is the source file, because the mount hides its name.
 void read_cold(const char *path) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail("cannot open", path);
@@ -83,7 +83,7 @@ static off_t size_of(const char *path) {
     return status.st_size;
 }
 
-// Writes blocks and measures the time until `close` has returned, and with `syncs` also that of `fsync`.
+// Writes blocks and measures the time until `close` has returned. If `syncs` is true, the measured time also includes `fsync`.
 static void write_blocks(const char *path, int flags, int mebibytes, int syncs) {
     char *buffer = allocate(MEBIBYTE);
     memset(buffer, 'x', MEBIBYTE);
@@ -103,13 +103,13 @@ void write_file(const char *path, int syncs) {
     write_blocks(path, 0, (int)(size_of(path) / MEBIBYTE), syncs);
 }
 
-// Writes a new file without a sync. The data stays in memory, because the speed of the disk is not measured here.
+// Writes a new file without a sync. So the data need not reach the disk, and the speed of the disk does not count.
 void write_new(const char *path, int mebibytes) {
     write_blocks(path, O_CREAT | O_EXCL, mebibytes, 0);
     if (unlink(path) != 0) fail("cannot delete", path);
 }
 
-// Returns the next pseudorandom offset. The offsets are the same in every run and every tree.
+// Returns the next pseudorandom offset in the file. In every run and every directory, the sequence of offsets is the same.
 static off_t next_place(uint64_t *state, off_t size) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (off_t)((*state >> 33) % (uint64_t)(size / PAGE)) * PAGE;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the handover of a file: a program holds the file, and another program or very many programs wait for it. The figure
-// is the time from the release until the others go on. In Truce the writer releases the file by `close`, and the reader waits
-// in `open`. The same is measured with a lock of flock(2).
+// Measures how fast a file goes from one program to the next. A program holds the file, and one or very many other programs
+// wait for it. The figure is the time from the release until the waiting programs go on. In Truce the writer releases the file
+// by `close`, and the readers wait in `open`. For comparison, the same is measured with a lock of flock(2).
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -29,7 +29,7 @@ static int open_file(const char *name, int flags, int locks) {
     return descriptor;
 }
 
-// Writes a byte. Other programs would soon stop waiting for a writer that has written nothing, or nothing for a while.
+// Writes a byte. If a writer has written nothing, or nothing for a while, Truce soon lets other programs go ahead of it.
 static void change(int descriptor) {
     if (pwrite(descriptor, "x", 1, 0) != 1) fail("cannot write", "what is handed over");
 }
@@ -61,8 +61,8 @@ static void wait_until_it_waits(pid_t process) {
     complain("the other program did not wait", "for ten seconds");
 }
 
-// Starts a process that holds the file until it is told to release it. The holder must not be the parent of the programs that
-// wait, and not a thread of their process. Truce makes no program wait for its parent or for its own threads.
+// Starts a process that holds the file until it is told to release it. The holder must be neither the parent of the waiting
+// programs nor a thread of their process. Truce makes no program wait for its parent or for its own threads.
 static pid_t hold(const char *name, int locks, int *release) {
     int ends[2], ready[2];
     char byte;

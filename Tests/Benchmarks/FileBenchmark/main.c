@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileBenchmark WORKLOAD ROOT ARGUMENT…: runs one workload and measures its time itself. Prints the nanoseconds for an
-// operation.
+// FileBenchmark WORKLOAD ROOT ARGUMENT…: runs one workload and measures its time. Prints how many nanoseconds one operation
+// takes.
 //
-// ROOT becomes the working directory, so that the look-up of its path is not measured.
+// ROOT becomes the working directory, so that the measured time contains no look-up of the path of ROOT.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -20,7 +20,7 @@ static int number(int index) {
     return (int)value;
 }
 
-// Workloads in data.c. An operation is a mebibyte, or a place in the file.
+// Workloads in data.c. One operation is a mebibyte, or one place in the file.
 static void do_read_warm(void) { read_file(words[0], number(1)); }
 static void do_read_cold(void) { read_cold(words[0]); }
 static void do_read_mapped(void) { read_mapped(words[0], number(1)); }
@@ -45,7 +45,8 @@ static void do_unlink(void) { unlink_files(words[0], number(1)); }
 // Workloads in programs.c.
 static void do_run(void) { run_program(number(0), words + 1); }
 static void do_once(void) { run_program_once(words[0], words + 1); }
-// Workloads in presenting.c, which prints three figures, in crowd.c, which prints none, and in handing.c.
+// Workloads in presenting.c, crowd.c and handing.c. The workload in presenting.c prints three figures, and that in crowd.c
+// prints none.
 static void do_presenter(void) { open_presented(words[0], words[1], number(2)); }
 static void do_crowd(void) { present_crowd(number(0), number(1)); }
 static void do_parked(void) { release_parked(words[0], number(1)); }

@@ -40,13 +40,13 @@ void *allocate(size_t size) {
 
 pid_t start_child(void) {
     pid_t parent = getpid();
-    // The buffer is emptied first, because the child would print the text in the buffer a second time.
+    // Empties the buffer before the fork. Otherwise the child would print the text in the buffer a second time.
     fflush(stdout);
     pid_t child = fork();
     if (child < 0) fail("cannot start", "a process");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        // The parent may have ended before this process asked for a signal at the parent's death.
+        // If the parent ended before this process asked for a signal at the parent's death, no signal comes.
         if (getppid() != parent) _exit(1);
     }
     return child;

@@ -13,7 +13,7 @@ uint64_t now(void);
 // Prints the nanoseconds for an operation, on a line of its own.
 void report(uint64_t nanoseconds, uint64_t operations);
 
-// These functions end the program with a sentence, because a workload that failed has no figure.
+// These functions print a sentence and end the program, because a workload that failed has nothing to report.
 _Noreturn void fail(const char *what, const char *name);        // adds the text for errno
 _Noreturn void complain(const char *what, const char *detail);  // adds no text for errno
 

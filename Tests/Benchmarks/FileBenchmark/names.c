@@ -15,7 +15,7 @@
 
 enum { NAME = 16 };
 
-// Returns the paths of all files. They are made before the measurement, so that the measured time does not contain this work.
+// Returns the paths of all files. The workload makes the paths before it starts the clock.
 static char (*make_paths(int directories, int files))[NAME] {
     char(*paths)[NAME] = allocate((size_t)directories * (size_t)files * NAME);
     for (int i = 0; i < directories * files; i++) {
@@ -25,8 +25,8 @@ static char (*make_paths(int directories, int files))[NAME] {
 }
 
 static void make_file(const char *path, const char *contents, int size) {
-    // The files get an old date. If a file is as new as git's index, git cannot tell by the times whether the file has changed
-    // since.
+    // The files get an old date. If a file is as new as git's index, git cannot find out by the times whether the file has
+    // changed.
     const struct timespec times[2] = {{.tv_sec = 1577836800}, {.tv_sec = 1577836800}};
     int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor < 0) fail("cannot make", path);
@@ -65,7 +65,7 @@ static void open_all(char (*paths)[NAME], int count, int size, char *buffer) {
     }
 }
 
-// The part of the files that a thread opens.
+// A share of the files. Each thread opens the files of one share.
 struct share {
     pthread_t thread;
     char (*paths)[NAME];
@@ -160,7 +160,7 @@ void read_directories(int directories, int files, int passes) {
     report(now() - began, (uint64_t)directories * (uint64_t)(files + 2) * (uint64_t)passes);
 }
 
-// Makes the system calls of `ls -l`.
+// Makes the same system calls as `ls -l`.
 static void list_with_attributes(const char *name) {
     DIR *directory = opendir(name);
     if (directory == NULL) fail("cannot open", name);

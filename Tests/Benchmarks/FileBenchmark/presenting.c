@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the cost of opening a presented file.
 //
-// Each round measures three steps, each in a new process. In the same process the second step would not ask the presenter,
-// because the process was just granted an access.
+// Each round measures three steps, each in a new process. If one process ran all steps, the presenter would be asked only once,
+// because the process was granted an access a short time ago.
 //
 //     echo         sends the bytes of the daemon's request to a process that runs the presenter's own code
 //     asked        opens, reads and closes a file with one presenter, which is asked
 //     unpresented  opens, reads and closes a file without a presenter
 //
-// All three steps begin with equally cold caches, and each in turn is the first step of a round.
+// The caches are equally cold at the begin of each step. The three steps take turns as the first step of a round.
 #define _GNU_SOURCE
 #include "answering.h"
 #include "measure.h"
@@ -49,7 +49,7 @@ static void open_and_read(const char *name) {
     close(descriptor);
 }
 
-// Runs a step in a new process, which writes to its memory before the clock starts.
+// Runs a step in a new process and measures it. Before the clock starts, the process writes to its memory.
 static uint64_t time_step(int step) {
     pid_t child = start_child();
     if (child == 0) {
@@ -68,7 +68,7 @@ static uint64_t time_step(int step) {
     return board->took;
 }
 
-// Waits for long enough that the daemon ends the reader's access session.
+// Waits until the daemon has ended the reader's access session, so that the next read asks the presenter.
 static void pause_between_turns(void) {
     const struct timespec pause = {.tv_nsec = 150 * 1000 * 1000};
     nanosleep(&pause, NULL);
@@ -134,7 +134,7 @@ void open_presented(const char *name, const char *elsewhere, int rounds) {
     names[ASKED] = name;
     names[UNPRESENTED] = elsewhere;
     pid_t presenter = start_presenter();
-    // The first open records the bytes of the daemon's request, which the step `echo` sends.
+    // This open makes the daemon send a request, and the presenter records its bytes. The step `echo` sends these bytes.
     time_step(ASKED);
     if (board->length == 0) complain("the presenter was not asked about", name);
     pause_between_turns();

@@ -21,8 +21,8 @@ static void run_once(char **words) {
 }
 
 void run_program(int passes, char **words) {
-    // The first run fills the caches. Git may write its index again in the first run, and all later runs then find the new
-    // index.
+    // This run fills the caches and is not measured. Git can write its index again in this run, so that all measured runs find
+    // the new index.
     run_once(words);
     run_once(words);
     uint64_t began = now();

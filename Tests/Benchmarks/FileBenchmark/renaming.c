@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes, renames and removes names in one directory. The program calls stat(2) for a name before it renames or deletes it.
 //
-// In a run of this program, only one of these things happens to a file. A file system that detects saves treats a file
-// differently if the program that made it renames it at once.
+// A run of this program creates, renames or removes files, but never does two of these things to one file. A file system that
+// detects saves treats a new file differently if the program that made it renames it at once.
 #define _GNU_SOURCE
 #include "measure.h"
 
@@ -15,7 +15,7 @@
 
 enum { NAME = 48 };
 
-// Returns the paths of the files. `generation`, the number of renames so far, is a part of each name.
+// Returns the paths of the files. Each name contains `generation`, the number of renames so far.
 static char (*make_paths(const char *directory, int generation, int files))[NAME] {
     if (strlen(directory) > 24) complain("too long:", directory);
     char(*paths)[NAME] = allocate((size_t)files * NAME);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces openat2(2) by openat(2), for programs under a valgrind that does not know openat2(2), such as that of Debian 12. The
-// result is the same for names without hostile links. Only Scripts/bench-instructions preloads this library.
+// Replaces openat2(2) by openat(2). Some versions of valgrind, such as that of Debian 12, do not know openat2(2). For names
+// without hostile links, both calls have the same result. Only Scripts/bench-instructions preloads this library.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/openat2.h>
@@ -21,7 +21,7 @@ static long enter(long number, const long words[6]) {
     return -1;
 }
 
-// Replaces the function `syscall` of the C library.
+// Takes the place of the function `syscall` of the C library.
 long syscall(long number, ...) {
     long words[6];
     va_list list;

@@ -2,7 +2,8 @@
 import FoundationEssentials
 import Glibc
 
-/// Measures a coordinated read with presenters in other processes, and the same messages without coordination.
+/// Measures a coordinated read of a file with presenters in other processes. For comparison, measures the same messages without
+/// coordination.
 ///
 /// The program prints times, and never fails because of a time. `Scripts/bench-presenters` runs it.
 @main
@@ -70,7 +71,7 @@ private struct Options {
     private(set) var worlds = Workload.all
     let site: Site
 
-    /// Parses the arguments. The script that runs this program has already checked the arguments of its user.
+    /// Parses the arguments. Scripts/bench-presenters has checked them, so they are correct.
     init(_ arguments: [String]) {
         var (names, users, rest) = (Workload.all.map(\.name), [geteuid()], arguments[...])
         while let word = rest.first, word.hasPrefix("--") {

@@ -2,10 +2,11 @@
 import Glibc
 import LinuxSystem
 
-/// Child processes that end when this process ends, for whatever reason: each child notices the end of its input.
+/// Child processes that end when this process ends, even if it is killed. Then the input of each child ends, and the child
+/// notices this.
 ///
-/// The children run the same program as this process. Presenters must be in other processes, because a presenter is asked only
-/// about other processes.
+/// The children run the same program as this process. The presenters are in other processes than the reader, because a
+/// presenter is asked only about accesses of other processes.
 final class Children {
     private var lifeline: OwnedDescriptor?
     private let input: OwnedDescriptor
@@ -39,8 +40,8 @@ final class Children {
             "/proc/self/exe", arguments: arguments.map { Array($0.utf8) }, environment: [])
         try spawner.pass(input, as: 0)
         try spawner.pass(output, as: 1)
-        // The hub leads a session, as a daemon does. The kernel may treat it differently from a process that shares this
-        // session.
+        // The hub leads a session, like a daemon. The kernel could treat a process differently that shares the session of this
+        // process.
         if words[0] == "hub" { spawner.startSession() }
         return try spawner.start()
     }
@@ -85,7 +86,7 @@ final class Output {
     }
 }
 
-/// The child that reads the file, as often as the parent tells it to.
+/// The child that reads the file. It reads as often as the parent tells it to.
 final class ReaderProcess {
     private var input: OwnedDescriptor?
     private let output: Output

@@ -8,7 +8,7 @@ struct Quantiles: Codable {
     init(of times: [UInt64]) {
         let sorted = times.sorted()
         p50 = sorted[sorted.count / 2]
-        // One of a hundred reads takes longer than this time.
+        // Of a hundred reads, one takes longer than this time.
         p99 = sorted[max(0, (sorted.count * 99 + 99) / 100 - 1)]
     }
 }
@@ -53,7 +53,7 @@ struct Table {
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// Returns the median and the quartiles of the values, by interpolation between two values if necessary.
+    /// Returns the median and the quartiles of the values. If one lies between two values, it is interpolated.
     private static func quartiles(_ values: [Double]) -> (low: Double, median: Double, high: Double) {
         let sorted = values.sorted()
         func value(at part: Double) -> Double {

@@ -4,9 +4,10 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// A process that stands for a daemon without files: it passes the same messages between the same processes.
+/// Takes the place of the daemon in a measurement. It passes the same messages between the same processes, but has no files and
+/// no claims.
 ///
-/// The hub asks all presenters before it reads the first answer, and then reads one answer after another. No program that waits
+/// The hub sends all questions before it reads the first answer, and then reads one answer after another. No program that waits
 /// for N answers can use fewer system calls.
 struct Hub: ~Copyable {
     private let listener: OwnedDescriptor
@@ -52,7 +53,7 @@ struct Hub: ~Copyable {
     private mutating func serveClient() throws {
         let client = try admit()
         let credentials = try PeerCredentials(of: client.descriptor)
-        // The name is as long as the kernel stores it, which is also how the daemon sends it.
+        // The kernel shortens a program's name to 15 bytes, and the daemon sends this shortened name.
         let program = Array("PresenterBenchmark".utf8.prefix(15))
         let cause = CauseForm(
             pid: credentials.pid, program: program, user: credentials.user, operation: Access.read().name)

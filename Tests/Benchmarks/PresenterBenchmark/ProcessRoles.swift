@@ -4,10 +4,9 @@ import Coordination
 import Glibc
 import LinuxSystem
 
-/// The processes that exchange messages. They do the same with the daemon of a mount and with the hub.
+/// What the processes of the benchmark do. They do the same whether they talk to the daemon of a mount or to the hub.
 enum ProcessRoles {
-    /// Presents a file, and relinquishes it to each reader. `delay` is the time that the presenter takes for that, in
-    /// microseconds.
+    /// Presents a file, and relinquishes it to each reader. Before each answer, the presenter sleeps for `delay` microseconds.
     static func present(_ path: String, on socket: String, delay: UInt32) throws {
         let wire = try Wire(connectingTo: socket)
         try wire.initialize()
@@ -20,15 +19,15 @@ enum ProcessRoles {
             else { complain("a presenter was sent what it does not implement") }
             if delay > 0 {
                 usleep(delay)
-                // @sleep: stands for the work of a presenter that must save first.
+                // @sleep: the time that a real presenter would need to save before it answers.
             }
             try wire.send(AnswerMessage(to: id))
         }
     }
 
-    /// Reads a file over one of two connections, as often as a line on its input says.
+    /// Reads a file over one of two connections. Each line of input says over which connection, and how many times.
     ///
-    /// Prints the nanoseconds of each read, from the request to the reply to the end of the access.
+    /// Prints the nanoseconds of each read, from the request until the reply to the end of the access.
     static func read(_ path: String, coordinatedBy daemon: String, orBarelyBy hub: String) throws {
         let (coordinated, bare) = (try Wire(connectingTo: daemon), try Wire(connectingTo: hub))
         try coordinated.initialize()

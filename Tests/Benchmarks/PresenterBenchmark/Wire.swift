@@ -3,7 +3,7 @@ import ControlProtocol
 import Glibc
 import LinuxSystem
 
-/// A blocking connection, as in a minimal program that uses the protocol.
+/// A connection that blocks, as a minimal program would use it for the protocol.
 final class Wire {
     private let socket: OwnedDescriptor
     private var reader = FrameReader()
@@ -31,7 +31,7 @@ final class Wire {
         }
     }
 
-    /// Sends a request and returns its result. Used by clients that are sent nothing but replies.
+    /// Sends a request and returns its result. Only clients that receive nothing but replies use it.
     func call<Value: Decodable>(_ request: ControlProtocol.ClientRequest) throws -> Value {
         lastID += 1
         try send(RequestMessage(id: .number(lastID), request))
@@ -44,7 +44,7 @@ final class Wire {
     }
 }
 
-/// Writes a line at once, without a buffer, because the parent waits for the line.
+/// Writes a line without a buffer, because the parent waits for the line.
 func say(_ line: String, to descriptor: CInt = 1) throws {
     var rest = Array("\(line)\n".utf8)
     while !rest.isEmpty {
@@ -53,7 +53,7 @@ func say(_ line: String, to descriptor: CInt = 1) throws {
 }
 
 func complain(_ words: String) -> Never {
-    // If the message cannot be printed, the process still ends with the exit code of a failure.
+    // If the message cannot be printed, the process still exits with 1, the code of a failure.
     do { try say("PresenterBenchmark: \(words)", to: 2) } catch { exit(1) }
     exit(1)
 }

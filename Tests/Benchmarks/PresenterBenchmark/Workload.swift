@@ -6,7 +6,7 @@ struct Workload: Hashable {
     let presenters: Int
     /// The time that a presenter takes to answer, in microseconds.
     let delay: Int
-    /// The number of reads of each kind in a round: with and without coordination.
+    /// How many reads of each kind a round has. The kinds are reads with coordination and reads without coordination.
     let reads: Int
 
     static let all = [
@@ -30,7 +30,7 @@ struct Site {
     let directory: String
     /// The path of the presented file, in the mount.
     let path: String
-    /// The users of the presenters, in turn. The first is also the user of the client.
+    /// The users of the presenters, which take turns. The first user is also the user of the reading client.
     let users: [UInt32]
 }
 
@@ -57,7 +57,7 @@ final class BenchmarkProcesses {
         reader = try ReaderProcess(["read", site.socket, hub, site.path], as: site.users[0])
     }
 
-    /// Measures a round. It consists of slices, and in each slice both kinds of reads follow each other in random order.
+    /// Measures a round. A round consists of slices. Each slice measures both kinds of reads, in random order.
     func measure(_ chance: inout SplitMixGenerator) throws -> Round {
         let count = max(1, world.reads / Self.slices)
         _ = try reader.call("bare \(count)")
