@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// Finds places in a file that can be broken, and adds the code of each mutant beside the original code.
+/// Finds places in a file where a mutant can change the code, and adds the code of each mutant beside the original code.
 ///
-/// Mutants negate conditions, make optional bindings and patterns fail, swap comparisons, and drop effects. Code that only
-/// asserts stays as it is. The edits call functions in `package/MutantSwitches.swift`.
+/// Mutants negate conditions, make optional bindings and patterns fail, swap comparisons, and leave out effects. Code that only
+/// asserts is not changed. The added code calls functions in `package/MutantSwitches.swift`.
 final class Finder: SyntaxVisitor {
     private let file: String
     private let lines: SourceLocationConverter
     private(set) var edits = SourceEdits()
     private(set) var mutants: [Mutant] = []
     private var nextNumber: Int
-    /// The comparisons that are a whole condition. There, to swap `==` would do the same as to negate the condition.
+    /// The comparisons that are a whole condition. For such a `==`, a mutant that swaps it would equal the mutant that negates
+    /// the condition.
     private var negated: Set<SyntaxIdentifier> = []
 
     init(file: String, tree: SourceFileSyntax, firstNumber: Int) {
@@ -74,7 +75,7 @@ final class Finder: SyntaxVisitor {
         return .visitChildren
     }
 
-    /// A function that only asserts decides nothing, so no mutant is made in it.
+    /// No mutant is made in a function that only asserts, because such a function does not affect any result.
     override func visit(_ node: FunctionDeclSyntax) -> SyntaxVisitorContinueKind {
         node.name.text == "checkInvariants" ? .skipChildren : .visitChildren
     }
@@ -125,7 +126,7 @@ final class Finder: SyntaxVisitor {
         return .visitChildren
     }
 
-    /// Swaps a call such as `min(a, b)`.
+    /// Swaps the function in a call such as `min(a, b)`.
     private func swapExtremes(_ node: FunctionCallExprSyntax, _ callee: DeclReferenceExprSyntax) {
         guard let first = node.arguments.first else { return }
         let isLeast = callee.baseName.text == "min"
@@ -134,7 +135,7 @@ final class Finder: SyntaxVisitor {
         edits.wrap(first.trimmedBytes, "\(number), ", "")
     }
 
-    /// Swaps a call such as `list.min()`, `list.min(by: …)` or `list.min { … }`.
+    /// Swaps the method in a call such as `list.min()`, `list.min(by: …)` or `list.min { … }`.
     private func swapExtremes(_ node: FunctionCallExprSyntax, _ callee: MemberAccessExprSyntax) {
         let name = callee.declName.baseName
         let isLeast = name.text == "min"
@@ -149,7 +150,7 @@ final class Finder: SyntaxVisitor {
 
     override func visit(_ node: CodeBlockItemSyntax) -> SyntaxVisitorContinueKind {
         if let expression = node.item.as(ReturnStmtSyntax.self)?.expression {
-            // In a function that returns nothing, a call is an effect too.
+            // In a function without a result, a call after `return` is also an effect.
             guard expression.is(FunctionCallExprSyntax.self), node.isInFunctionWithoutResult,
                 !isAssertion(node)
             else { return .visitChildren }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// Runs the tests with each mutant, quick tests first, until a test fails.
+/// Runs the tests with each mutant until a test fails. Quick tests run before slow tests.
 struct Hunt {
     struct Stage {
         let name: String
         let arguments: [String]
         var bound = 600.0
-        /// The mutants that the tests of this stage reach. Other mutants are not tried in this stage.
+        /// The mutants in code that the tests of this stage run. The stage does not try other mutants.
         var reached: Set<Int> = []
     }
 
@@ -17,10 +17,10 @@ struct Hunt {
     }
 
     static let scenarios = "^ArbitrationTests\\.ScenarioTests/"
-    /// The longest suites. Each has a stage of its own at the end, so that a mutant that one suite catches is not tried with
-    /// the others.
+    /// The suites that take longest. Each has a stage of its own at the end. So if one suite catches a mutant, the other suites
+    /// do not try it.
     static let slow = "\\.(Exhaustive|Differential|Simulation|Liveness)Tests/"
-    /// The number of stages that are short. They come first.
+    /// The number of short stages. They run before the long stages.
     static let shortStages = 2
 
     static let stages = [
@@ -47,8 +47,8 @@ struct Hunt {
 
     /// Runs the tests of each stage without a mutant. Every test must succeed.
     ///
-    /// The time of this run determines the time limit of later runs. The switches that the run reaches tell which mutants can
-    /// be caught.
+    /// The time of this run determines the time limit of the runs with mutants. The run also shows which mutants are in code
+    /// that the tests run.
     mutating func measure() throws {
         for index in stages.indices {
             let path = NSTemporaryDirectory() + "mutants-reached-\(getpid())"
@@ -83,11 +83,11 @@ struct Hunt {
         ).failures(until: isEnough)
     }
 
-    /// Finds the verdict on each mutant: the stages run one after another, each with the mutants that no earlier stage has
-    /// caught.
+    /// Finds the verdict on each mutant. The stages run one after another, and each stage tries the mutants that no earlier
+    /// stage has caught.
     ///
     /// In the long stages, mutants that are expected to survive are tried in large groups. After the short stages, `body` is
-    /// called with the mutants that are left.
+    /// called with the mutants that were not caught.
     func verdicts(
         on mutants: [Mutant], expected: Set<Int>, _ body: ([Mutant]) -> Void
     ) throws -> [Int: Verdict] {
@@ -106,10 +106,10 @@ struct Hunt {
         return verdicts
     }
 
-    /// Finds a failure for each mutant in one stage, with two processes at a time.
+    /// Finds a failed test for each mutant in one stage. Two processes run at a time.
     ///
-    /// If no test fails while all mutants of a group are alive, each mutant of the group survives. Otherwise the halves of the
-    /// group are tried.
+    /// All mutants of a group are alive in one run. If no test fails, each mutant of the group survives. Otherwise the two
+    /// halves of the group are tried, each in its own run.
     private func pass(
         of stage: Stage, over alone: [Mutant], _ together: [Mutant]
     ) throws -> [Int: Failure] {
@@ -143,7 +143,8 @@ struct Hunt {
 
         init(_ groups: [[Mutant]]) { left = groups.reversed() }
 
-        /// Returns the next group to try. If none is left, waits while a group runs that may leave its halves to try.
+        /// Returns the next group to try. If there is none, waits while a group is being tried, because its halves may have to
+        /// be tried next.
         func next() -> [Mutant]? {
             lock.withLock {
                 while left.isEmpty, running > 0 { lock.wait() }

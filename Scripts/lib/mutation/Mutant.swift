@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// A change of the source that breaks the arbiter.
+/// A change of the arbiter's source that makes the arbiter wrong.
 struct Mutant: Codable {
     enum Kind: String, Codable {
         case negate, fail, drop, swap
@@ -12,12 +12,13 @@ struct Mutant: Codable {
     let file: String
     let line: Int
     let function: String
-    /// The original text of the changed code, on one line.
+    /// The original text of the code that the mutant changes, on one line.
     let text: String
     /// A description of the change, in a few words.
     let change: String
 
-    /// The name of the mutant in the list of survivors. It contains no number or line, because these change with every edit.
+    /// The name of the mutant in the list of survivors. It contains no mutant number and no line number, because an edit of the
+    /// source changes both.
     var key: String { "\(file) | \(function) | \(kind.rawValue) | \(text)" }
 }
 
@@ -36,7 +37,7 @@ struct Catalogue: Codable {
     }
 }
 
-/// An error for the user of the script, in one sentence.
+/// An error message for the user of the script, in one sentence.
 struct Complaint: Error, CustomStringConvertible {
     let description: String
 

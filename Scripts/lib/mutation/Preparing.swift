@@ -4,13 +4,13 @@ import SwiftOperators
 import SwiftParser
 import SwiftSyntax
 
-/// Writes the package of the arbiter, with the code of all mutants in it.
+/// Writes a package with the arbiter's source, into which the code of all mutants is inserted.
 struct Preparing {
     let root: String
     let package: String
     let here: String
 
-    /// Files that only assert. They are not broken, because they decide nothing.
+    /// Files that only assert. No mutants are made in them, because they do not affect any result.
     static let untouched: Set<String> = ["Invariants.swift"]
 
     private static let copied = [
@@ -61,7 +61,8 @@ struct Preparing {
     }
 }
 
-/// Files by their paths. A file is written only if its contents differ, so that only changed files are compiled again.
+/// Writes files by their paths. A file that already has the right contents is not written, so that it need not be compiled
+/// again.
 struct FileTree {
     var files: [String: Data] = [:]
 

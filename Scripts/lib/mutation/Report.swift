@@ -7,7 +7,7 @@ struct Report {
     let verdicts: [Int: Hunt.Verdict]
     let keys: [Int: String]
     let survivors: Survivors
-    /// Whether the long stages were left out. Then the remaining mutants might still be caught in those stages.
+    /// Whether the long stages did not run. Then it is possible that these stages would catch some of the surviving mutants.
     let isQuick: Bool
     private(set) var complaints: [String] = []
 
@@ -64,7 +64,7 @@ struct Report {
         caught[by, default: 0] += 1
     }
 
-    /// Prints the result. Returns whether there is nothing to complain about.
+    /// Prints the result. Returns whether the run has no complaints.
     mutating func conclude() -> Bool {
         let percent = 100 * Double(survived) / Double(max(1, chosen.count))
         if percent > Survivors.mostPercent, !isQuick {

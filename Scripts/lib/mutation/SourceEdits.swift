@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Changes to one file. A change may lie inside another change.
+/// Insertions into one file. The range of one insertion can lie inside the range of another.
 ///
-/// Offsets count the UTF-8 bytes of the original text.
+/// Offsets are counted in UTF-8 bytes of the original text.
 struct SourceEdits {
     private struct Edit {
         enum Place: Int { case after, before, instead }
@@ -11,15 +11,15 @@ struct SourceEdits {
         let length: Int
         let place: Place
         let text: String
-        /// The length of the range that the change concerns. Of two changes at one offset, the change with the longer range
-        /// lies outside.
+        /// The length of the range of this change. If two changes have the same offset, the change with the longer range lies
+        /// outside.
         let span: Int
         let order: Int
     }
 
     private var edits: [Edit] = []
 
-    /// Adds text before and after a range.
+    /// Inserts one text before a range and another text after the range.
     mutating func wrap(_ range: Range<Int>, _ before: String, _ after: String) {
         add(range.lowerBound, 0, .before, before, span: range.count)
         add(range.upperBound, 0, .after, after, span: range.count)
@@ -45,8 +45,8 @@ struct SourceEdits {
         return String(decoding: result + source[position...], as: UTF8.self)
     }
 
-    /// The order of two changes. At one offset, ends of ranges come first, the innermost first. Then come beginnings, the
-    /// outermost first.
+    /// Whether a change comes before another change. At one offset, the ends of ranges come before the beginnings. Of several
+    /// ends, the innermost comes first; of several beginnings, the outermost.
     private static func isBefore(_ one: Edit, _ other: Edit) -> Bool {
         if one.offset != other.offset { return one.offset < other.offset }
         if one.place != other.place { return one.place.rawValue < other.place.rawValue }

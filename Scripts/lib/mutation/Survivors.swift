@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mutants that no test can catch or needs to catch, each with a reason.
+/// The list of mutants that no test can catch or needs to catch. Each line ends with the reason:
 ///
 ///     Granting.swift | Arbiter.settle(_:) | drop | effects.removeAll() | why it makes no difference
 ///
-/// If a function contains the same text twice, the key of the second ends with a number: `… | text #2 | reason`.
+/// If a function contains the same text twice, the text of the second mutant ends with a number: `… | text #2 | reason`.
 struct Survivors {
     struct Entry {
         let key: String
@@ -13,7 +13,7 @@ struct Survivors {
     }
 
     static let path = "Scripts/lib/mutation/survivors"
-    /// The highest percentage of mutants that may survive, whatever the reasons.
+    /// The highest percentage of mutants that may survive. Reasons in the list do not raise it.
     static let mostPercent = 5.0
 
     private(set) var entries: [String: Entry] = [:]
@@ -30,7 +30,7 @@ struct Survivors {
         }
     }
 
-    /// Returns the mutants' names in the list of survivors, by their numbers.
+    /// Returns for each mutant's number the mutant's name in the list of survivors.
     static func keys(of mutants: [Mutant]) -> [Int: String] {
         var seen: [String: Int] = [:]
         var keys: [Int: String] = [:]

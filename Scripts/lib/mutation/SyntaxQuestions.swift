@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import SwiftSyntax
 
-/// Properties of a piece of source that the finder needs.
+/// Properties of a piece of source. The finder uses them to decide where a mutant can be made.
 extension SyntaxProtocol {
     /// The range of this source in the file, without surrounding space.
     var trimmedBytes: Range<Int> {
@@ -72,7 +72,7 @@ extension ExprSyntax {
 extension InfixOperatorExprSyntax {
     var operatorName: String? { self.operator.as(BinaryOperatorExprSyntax.self)?.operator.text }
 
-    /// Whether the assignment gives a variable its first value. Without this value the source would not compile.
+    /// Whether the assignment gives a variable its first value. Without such an assignment, the source would not compile.
     var isInitialisation: Bool {
         let function = sequence(first: Syntax(self), next: \.parent).first {
             $0.is(FunctionDeclSyntax.self) || $0.is(InitializerDeclSyntax.self)
@@ -135,8 +135,8 @@ extension CodeBlockItemSyntax {
 }
 
 extension ClosureExprSyntax {
-    /// Whether the closure returns nothing. This holds for closures of `forEach…`, except a `where` condition, and for closures
-    /// with a parameter named `arbiter` or `effects`.
+    /// Whether the closure returns no value. This is assumed for closures of `forEach…`, except a `where` condition, and for
+    /// closures with a parameter named `arbiter` or `effects`.
     fileprivate var isForItsEffect: Bool {
         if parent?.as(LabeledExprSyntax.self)?.label?.text == "where" { return false }
         let parameters = signature?.parameterClause?.trimmedDescription ?? ""

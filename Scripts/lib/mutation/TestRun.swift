@@ -5,7 +5,7 @@ import Foundation
 struct Failure: Hashable {
     enum How: Hashable {
         case issue
-        /// The process crashed. The text is the message of an assertion, or the signal.
+        /// The process crashed. The text is the message of the assertion that failed, or the name of the signal.
         case crash(String)
         case hang(seconds: Int)
     }
@@ -32,14 +32,16 @@ struct Failure: Hashable {
     }
 }
 
-/// A process that runs the built tests, and its stream of events.
+/// A process that runs the built tests, and the events that it reports.
 struct TestRun {
     let binary: String
     let arguments: [String]
     let environment: [String: String]
-    /// The seconds of processor time after which the process counts as hanging. A busy machine does not make a difference.
+    /// The seconds of processor time after which the process is considered to hang. Other work on the machine does not change
+    /// this time.
     let bound: Double
-    /// The seconds of real time after which the process counts as hanging, because it may wait for an event that never comes.
+    /// The seconds of real time after which the process is considered to hang. A process that waits for an event uses no
+    /// processor time.
     static let longest = 600.0
 
     private static let starting = NSLock()
@@ -51,8 +53,8 @@ struct TestRun {
         var hasEnded = false
     }
 
-    /// Runs the tests until they end, or until `isEnough` accepts the failures so far. Returns the failures and the processor
-    /// time.
+    /// Runs the tests until they end, or until `isEnough` returns true for the failures up to then. Returns the failures and
+    /// the processor time.
     func failures(until isEnough: ([Failure]) -> Bool) throws -> (failures: [Failure], seconds: Double) {
         let errors = NSTemporaryDirectory() + "mutant-\(getpid())-\(UUID().uuidString)"
         defer { unlink(errors) }
@@ -94,8 +96,8 @@ struct TestRun {
 
     private func start(errors: String) throws -> (pid_t, Int32) {
         var ends: [Int32] = [0, 0]
-        // Until both ends of the pipe are marked, no other process may start, because it would inherit them and hold the pipe
-        // open.
+        // While the lock is held, no other thread starts a process. Such a process would inherit the ends of the pipe before
+        // they get the flag FD_CLOEXEC, and would keep the pipe open.
         Self.starting.lock()
         defer { Self.starting.unlock() }
         guard pipe(&ends) == 0 else { throw Complaint("pipe: \(String(cString: strerror(errno)))") }
@@ -147,15 +149,15 @@ struct TestRun {
         }
     }
 
-    /// Returns a test's name: for `ArbitrationTests.ScenarioTests/replay(name:)/ScenarioTests.swift:14:6`,
-    /// `ScenarioTests.replay(name:)`.
+    /// Returns a test's name in short form: `ScenarioTests.replay(name:)` for
+    /// `ArbitrationTests.ScenarioTests/replay(name:)/ScenarioTests.swift:14:6`.
     private static func name(_ id: String) -> String {
         let parts = id.split(separator: "/")
         let suite = parts.first?.drop { $0 != "." }.dropFirst() ?? ""
         return parts.count > 1 ? "\(suite).\(parts[1])" : String(suite)
     }
 
-    /// Returns the argument in a message. For `Test case passing 1 argument name → "both" to "each …" started.`, it is `both`.
+    /// Returns the argument in a message: `both` for `Test case passing 1 argument name → "both" to "each …" started.`
     private static func argument(_ message: String) -> String? {
         guard let start = message.range(of: "→ "), let end = message.range(of: " to \"", options: .backwards),
             start.upperBound < end.lowerBound

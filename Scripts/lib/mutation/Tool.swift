@@ -8,7 +8,7 @@ import Foundation
 @main
 struct Tool {
     static func main() {
-        // Each line of output is written at once, even if the output is a file.
+        // Writes each line of output immediately, also if the output is a file.
         setlinebuf(stdout)
         do {
             try run(Array(CommandLine.arguments.dropFirst()))
@@ -68,8 +68,8 @@ struct Tool {
         switch choice.name {
         case "--only": chosen = mutants.filter { $0.file == choice.value }
         case "--sample":
-            // The chosen mutants are spread evenly over all mutants, so that each file has its share. The choice is the same
-            // each time.
+            // The chosen mutants are spread evenly over the list of all mutants, so some come from each file. Every run chooses
+            // the same mutants.
             let count = min(Int(choice.value) ?? 0, mutants.count)
             chosen = (0..<count).map { mutants[$0 * mutants.count / count] }
         default: throw Complaint("unknown choice \(choice.name)")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CMutant
 
-// Switches that are compiled into the broken arbiter. The environment variable MUTANT says which mutant is alive.
+// Switches that are compiled into the arbiter with mutants. The environment variable MUTANT contains the numbers of the mutants
+// that are alive.
 
 @inline(__always)
 func mutantIsAlive(_ number: Int32) -> Bool { mutant_is_alive(number) }
@@ -49,7 +50,7 @@ func mutantIsNotNil<Value>(_ number: Int32, _ value: Value?) -> Bool {
     (value != nil) != mutant_is_alive(number)
 }
 
-/// Replaces the input of an optional binding by nil.
+/// Returns nil in place of the value of an optional binding, if the mutant is alive.
 @inline(__always)
 func mutantFound<Value>(_ number: Int32, _ value: Value?) -> Value? {
     value == nil || mutantIsAlive(number) ? nil : value

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
-// Scripts/mutate builds this package: the arbiter with every mutant in it, and the targets that its tests need. The mutants
-// cause warnings about code that is never reached. So here a warning does not count as an error.
+// Scripts/mutate builds this package: the arbiter with the code of all mutants, and the targets that its tests need. Mutants
+// cause warnings about code that is never executed. So in this package, a warning is not an error.
 let rules: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),

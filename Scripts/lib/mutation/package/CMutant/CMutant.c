@@ -8,7 +8,7 @@ bool *mutant_reached = NULL;
 
 static bool reached[MOST_MUTANTS];
 
-// Reads the environment. MUTANT is a number, or several numbers separated by commas.
+// Reads the environment variable MUTANT, which is a number, or several numbers separated by commas.
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *text = getenv("MUTANT");

@@ -5,13 +5,13 @@
 
 #define MOST_MUTANTS 65536
 
-// Whether each mutant is alive. It is set once, before main, from MUTANT and MUTANT_REACHED.
+// For each mutant number, whether the mutant is alive. The values are set before main, from the variable MUTANT.
 extern bool mutant_lives[MOST_MUTANTS];
-// If MUTANT_REACHED is set, records for each mutant whether a test has reached it.
+// For each mutant number, whether a test has reached the mutant. Null unless the variable MUTANT_REACHED is set.
 extern bool *mutant_reached;
 
-// Returns whether a mutant is alive. Callers call it only where the mutant makes a difference, so that it counts as reached
-// only there.
+// Returns whether a mutant is alive. It is called only if the mutant would change the result here, so that the mutant counts as
+// reached only in this case.
 static inline bool mutant_is_alive(int number)
 {
     if (__builtin_expect(mutant_reached != NULL, 0)) mutant_reached[number % MOST_MUTANTS] = true;
