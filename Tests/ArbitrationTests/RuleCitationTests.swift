@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-/// Checks that the code and a test cite each rule of the arbiter.
+/// Checks that each rule of the arbiter is cited both in the code and in a test.
 @Suite("Citations of the arbiter's rules")
 struct RuleCitationTests {
     private static let root = String(

@@ -120,7 +120,7 @@ struct ConflictTrial {
     }
 
     private mutating func play() -> Outcome {
-        // Another claim holds both items first, so that the two accesses of the trial wait in the queue.
+        // A third claim holds both items before the trial. So both accesses of the trial wait in the queue until it ends.
         if isQueued {
             tell(.claimed(ClaimRequest(Self.blocker, .aware, writing(first), [writing(second)])))
         }

@@ -2,9 +2,9 @@
 import TestSupport
 import Testing
 
-/// Checks which of the numbered situations and pitfalls of file coordination (<doc:Situations>) are shown in scenario files.
+/// Checks that scenario files show the situations and pitfalls of file coordination, which are numbered (<doc:Situations>).
 ///
-/// The comments of a scenario file cite the situations that the file shows, with their sources: `Situations H8 [H-FC11], F19`.
+/// A comment in a scenario file cites the situations that the file shows, with their sources: `Situations H8 [H-FC11], F19`.
 @Suite("Situations and pitfalls of file coordination")
 struct ConformanceTests {
     /// The situations that are outside the scope of the arbiter, each with the reason.

@@ -3,15 +3,14 @@ import Coordination
 
 /// A table of accesses that wait for each other, parsed from its published text.
 struct Matrix {
-    /// The table's letter for an access that arrives while another access is held.
+    /// A letter of the table. It says what happens to an access that arrives while another access is held.
     enum MatrixVerdict: String {
         case runs = "."
         /// The arriving access waits until the held access has ended.
         case waits = "W"
-        /// The arriving access waits until the held access has made its copy of the file. After the copy, the held access has
-        /// ended.
+        /// The arriving access waits until the held access has made a copy of the file. The held access ends after its copy.
         case waitsForSnapshot = "s"
-        /// Of the two accesses, the later waits for the earlier, in either order.
+        /// Whichever of the two accesses comes later waits for the access that came earlier.
         case exclusive = "X"
     }
 

@@ -61,10 +61,10 @@ struct MatrixTests {
         try play(Self.directoryAbove, pairing, .aware)
     }
 
-    /// Plays each cell of a table in four cases: in both orders of arrival, and while the first access holds or waits.
+    /// Plays each cell of a table in four cases: in both orders of arrival, and with the first access held or waiting.
     ///
-    /// In M1 the row's access always comes first; the reverse exchanges the two items. In M2 the row's access is always to the
-    /// directory; in the reverse case, the access below the directory comes first.
+    /// In M1 the row's access always comes first; for the reverse order the two items are exchanged. In M2 the row's access is
+    /// always to the directory; in the reverse order the access below the directory comes first.
     private func play(
         _ table: String, _ pairing: Pairing, _ nature: ClaimRequest.Nature,
         where isWanted: (Matrix.Cell) -> Bool = { _ in true }

@@ -5,7 +5,7 @@ import Coordination
 import TestSupport
 import Testing
 
-/// Checks that no claim waits forever in worlds where programs do not respond (rules T1, T3).
+/// Checks that no claim waits forever in worlds where programs do nothing after their claims (rules T1, T3).
 ///
 /// In such a world no party is identified, no observed holder changes its state, and no handle is ever closed.
 @Suite("Claims where no program ever answers")
@@ -50,13 +50,13 @@ struct LivenessTests {
         #expect(runs == 1_296)
     }
 
-    /// Rule Q3: a search through the claims that wait for each other visits each waiting claim once.
+    /// Rule Q3: claims wait for claims that also wait. The search through these claims visits each claim once.
     ///
-    /// Each level has two claims, and each of the two waits for both claims of the level before. So the number of paths doubles
-    /// with each level.
+    /// There are many levels of two claims. Each claim waits for both claims of the level before. So the number of paths
+    /// doubles with each level.
     @Test func theSearchVisitsEachWaitingClaimOnce() {
         let levels: UInt64 = 60
-        // The item that is wanted by the claim `upper` on one level and by the claim `lower` on the next level.
+        // The item for which the claim `upper` of one level and the claim `lower` of another level compete.
         let item = { (upper: UInt64, lower: UInt64) in
             ClaimRequest.Part(ItemID(upper * 1_000 + lower), .write(.updating))
         }
@@ -79,8 +79,8 @@ struct LivenessTests {
         #expect(harness.arbiter.blocker(of: last.claim) == ClaimID(2 * levels - 1))
     }
 
-    /// Makes four claims of any kind, one every 100 ms. After the last claim, the time advances only when the arbiter asks for
-    /// a wake.
+    /// Makes four claims of any kind, one every 100 ms. After the last claim, the time advances from each requested wake to the
+    /// next.
     private func play(_ choices: inout ExhaustiveChoices, _ bounds: Bounds) -> Outcomes {
         var arbiter = Arbiter(bounds: bounds)
         var outcomes = Outcomes()

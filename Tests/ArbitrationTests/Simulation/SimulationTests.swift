@@ -24,7 +24,7 @@ struct SimulationTests {
             return
         }
         print("simulated worlds, seeds \(Self.seeds):\n\(totals)")
-        // If an event never happens in these worlds, the checkers prove nothing about this event.
+        // If an event never happens in all these worlds, the checkers have not checked the rules about this event.
         for kind in Self.kinds { #expect(totals[kind] > 0, "\(kind) never happened") }
     }
 
@@ -61,7 +61,7 @@ struct SimulationTests {
         Issue.record("\(fault), and the \(fault.checker) only says \(heard.sorted().prefix(5))")
     }
 
-    /// The run of a world with a presenter that has relinquished to a program. The program holds the presented item.
+    /// Plays a world in which a presenter has relinquished its item to a program, and the program holds this item.
     private func relinquished(injectFault: @escaping FaultInjection) -> SimulationRun {
         let (item, presenter) = (ItemID(7), PresenterID(1))
         let editor = Party(process: ProcessID(number: 50, started: 1), ancestors: [])
@@ -131,7 +131,7 @@ struct SimulationTests {
         var simulationRun = SimulationRun(bounds: player.bounds, injectFault: fault.injectFault)
         for step in steps { simulationRun.perform(step) }
         #expect(simulationRun.findings.first?.checker == finding.checker)
-        // Each step of the run can be written in the scenario language.
+        // Checks that each step of the run can be written as a command of a scenario file.
         var world = ScenarioInterpreter()
         for step in steps { #expect(world.run(CommandWriter.text(step)) != "cannot read this command") }
     }

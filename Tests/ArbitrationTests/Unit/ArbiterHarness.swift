@@ -3,7 +3,7 @@ import Arbitration
 import ArbitrationSimulation
 import Coordination
 
-/// An arbiter and its effects of the last event, for tests of queries that scenario files cannot express.
+/// An arbiter, and its effects of the last event. Tests use it to check queries, which scenario files cannot express.
 struct ArbiterHarness {
     private(set) var arbiter: Arbiter
     private(set) var effects: [Effect] = []
@@ -21,7 +21,7 @@ struct ArbiterHarness {
         for case .wake(let moment) in effects { wakes.ask(for: moment) }
     }
 
-    /// Makes a claim and identifies its party, if the caller gives a party.
+    /// Makes a claim. If the caller gives a party, also identifies the claim's party.
     mutating func claim(
         _ number: UInt64, _ access: Access, _ item: UInt64, in directory: UInt64? = nil,
         by party: Party? = nil, as nature: ClaimRequest.Nature = .handle

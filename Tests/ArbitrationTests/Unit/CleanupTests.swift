@@ -7,7 +7,8 @@ import Testing
 /// Checks that the arbiter stores only records that it needs, and no records after all claims and presenters have ended.
 @Suite("Records that the arbiter stores")
 struct CleanupTests {
-    /// Rule I4: the arbiter drops a claim from its indexes of parties, no matter how the claim arrived and ended.
+    /// Rule I4: when a claim has ended, the arbiter's indexes of parties do not contain it any more, however it arrived and
+    /// ended.
     @Test func theArbiterStoresNoRecordsOfEndedClaims() {
         var harness = ArbiterHarness()
         let parties = [
@@ -44,8 +45,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule P12: the arbiter marks at most 4096 files as preserved for a silent presenter. A write of any further file
-    /// preserves its contents again.
+    /// Rule P12: for a silent presenter, the arbiter remembers at most 4096 files as already preserved. If any other file is
+    /// written, its contents are preserved once more.
     @Test func theMarkedFilesOfASilentPresenterAreLimited() {
         let most = 4096 as UInt64
         var bounds = Bounds()
@@ -57,7 +58,7 @@ struct CleanupTests {
         func writes(_ file: UInt64) -> Bool {
             claims += 1
             harness.claim(claims, .write(.updating), file, in: 1, by: .process(100))
-            // Only for the first file the presenter is asked. The presenter forfeits its answer after 1 ms.
+            // The presenter is asked only for the first file. It does not answer within 1 ms, so it forfeits the question.
             if harness.granted.isEmpty { harness.tick(at: harness.now + .milliseconds(1)) }
             let isListed = harness.effects.contains {
                 if case .grant(_, let grant) = $0 { !grant.unanswered.isEmpty } else { false }
@@ -94,7 +95,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule I4: no record remains of a claim that might have been part of a deadlock because its program held another claim.
+    /// Rule I4: while a program holds a claim, its next claim could be part of a deadlock. When this claim has ended, no record
+    /// of it remains.
     @Test func theArbiterStoresNoRecordsOfPossibleCycles() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: .process(100))
@@ -107,8 +109,8 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rules I4, B1: no record remains of a batch, or of claims made to answer a question, even if a question has several such
-    /// claims.
+    /// Rules I4, B1: no record remains of a batch, or of claims that were made to answer a question, even if several claims
+    /// were made for one question.
     @Test func theArbiterStoresNoRecordsOfEndedBatchesAndAnswers() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: .process(50))
@@ -127,11 +129,12 @@ struct CleanupTests {
         #expect(harness.arbiter.remembered == 0)
     }
 
-    /// Rule T3: timers of ended claims do not accumulate, and the timers of other claims fire on time.
+    /// Rule T3: the arbiter drops timers of ended claims before too many exist, and the timers of other claims still fire on
+    /// time.
     @Test func theArbiterDropsTimersOfEndedClaims() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1)
-        // Claim 2 waits throughout the test. Without a waiting claim, all stale timers would come due and be dropped.
+        // Claim 2 waits throughout the test. If no claim waited, all timers would come due and be dropped.
         harness.claim(2, .write(.updating), 1)
         var most = 0
         for number in 3...2_000 as ClosedRange<UInt64> {
@@ -143,10 +146,10 @@ struct CleanupTests {
         #expect(most < 100, "\(most) records of one claim at a time")
     }
 
-    /// Rule T3: a requested wake cannot be cancelled, so the arbiter must not request a wake for one time twice.
+    /// Rule T3: a wake that was requested cannot be cancelled. So the arbiter must not request two wakes for the same time.
     @Test func theArbiterRequestsNoWakeTwice() {
         var harness = ArbiterHarness()
-        // Claim 2 waits for an aware access, so it needs no wake before its deadline.
+        // Claim 2 waits for an aware access, so it needs no wake before its time limit.
         harness.claim(1, .write(.updating), 1, as: .aware)
         harness.claim(2, .read(), 1)
         var most = 0
@@ -165,12 +168,13 @@ struct CleanupTests {
         #expect(harness.now == Instant(nanoseconds: 0) + Bounds().wait)
     }
 
-    /// Rules T3, P4: each question is forfeited exactly at its deadline, even after timers of other questions were dropped.
+    /// Rules T3, P4: after the arbiter has dropped some timers, each other question is still forfeited exactly at its deadline.
     @Test func deadlinesAreMetAfterOtherTimersAreDropped() {
         var bounds = Bounds()
         (bounds.relinquish, bounds.save, bounds.deletion) = (.seconds(50), .seconds(20), .seconds(5))
         (bounds.wait, bounds.askAgain) = (.seconds(100), .zero)
-        // The kinds of questions alternate, so that the timers are not in the order of their deadlines.
+        // The kinds of questions alternate, so the order of the deadlines differs from the order in which the questions were
+        // asked.
         let kinds: [(PresenterMessages, Access)] = [
             (.save, .read()), (.accommodateDeletion, .write(.forDeleting)), (.relinquishToReader, .read()),
             (.accommodateDeletion, .write(.forDeleting)),
@@ -190,7 +194,7 @@ struct CleanupTests {
             harness.tell(.answered(question.id, by: question.presenter, .done))
             harness.tell(.ended(ClaimID(question.presenter.rawValue)))
         }
-        // After 200 ms the access sessions of ended claims are over, and most timers are stale.
+        // After 200 ms the access sessions of the ended claims have ended, and most timers have no purpose any more.
         harness.tick(at: harness.now + .milliseconds(200))
         var forfeited: [QuestionID] = []
         while let wake = harness.wakes.next {
@@ -203,7 +207,7 @@ struct CleanupTests {
         #expect(left.count > 20 && Set(forfeited) == Set(left.map(\.id)))
     }
 
-    /// Rule T4: if an event has an earlier time than the last event, the arbiter uses the last event's time.
+    /// Rule T4: if an event's time is earlier than that of the event before, the arbiter treats both times as equal.
     @Test func anEarlierTimeCountsAsTheLastTime() {
         var harness = ArbiterHarness()
         harness.now = Instant(nanoseconds: 0) + .seconds(100)

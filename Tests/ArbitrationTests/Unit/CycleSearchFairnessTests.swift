@@ -7,7 +7,7 @@ import Testing
 /// Rule D5: the claims of one user do not prevent the detection of another user's deadlocks.
 @Suite("Search for deadlocks among the claims of many users")
 struct CycleSearchFairnessTests {
-    /// Work limits with few search steps, under which already two programs count as many programs.
+    /// Work limits under which a search has few steps and already two programs are too many for an immediate search.
     private static var limits: WorkLimits {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 4_000, 100)
@@ -28,9 +28,9 @@ struct CycleSearchFairnessTests {
         return party
     }
 
-    /// Makes several programs of a user. Each program holds a file and waits for the file of the next program.
+    /// Makes a chain of programs of one user. Each program holds a file and waits for the file of the next program.
     ///
-    /// If `isRing` is true, the last program waits for the first program's file, which makes a deadlock.
+    /// If `isRing` is true, the last program waits for the first program's file. The ring is a deadlock.
     private static func chain(
         _ harness: inout ArbiterHarness, _ programs: UInt64, from number: UInt64, of user: UInt32,
         isRing: Bool
@@ -46,7 +46,7 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// For each whole second in the range, the number of deadlocks that the arbiter finds at this second.
+    /// The number of deadlocks that the arbiter finds at each whole second of the range.
     private static func found(_ harness: inout ArbiterHarness, seconds: ClosedRange<UInt64>) -> [Int] {
         seconds.map { second in
             harness.tick(at: Instant(nanoseconds: second * 1_000_000_000))
@@ -54,10 +54,11 @@ struct CycleSearchFairnessTests {
         }
     }
 
-    /// A ring of programs is a deadlock whose search needs more steps than a claim may use at first.
+    /// A ring of programs is a deadlock. To find this ring, the search needs more steps than it may take from one claim in the
+    /// first second.
     ///
-    /// The deadlock is found beside many short chains, which use up their steps, and beside a few chains that need more steps
-    /// than exist.
+    /// In the first case, many short chains of another user use up their steps. In the second case, a few chains need more
+    /// steps than the search has.
     @Test(arguments: [(60, 15), (8, 250)] as [(UInt64, UInt64)])
     func aLargeDeadlockIsFoundBesideManyWaitingClaims(chains: UInt64, programs: UInt64) {
         var harness = Self.conversation
@@ -69,7 +70,8 @@ struct CycleSearchFairnessTests {
         #expect(harness.arbiter.searchSteps < 2 * Self.limits.steps)
     }
 
-    /// Claims of one user that use all their steps do not delay the search for the first claim of another user.
+    /// Many claims of one user use all steps that they may take. Still the deadlock of another user is found in the first
+    /// second.
     @Test func aSmallDeadlockIsFoundFirstBesideManyWaitingClaims() {
         var harness = Self.conversation
         for chain in 0..<60 as Range<UInt64> {
@@ -79,7 +81,7 @@ struct CycleSearchFairnessTests {
         #expect(Self.found(&harness, seconds: 1...1) == [1])
     }
 
-    /// When there are too many claims to examine, the arbiter resolves every deadlock that it found, not only the first.
+    /// If so many claims wait that the search ends early, the arbiter still resolves all deadlocks that the search has found.
     @Test func allDeadlocksFoundInOneSearchAreResolved() {
         var harness = Self.conversation
         for pair in 0..<10 as Range<UInt64> {

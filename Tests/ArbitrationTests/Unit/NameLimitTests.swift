@@ -6,8 +6,8 @@ import Testing
 /// Checks of limits that need too many events for a scenario file.
 @Suite("Limits of names that are not yet sent to presenters")
 struct NameLimitTests {
-    /// Rule N8: the number of unsent names has one limit for the access sessions of all presenters together, however many
-    /// presenters exist.
+    /// Rule N8: the access sessions of all presenters share one limit of unsent names. The limit does not grow with the number
+    /// of presenters.
     @Test func thousandsOfPresentersShareTheLimitOfUnsentNames() {
         var (most, told) = (0, 0)
         var arbiter = Arbiter(bounds: Bounds())
@@ -29,12 +29,12 @@ struct NameLimitTests {
             told += effects.count { if case .tell = $0 { true } else { false } }
             most = max(most, Int(number - 99) * count - told)
         }
-        // At most eight unsent names for each session.
+        // Each session has at most eight unsent names.
         #expect(most == 32_768 - count)
         #expect(told == 16 * count)
     }
 
-    /// Rule N8: the number of names that an access session has not yet sent to presenters is limited.
+    /// Rule N8: if an access session has too many unsent names, it sends them before it ends.
     @Test func aSessionSendsItsNamesWhenTheLimitIsReached() {
         var arbiter = Arbiter(bounds: Bounds())
         var effects: [Effect] = []
@@ -63,7 +63,7 @@ struct NameLimitTests {
         }
         #expect(create(100..<355).isEmpty)
         #expect(create(355..<356) == (100..<356).map { ItemID($0) })
-        // The same access session continues, and the presenters get the remaining names when the session ends.
+        // The session continues, and its presenters get the next names only when the session ends.
         #expect(create(356..<359).isEmpty)
         effects = []
         arbiter.handle(.tick, at: start + Bounds().steps, into: &effects)

@@ -24,8 +24,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isContended(ClaimID(3)))
     }
 
-    /// Rule P5: if a program has an access to an item, its other changes of this item are reported as changes within the
-    /// access.
+    /// Rule P5: if a program has an access to an item, its other changes of this item are reported as part of the access.
     @Test func changesWithinAnAccessCountAsTheAccess() {
         var harness = ArbiterHarness()
         let (root, folder, file, other) = (ItemID(1), ItemID(2), ItemID(3), ItemID(4))
@@ -45,8 +44,8 @@ struct QueryTests {
         begin(1, file, .read(), purpose: "a", in: folder)
         #expect(around(editor, file, in: folder) == nil)
         begin(2, other, .write(.updating), purpose: "a", in: root)
-        // While the program has a single purpose, its changes of items outside the access are also reported as changes within
-        // the access.
+        // As long as the program has a single purpose, changes by its other system calls are also reported as part of the
+        // access.
         #expect(around(editor, file, in: folder) == ClaimID(2))
         #expect(around(child, file, in: folder) == ClaimID(2))
         #expect(around(stranger, file, in: folder) == nil)
@@ -71,7 +70,8 @@ struct QueryTests {
         #expect(around(editor, other, in: root) == ClaimID(2))
     }
 
-    /// Rule P5: if several accesses fit a change, the change is reported within the latest access, in any order of iteration.
+    /// Rule P5: if a change fits several accesses, it is reported as part of the latest access. The order of the accesses in
+    /// memory does not matter.
     @Test func changesCountAsTheLatestOfSeveralAccesses() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -102,7 +102,8 @@ struct QueryTests {
         #expect(harness.arbiter.enclosingWrite(of: editor, on: ItemID(9), at: Place(in: root)) == nil)
     }
 
-    /// Rule Y8: a suspended writer is superseded as soon as an unrelated program writes the same item, and not before.
+    /// Rule Y8: when an unrelated program is granted a write of the same item, a suspended writer is superseded. Before this it
+    /// is not.
     @Test func aGrantedWriterSupersedesASuspendedWriter() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -120,7 +121,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: a later writer still supersedes the first writer when the later writer is itself suspended for a reader.
+    /// Rule Y8: a second writer supersedes the first writer. This stays so when the second writer is suspended for a reader.
     @Test func aSuspendedLaterWriterStillSupersedesTheFirst() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.updating), 1, by: editor)
@@ -163,8 +164,8 @@ struct QueryTests {
         #expect(!harness.arbiter.isSuperseded(ClaimID(1)))
     }
 
-    /// Rule Y8: if a claim has several parts with suspended writers, the query returns the oldest writer, in any order of
-    /// parts.
+    /// Rule Y8: a claim has two parts, and each part's item has a suspended writer. The query returns the older writer, in any
+    /// order of the parts.
     @Test(arguments: [[1, 2], [2, 1]] as [[UInt64]])
     func theOldestSuspendedWriterOfAllPartsIsNamed(items: [UInt64]) {
         var harness = ArbiterHarness()
@@ -205,7 +206,7 @@ struct QueryTests {
         #expect(!harness.arbiter.isDemoted(PresenterID(1)))
     }
 
-    /// Rule P6: an open question about one item is no open question about another item of the same program.
+    /// Rule P6: a presenter was asked about one item. For another item of the same program, no answer is outstanding.
     @Test func anAnswerIsOwedForTheAskedItemOnly() {
         var harness = ArbiterHarness()
         harness.present(1, 1, by: editor)
@@ -220,8 +221,8 @@ struct QueryTests {
         #expect(harness.arbiter.openQuestions(for: ClaimID(2)).map(\.id) == harness.asked)
     }
 
-    /// Rules N1, N3: presenters get the changes of an aware access only after its program has closed the handles that it made
-    /// within the access.
+    /// Rules N1, N3: within an aware access, a program opens handles. The query lists the handles that must be closed before
+    /// presenters get the changes of the access.
     @Test func handlesMadeWithinAnAccessAreListed() {
         var harness = ArbiterHarness()
         let aware = Party.process(50, purpose: "a")
@@ -229,7 +230,7 @@ struct QueryTests {
         harness.claim(2, .write(.updating), 1, by: aware, as: .aware)
         harness.claim(3, .write(.updating), 1, by: editor)
         #expect(harness.granted == [ClaimID(3)])
-        // The item has no presenter yet, so no handle needs to be closed.
+        // The item has no presenter yet. So no message has to wait until a handle is closed.
         #expect(harness.arbiter.handles(within: ClaimID(2)).isEmpty)
         harness.present(1, 9, by: stranger)
         harness.claim(4, .write(.updating), 1, by: child)
@@ -242,7 +243,7 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(2)) == [ClaimID(4)])
     }
 
-    /// Rule N3: a handle on another file of the package also keeps the access session open.
+    /// Rule N3: an access to a package stays open as long as the program has a handle on any file of the package.
     @Test func aHandleInThePackageBelongsToTheAccess() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -255,7 +256,8 @@ struct QueryTests {
         #expect(harness.arbiter.handles(within: ClaimID(1)) == [ClaimID(2)])
     }
 
-    /// Rule S6: when an item is moved away, its name needs a placeholder if an aware access for replacing holds the item.
+    /// Rule S6: an aware access will replace an item. If the item is moved away before, the name needs a placeholder for the
+    /// access.
     @Test func anAwareReplacementNeedsAPlaceholder() {
         var harness = ArbiterHarness()
         harness.claim(1, .write(.forReplacing), 1)
@@ -268,7 +270,7 @@ struct QueryTests {
         #expect(!harness.arbiter.awaitsReplacement(ItemID(3)))
     }
 
-    /// A claim that a client makes over the socket makes this client an aware client until the claim ends.
+    /// If a client makes a claim over the socket, the arbiter has an aware client until the claim ends.
     @Test func anAwareClaimCountsAsAnAwareClient() {
         var harness = ArbiterHarness()
         harness.claim(1, .read(), 1, as: .aware)
@@ -277,7 +279,8 @@ struct QueryTests {
         #expect(!harness.arbiter.hasAwareClients && harness.arbiter.isAtRest)
     }
 
-    /// Rules S2, S3: the query returns where two claims conflict: at the package of their items, or at a directory above them.
+    /// Rules S2, S3: two claims conflict at the package that contains both items, or at a directory above them. The query
+    /// returns this item.
     @Test func claimsConflictOnThePackageOrTheDirectory() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -332,7 +335,7 @@ struct QueryTests {
         #expect(harness.arbiter.lastWait(of: ClaimID(4))?.blocker != nil)
     }
 
-    /// Rule T1: the last wait of a refused claim is known until the next event.
+    /// Rule T1: after a claim was refused, the query returns what the claim waited for, until the next event.
     @Test func aRefusedClaimsWaitIsKnownUntilTheNextEvent() {
         var bounds = Bounds()
         bounds.policy = .fail
@@ -371,8 +374,8 @@ struct QueryTests {
         #expect(!isInterested(harness, stranger, 30, 3))
     }
 
-    /// Rules P18, P26: a presenter above is asked about a file's deletion, if it implements this question and got a notice of
-    /// the file's name.
+    /// Rules P18, P26: a presenter of a directory is asked about the deletion of a file in it. It must implement the question
+    /// and have got a notice of the file's name.
     @Test func presentersAboveAnItemAreAskedAboutItsDeletion() {
         var harness = ArbiterHarness()
         harness.tell(.placed(ItemID(1), DirectoryInfo(in: nil)))
@@ -386,7 +389,7 @@ struct QueryTests {
         #expect(!isAsked(harness, old, stranger))
         harness.present(2, 1, by: editor, [.subitemDidAppear, .accommodateSubitemDeletion])
         #expect(isAsked(harness, old, stranger))
-        // Rule P5: the presenter is not asked about deletions by its own program or by child processes of this program.
+        // Rule P5: if its own program or a child process of this program deletes the file, the presenter is not asked.
         #expect(!isAsked(harness, old, editor) && !isAsked(harness, old, child))
         harness.tell(.created(ItemID(30), at: new, by: stranger, under: nil))
         #expect(!isAsked(harness, new, stranger) && isAsked(harness, old, stranger))

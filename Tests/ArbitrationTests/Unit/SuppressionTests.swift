@@ -3,7 +3,7 @@ import Arbitration
 import Coordination
 import Testing
 
-/// Rules N14 and N15: a paused presenter gets no names of files in its folder, and a muted presenter gets no messages.
+/// Rules N14 and N15: a paused presenter gets no notices of names in its folder, and a muted presenter gets no messages at all.
 @Suite("Paused and muted presenters")
 struct SuppressionTests {
     private static let writer = Party.process(100)
@@ -92,8 +92,8 @@ struct SuppressionTests {
         harness.claim(1, .write(.updating), 1, by: Self.writer)
         #expect(harness.asked.count == 1)
         harness.tell(.answered(QuestionID(1), by: PresenterID(3), .done))
-        // The grant names only the first muted presenter. For both, the contents are preserved, because either may have unsaved
-        // work.
+        // The grant lists only the first muted presenter. This is enough, because the contents are preserved once for all of
+        // them.
         #expect(
             harness.effects.contains {
                 if case .grant(ClaimID(1), let grant) = $0 {
@@ -110,7 +110,8 @@ struct SuppressionTests {
         harness.tell(.unmuted([PresenterID(1), PresenterID(2)]))
         #expect(Self.told(harness).map(\.presenter) == [PresenterID(1), PresenterID(2)])
         #expect(Self.told(harness).map(\.kind) == [.didChange, .didChange])
-        // A presenter that missed no change gets no notice when it is unmuted. From then on it is asked again.
+        // If a presenter missed no change while it was muted, it gets no notice when it is unmuted. But it is asked questions
+        // from then on.
         harness.tell(.muted([PresenterID(1)]))
         harness.tell(.unmuted([PresenterID(1)]))
         #expect(Self.told(harness).isEmpty)
@@ -124,7 +125,7 @@ struct SuppressionTests {
         }.first
     }
 
-    /// Rules N15, P12: contents are preserved neither for a muted presenter that implements notices only nor for a muted
+    /// Rules N15, P12: a write preserves nothing for a muted presenter that implements only notices, and nothing for a muted
     /// presenter of the writing program.
     @Test(
         "a write preserves the contents for a muted presenter that may have unsaved work"
@@ -139,13 +140,13 @@ struct SuppressionTests {
         harness.claim(1, .write(.updating), 1, by: Self.writer)
         #expect(Self.unanswered(1, harness) == [PresenterID(2)])
         harness.tell(.ended(ClaimID(1)))
-        // Process 90 is a child of process 52 and so works for presenter 2.
+        // Process 90 is a child of process 52, the program of presenter 2. So presenter 2 is not listed.
         harness.claim(2, .write(.updating), 1, by: .process(90, below: 52))
         #expect(Self.unanswered(2, harness) == [PresenterID(3)])
         let cause = Cause(Self.writer, .write(.updating))
         harness.tell(.changed(ItemID(1), at: Place(), cause, under: ClaimID(2), stamp: 1))
         harness.tell(.ended(ClaimID(2)))
-        // The contents were already preserved for presenter 3.
+        // For presenter 3, the contents were preserved before claim 2 changed them. So claim 3 need not preserve them for it.
         harness.claim(3, .write(.updating), 1, by: .process(52))
         #expect(Self.unanswered(3, harness) == [])
         harness.tell(.ended(ClaimID(3)))
@@ -156,8 +157,8 @@ struct SuppressionTests {
         #expect(Self.unanswered(4, harness) == [PresenterID(4)])
     }
 
-    /// Rules N15, P12, P19: contents are preserved for a muted presenter, and a presenter of a hard link presents this name
-    /// only.
+    /// Rules N15, P12, P19: a presenter of one hard link presents only this name. If the name is deleted, the contents are
+    /// preserved for this presenter, although it is muted.
     @Test("the deletion of a hard link preserves the contents for the muted presenter of this link")
     func aDeletionPreservesForThePresenterOfTheName() {
         var harness = ArbiterHarness()
@@ -176,7 +177,8 @@ struct SuppressionTests {
         #expect(Self.unanswered(1, harness) == [PresenterID(2)])
     }
 
-    /// Rules N15, P5: no program gets a notice of its own changes, not even when its presenter is unmuted.
+    /// Rules N15, P5: a program gets no notice of its own changes while its presenter is muted, and none when the presenter is
+    /// unmuted.
     @Test("at the end, a muted presenter gets a notice of other programs' changes, not of its own")
     func aMutedPresenterGetsNoNoticeOfItsOwnChanges() {
         var harness = Self.world()
@@ -211,7 +213,8 @@ struct SuppressionTests {
         let move = Move(from: Place(in: ItemID(10)), to: Place())
         harness.tell(.moved(ItemID(20), move, by: Self.writer, under: nil))
         harness.tell(.moved(ItemID(11), move, by: Self.writer, under: nil))
-        // A change of a file in a package is a change of the package. So the muted presenter of the package gets no notice.
+        // For the presenter of a package, a new file in the package is a change of the package. This presenter is muted, so it
+        // gets no notice.
         #expect(!Self.make(22, in: 11, &harness).map(\.presenter).contains(PresenterID(3)))
         harness.tell(.unmuted([PresenterID(3), PresenterID(4), PresenterID(5)]))
         let told = Self.told(harness)

@@ -33,7 +33,8 @@ struct WorkLimitTests {
         return bounds
     }
 
-    /// Rule T5: if very many waits run out at once, a tick grants at most 512 claims and requests another tick at once.
+    /// Rule T5: if very many waits reach their time limit together, one tick grants at most 512 claims. The arbiter requests
+    /// the next tick without delay.
     @Test func aTickLetsAtMost512ClaimsProceed() {
         var harness = Self.manyWaiters(1_000, of: 3, Self.patient)
         var ticks: [Int] = []
@@ -45,23 +46,26 @@ struct WorkLimitTests {
         #expect(ticks == [512, 488])
     }
 
-    /// Rule G5: a grant lists a limited number of the claims that it preempts, and says if there are further claims.
+    /// Rule G5: a grant lists a limited number of the claims that it preempts. If it preempts more, it says that the list is
+    /// incomplete.
     @Test func aGrantListsALimitedNumberOfPreemptedClaims() {
         let most = WorkLimits().preempted
         var harness = Self.manyWaiters(UInt64(most) + 2, of: UInt64(most) + 2, Self.patient)
         harness.tick(at: harness.now + .seconds(20))
         let grants = harness.effects.compactMap { if case .grant(_, let grant) = $0 { grant } else { nil } }
         #expect(grants.count == most + 2)
-        // The first grant preempts the holder alone. Each later grant preempts one claim more than the grant before.
+        // The claims are granted one after another. The first grant preempts only the holder, and each later grant preempts one
+        // claim more.
         #expect(grants[most - 1].preempted.map(\.claim) == (1...most).map { ClaimID(UInt64($0)) })
         #expect(!grants[most - 1].preemptsMore)
         #expect(grants[most].preempted == grants[most - 1].preempted)
         #expect(grants[most].preemptsMore)
     }
 
-    /// Rules D1, D5: no program waits for a program that holds no item, so its threads need no search for deadlocks.
+    /// Rules D1, D5: a program that holds no item cannot be part of a deadlock. So the search takes no step from the claims of
+    /// its threads.
     ///
-    /// However many threads wait, the search takes no step, even when their waits run out.
+    /// This holds for any number of threads, even when their waits reach the time limit.
     @Test func threadsThatHoldNothingAreNotSearchedForDeadlocks() {
         var harness = Self.manyWaiters(900, of: 3, Self.patient)
         harness.now = harness.now + .seconds(20)
@@ -70,9 +74,10 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps == 0)
     }
 
-    /// Rules D2, D5: a deadlock is found at once while at most 64 programs wait, even if they have a thousand threads.
+    /// Rules D2, D5: as long as at most 64 programs wait, a deadlock is found at once, even if the programs have a thousand
+    /// threads.
     ///
-    /// While more programs wait, a deadlock is found at the next whole second.
+    /// If more than 64 programs wait, a deadlock is found at the next whole second. Two programs of the test form the deadlock.
     @Test(arguments: [(62, true), (63, false)] as [(UInt64, Bool)])
     func aDeadlockIsFoundAtOnceAmong64WaitingPrograms(others: UInt64, isAtOnce: Bool) {
         var harness = Self.manyWaiters(1_000, of: others, Self.patient)
@@ -111,16 +116,16 @@ struct WorkLimitTests {
         return nil
     }
 
-    /// Rule D5: a program with a thousand waiting children does not delay the search for other deadlocks.
+    /// Rule D5: a program with a thousand waiting children does not delay the search for deadlocks of other programs.
     ///
-    /// The program holds a file ten thousand times, and each of its children waits. Two other programs wait for each other, and
-    /// their deadlock is found within a second.
+    /// The program holds a file ten thousand times. Two other programs wait for each other, and this deadlock is found within a
+    /// second.
     @Test func aLargeFamilyOfProgramsDelaysNoDeadlockSearch() {
         var harness = ArbiterHarness(Self.patient)
         harness.now = Instant(nanoseconds: 1)
         let holds: UInt64 = 10_000
         for number in 1...holds { harness.claim(number, .read(), Self.wanted, by: .process(10)) }
-        // Unrelated process 11 holds the same file as well, and a thousand other files.
+        // Process 11 is no relative of the program. It holds the same file, and a thousand files for which the children wait.
         harness.claim(holds + 1, .read(), Self.wanted, by: .process(11))
         for number in 0..<1_000 as Range<UInt64> {
             harness.claim(20_000 + number, .write(.updating), 20_000 + number, by: .process(11))
@@ -135,14 +140,14 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 1_000 < 200)
         #expect(Self.secondsUntilFound(&harness, atMost: 1) == 1)
         #expect(harness.arbiter.searchSteps < 2 * WorkLimits().steps)
-        // The number of claims that are examined for one event of the program does not grow with the number of its claims.
+        // One event of the program makes the arbiter examine few claims, however many claims the program has.
         let later = harness.arbiter.examinedClaims
         for number in 1...500 as ClosedRange<UInt64> { harness.tell(.ended(ClaimID(number))) }
         #expect((harness.arbiter.examinedClaims - later) / 500 < 50)
     }
 
-    /// Rule D5: a search that stops at its limit of steps resumes in the next second where it stopped, with its earlier
-    /// results.
+    /// Rule D5: at each whole second the search takes a limited number of steps. In the next second it continues where it
+    /// stopped, and uses the results so far.
     @Test func aDeadlockSearchResumesWhereItStopped() {
         var limits = WorkLimits()
         (limits.programs, limits.steps, limits.stepsPerRoot) = (1, 300, 50)
@@ -161,10 +166,10 @@ struct WorkLimitTests {
         #expect(harness.arbiter.searchSteps < 2 * limits.steps)
     }
 
-    /// Rule Q5: if a program already reads an item, its next reader overtakes the waiting writers, but not in a very long
-    /// queue.
+    /// Rule Q5: if a program already reads an item, a further reader of this program overtakes waiting writers. In a very long
+    /// queue it does not.
     ///
-    /// The reader is granted when the queue has become short again: at half the limit.
+    /// In a long queue, the reader is granted when only half as many claims as the limit wait.
     @Test func readersDoNotOvertakeWritersInALongQueue() {
         var harness = ArbiterHarness(Self.patient)
         harness.claim(1, .read(), Self.wanted, by: .process(10))
@@ -181,7 +186,8 @@ struct WorkLimitTests {
         #expect(harness.granted == [ClaimID(259)])
     }
 
-    /// Rule Q5: while the length of a queue changes around its limit, an event examines few claims on average.
+    /// Rule Q5: the length of a queue rises above its limit and falls below it many times. An event still examines few claims
+    /// on average.
     @Test func aQueueAtItsLimitExaminesFewClaimsPerEvent() {
         var harness = Self.manyWaiters(256, of: 3, Self.patient)
         let before = harness.arbiter.examinedClaims
@@ -192,8 +198,7 @@ struct WorkLimitTests {
         #expect((harness.arbiter.examinedClaims - before) / 200 < 50)
     }
 
-    /// The numbers of claims that are examined beside many holders when a writer arrives, when it withdraws, and when a holder
-    /// ends.
+    /// How many claims are examined beside many holders: when a writer arrives, when it withdraws, and when a holder ends.
     private struct Cost {
         var (coming, going, ending) = (0, 0, 0)
     }
@@ -237,10 +242,10 @@ struct WorkLimitTests {
         #expect(many.ending <= 4 * max(few.ending, 10))
     }
 
-    /// Rule Y11: a writer contends with a limited number of holders at a time.
+    /// Rule Y11: a writer is in contention with a limited number of holders at the same time.
     ///
-    /// When a holder ends, the contention with the next holder starts. All contentions end at the deadline of the first
-    /// contention.
+    /// When one of these holders ends, the contention with the next holder starts. All contentions end at the time limit of the
+    /// first contention.
     @Test func aLimitedNumberOfHoldersIsWatchedAtOnce() {
         var harness = ArbiterHarness(Bounds())
         let most = UInt64(WorkLimits().holders)
@@ -255,14 +260,14 @@ struct WorkLimitTests {
         harness.now = harness.now + .seconds(2)
         harness.tell(.ended(ClaimID(7)))
         #expect(asked() == [ClaimID(most + 1)])
-        // At the deadline of the first contention all holders are suspended, even holders without a contention.
+        // At the time limit of the first contention all holders are suspended, also the holders that are not in contention.
         harness.tick(at: Instant(nanoseconds: 0) + Bounds().hold)
         let held = harness.effects.count { if case .suspend(_, .holdExpired) = $0 { true } else { false } }
         #expect(held == Int(most) + 9)
     }
 
-    /// Rules Y4, Y11: a writer proceeds when each reader was observed idle in its contention. At most 64 readers are observed
-    /// at a time, so the writer waits one idle time per 64 readers.
+    /// Rules Y4, Y11: a writer is granted after each reader was observed to be idle. Only 64 readers are observed at the same
+    /// time. So the writer waits one idle time for every 64 readers.
     @Test(arguments: [(64, 1), (65, 2), (129, 3)] as [(UInt64, UInt64)])
     func aWriterWaitsOneIdleTimePer64Readers(readers: UInt64, turns: UInt64) {
         let bounds = Bounds()
@@ -280,7 +285,7 @@ struct WorkLimitTests {
         #expect(harness.now == Instant(nanoseconds: once * turns))
     }
 
-    /// Rule Q5: a claim of the program that holds the item overtakes all claims that wait for this program, however many.
+    /// Rule Q5: many claims wait for the program that holds the item. The next claim of this program overtakes all of them.
     @Test func theHoldersProgramOvertakesALongQueue() {
         var harness = Self.manyWaiters(300, of: 3, Self.patient)
         harness.claim(5_000, .write(.updating), Self.wanted, by: .process(10))

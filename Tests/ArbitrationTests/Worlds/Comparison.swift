@@ -4,10 +4,10 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// The arbiter and the naive arbiter, which receive the same events, and a comparison of their effects.
+/// The arbiter and the naive arbiter, which receive the same events. After each event their effects are compared.
 ///
-/// Each arbiter numbers sessions and questions independently: session 3 of the arbiter may be session 2 of the naive arbiter,
-/// if the mapping is constant. All other effects of an event must be equal, in any order.
+/// Each arbiter numbers access sessions and questions in its own order. So the numbers may differ, as long as each number of
+/// one arbiter always stands for the same number of the other. All other parts of the effects must be equal, in any order.
 struct Comparison {
     private(set) var arbiter: Arbiter
     private(set) var naive: NaiveArbiter
@@ -17,7 +17,7 @@ struct Comparison {
     private(set) var made: UInt64 = 0
     /// The party with which each claim will be identified.
     private(set) var makers: [ClaimID: Party] = [:]
-    /// The last question that has been answered, withdrawn or forfeited.
+    /// The last question that is not open any more: it was answered, withdrawn or forfeited.
     private(set) var past: Question?
     private var wakes = WakeSchedule()
     private var names = Names()
@@ -29,7 +29,7 @@ struct Comparison {
 
     mutating func pass(_ span: TimeSpan) { now = now + span }
 
-    /// Leaves out the next claim number, so that later claims get the same numbers as in a longer run.
+    /// Leaves out the next claim number. So when a claim is left out of a replayed run, the later claims keep their numbers.
     mutating func skipClaim() { made += 1 }
 
     /// Sends a claim to both arbiters. When an arbiter asks for the claim's party, identifies it at once.
@@ -53,7 +53,8 @@ struct Comparison {
         guard names.agree(said, expected) else {
             return "\(transcript)\n  said     \(said.map(detailed))\n  expected \(expected.map(detailed))"
         }
-        // Rule T3: the arbiter must have requested a wake no later than the next time at which the naive arbiter acts.
+        // Rule T3: the naive arbiter has computed when it must act next. The arbiter must have requested a wake for this time
+        // or for an earlier time.
         if let moment = naive.nextMoment, wakes.next.map({ $0 > moment }) ?? true {
             return
                 "\(transcript)\n  needed at \(moment), wake asked for: \(wakes.next?.description ?? "none")"
@@ -74,7 +75,8 @@ private struct Names {
     private var questions: [QuestionID: QuestionID] = [:]
     private var known: Set<AccessSessionID> = []
 
-    /// The event with the arbiter's session and question numbers in place of the naive arbiter's.
+    /// Returns the event as the arbiter must get it: with the arbiter's session and question numbers in place of the naive
+    /// arbiter's.
     func arbiters(_ event: ArbiterEvent) -> ArbiterEvent {
         switch event {
         case .answered(let id, let presenter, let answer):
@@ -138,7 +140,7 @@ private struct Names {
     }
 }
 
-/// The text of an effect, with all details that are compared.
+/// The text of an effect with all parts that must be equal in both arbiters.
 private func detailed(_ effect: Effect) -> String {
     switch effect {
     case .ask(let question): "\(describe(effect)), \(question.cause.access)"

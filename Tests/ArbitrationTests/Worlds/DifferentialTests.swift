@@ -2,7 +2,7 @@
 import Coordination
 import Testing
 
-/// Compares the two arbiters in runs that are generated from seeds. To play all runs of this length would take too long.
+/// Compares the arbiter and the naive arbiter in random runs. The runs are so long that not all of them can be played.
 @Suite("Random worlds, compared with the naive arbiter")
 struct DifferentialTests {
     static let seeds: ClosedRange<UInt64> = 1...5_000
@@ -20,7 +20,7 @@ struct DifferentialTests {
         }
     }
 
-    /// Rules D5, Q5, G5 and Y11: the work limits of these runs are so low that two programs or two claims are already too many.
+    /// Rules D5, Q5, G5 and Y11: in these runs the work limits are so low that two programs or two claims already exceed them.
     @Test("in random worlds with low work limits, the arbiter and the naive arbiter have the same effects")
     func theArbitersAgreeUnderLowLimits() {
         var limits = WorkLimits()

@@ -4,7 +4,7 @@ import Testing
 
 /// Plays every possible run of small worlds, and compares the arbiter with the naive arbiter after each step.
 ///
-/// With `TRUCE_WORLDS=all` in the environment each run has a further step: a million runs in place of a hundred thousand.
+/// If `TRUCE_WORLDS=all` is set, each run has one step more. Then there are a million runs, otherwise a hundred thousand.
 /// Scripts/test --all and Scripts/mutate set this variable.
 @Suite("All runs of small worlds, compared with the naive arbiter")
 struct ExhaustiveTests {

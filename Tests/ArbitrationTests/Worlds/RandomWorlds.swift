@@ -3,7 +3,7 @@ import ArbitrationSimulation
 import Coordination
 import NaiveArbitration
 
-/// A long run of a world with very many possible events. A seed determines the run.
+/// A long run of a world in which very many events are possible. The run depends only on a seed.
 struct RandomWorld {
     private var chance: SeededRandom
     private let menu: Menu
@@ -20,7 +20,8 @@ struct RandomWorld {
         taken = menu.setup.map { .event($0) }
     }
 
-    /// Plays the given number of steps. Returns the first disagreement of the arbiters, with the fewest steps that lead to it.
+    /// Plays the given number of steps. If the arbiters disagree, returns the disagreement of a run that is as short as
+    /// possible.
     mutating func play(steps: Int) -> String? {
         for step in taken {
             if let disagreement = run.take(step, of: menu) { return disagreement }
@@ -33,7 +34,8 @@ struct RandomWorld {
         return nil
     }
 
-    /// Removes single steps as long as the two arbiters still disagree. Steps that place items are not removed.
+    /// Removes single steps from the run as long as the two arbiters still disagree. The steps that place items are never
+    /// removed.
     private func shortened() -> String? {
         var steps = taken.map { Optional($0) }
         var disagreement = replay(steps)
@@ -50,8 +52,8 @@ struct RandomWorld {
         return disagreement
     }
 
-    /// Replays the steps. A claim has the same number as before even if other claims are left out. Steps that have become
-    /// impossible are skipped.
+    /// Replays the steps. If a claim is left out, the other claims keep their numbers. Steps that are impossible without the
+    /// removed steps are skipped.
     private func replay(_ steps: [WorldStep?]) -> String? {
         var run = ComparisonRun(menu)
         for (index, step) in steps.enumerated() {
@@ -67,8 +69,8 @@ struct RandomWorld {
         return nil
     }
 
-    /// Chooses first the kind of step and then the step, so that claims and ticks stay frequent when there are many other
-    /// steps.
+    /// Chooses a kind of step, and then a step of this kind. So claims and ticks stay frequent even if there are many steps of
+    /// other kinds.
     private mutating func next() -> WorldStep? {
         let steps = run.steps(of: menu)
         let kind = chance.below(5)

@@ -8,13 +8,13 @@ struct Menu: Sendable {
     struct ClaimTemplate: Sendable {
         let nature: ClaimRequest.Nature
         let parts: [ClaimRequest.Part]
-        /// The party that makes the claim. If nil, the menu's parties take turns; or the claim has no party until it is
-        /// identified.
+        /// The party that makes the claim. If this is nil, the menu's parties take turns, or the claim has no party until a
+        /// step identifies it.
         var party: Party?
         var accessPattern: ClaimRequest.AccessPattern = []
-        /// True if the claim is made within all claims that its party holds.
+        /// Whether the claim is made within all claims that its party holds at this time.
         var isNested = false
-        /// True if the claim is made to answer the last question.
+        /// Whether the claim is made to answer the question that was asked last.
         var isAnswer = false
 
         init(
@@ -31,27 +31,28 @@ struct Menu: Sendable {
         }
     }
 
-    /// The work limits of the arbiter, above which it does not examine all claims.
+    /// The arbiter's work limits. If more claims or programs exist than a limit, the arbiter does less for each event.
     var limits = WorkLimits()
-    /// The rules that the menu covers, and a short description of the events.
+    /// The rules that the menu checks, and a short description of the menu's events.
     let name: String
     var setup: [ArbiterEvent] = []
     var claims: [ClaimTemplate] = []
     /// The maximum number of claims in a run.
     var most: UInt64 = 99
     var parties: [Party] = []
-    /// Each claim is identified as soon as the arbiter asks. A claim without a party gets one of the menu's parties in turn.
+    /// Whether each claim is identified as soon as the arbiter asks for its party. For claims without a party, the menu's
+    /// parties take turns.
     var isIdentifiedAtOnce = false
     var observations: [Observation] = []
     var answers: [Answer] = []
-    /// A question can also get an answer after it was answered, withdrawn or forfeited.
+    /// Whether an answer can come too late: after the question was answered, withdrawn or forfeited.
     var hasLateAnswers = false
     var hasProgress = false
-    /// The engine can shorten the time that presenters have for their answers.
+    /// Whether the engine can shorten the time that presenters have for their answers.
     var hasHurry = false
     var canForce = false
     var canEndWait = false
-    /// A step can report that the program of a handle locks the file.
+    /// Whether a step can report that the program of a handle has locked the file.
     var canLock = false
     /// The stamps of content changes that are made under held write claims.
     var stamps: [UInt64] = []
@@ -62,7 +63,7 @@ struct Menu: Sendable {
     /// The events that can happen at any time. Each of these events happens at most once in a run.
     var facts: [ArbiterEvent] = []
     var bounds = Menu.shortBounds
-    /// True if claims and events name an item at its current place; false if they name it at its first place.
+    /// Whether claims and events of a moved item contain its current place. If not, they contain its first place.
     var followsMoves = false
     let depth: Int
 
@@ -139,7 +140,7 @@ struct ComparisonRun {
         return comparison.claim(request, by: party)
     }
 
-    /// The event with the current places of its items, in place of their first places.
+    /// Returns the event with the current places of moved items in place of their first places.
     private mutating func whereItIs(_ fact: ArbiterEvent) -> ArbiterEvent {
         let now = { [places] (item: ItemID, place: Place) in places[item] ?? place }
         switch fact {
@@ -212,7 +213,7 @@ struct Exploration {
     let menu: Menu
     private(set) var runs = 0
     private(set) var steps = 0
-    /// The shortest disagreement of each kind.
+    /// For each kind of disagreement, the shortest text.
     private(set) var disagreements: [String: String] = [:]
     private var failed = 0
 
@@ -226,7 +227,8 @@ struct Exploration {
         explore(run, depth: depth)
     }
 
-    /// Plays all continuations of a run. Both arbiters are values, so runs with the same beginning play this beginning once.
+    /// Plays all runs that begin with this run. Both arbiters are values and can be copied, so a common beginning is played
+    /// only once.
     private mutating func explore(_ run: ComparisonRun, depth: Int) {
         guard depth > 0, failed < 200 else {
             runs += 1
@@ -243,7 +245,8 @@ struct Exploration {
         }
     }
 
-    /// Records a disagreement, unless a shorter disagreement has the same text apart from its numbers.
+    /// Records a disagreement. Two disagreements are of one kind if their last lines differ only in numbers; then the shorter
+    /// is recorded.
     private mutating func note(_ disagreement: String) {
         failed += 1
         let end = disagreement.split(separator: "\n").suffix(2).joined()
